@@ -15,8 +15,8 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// Istio's agent renews a certificate when this share of its life is left, give or
-// take the jitter (SECRET_GRACE_PERIOD_RATIO and its _JITTER).
+// Istio's agent renews a certificate when this share of its life is left, with the jitter
+// as tolerance (SECRET_GRACE_PERIOD_RATIO and its _JITTER).
 const (
 	graceRatio  = 0.5
 	graceJitter = 0.01
@@ -35,8 +35,7 @@ type certificate struct {
 	backoff certificateBackoff
 }
 
-// request requests a certificate once and schedules what comes next: the renewal
-// or the retry.
+// request requests a certificate once and schedules the renewal or the retry.
 func (c *certificate) request(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,8 +66,8 @@ func (c *certificate) request(ctx context.Context) {
 	c.task.After(wait, func() { c.request(ctx) })
 }
 
-// obtain sends one request, verifies what comes and returns how long it is good
-// for.
+// obtain sends one request, verifies the answer and returns the remaining lifetime of the
+// certificate.
 func (c *certificate) obtain(ctx context.Context, event *proxy.Certificate) (time.Duration, error) {
 	a := c.agent
 	if c.pending == nil {
@@ -105,8 +104,8 @@ func renewal(lifetime time.Duration) time.Duration {
 	return max(lifetime-time.Duration(ratio*float64(lifetime)), 0)
 }
 
-// verify returns the leaf of a chain that leads to the agent's roots and is for its
-// identity, and for a public key unless that is nil.
+// verify returns the leaf of a chain. The chain must lead to the agent's roots, and the
+// leaf must be for the agent's identity and, unless public is nil, for that public key.
 func (a *Agent) verify(chain [][]byte, public crypto.PublicKey) (*x509.Certificate, error) {
 	return svid.Verify(chain, a.roots, a.identity, public)
 }

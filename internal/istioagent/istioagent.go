@@ -1,12 +1,12 @@
 // Package istioagent simulates a sidecar with Istio's agent: the ADS client of
-// pkg/xdsprobe with the agent's credentials. The agent requests a certificate in
-// parallel to the stream and with the same token, retries in its rounds, renews a
-// certificate at half of its life, and lets the client's listeners wait for the
-// first one where a cluster speaks TLS. Where the control plane delivers
-// certificates over SDS instead, they are verified and reported in the same way.
+// pkg/xdsprobe with the agent's credentials. The agent requests a certificate in parallel
+// to the stream and with the same token, retries in its rounds, renews a certificate at
+// half of its life, and makes the client's listeners wait for the first one if a cluster
+// uses TLS. Where the control plane delivers certificates over SDS instead, they are
+// verified and reported in the same way.
 //
-// Which pod has which Spec, and where tokens and certificates come from, is left to
-// the adapters of control planes.
+// The adapters of control planes decide which pod has which Spec, and where tokens and
+// certificates come from.
 package istioagent
 
 import (
@@ -39,7 +39,8 @@ type Services struct {
 
 	Backends *proxy.Backends // Services that the Spec's address may be one of; nil = it is none
 
-	// Bounds of the wait before a stream is tried again; 0 = Envoy's 500 ms and 30 s.
+	// BackoffBase and BackoffMax bound the wait before a stream is retried; 0 = Envoy's
+	// 500 ms and 30 s.
 	BackoffBase, BackoffMax time.Duration
 }
 
@@ -57,7 +58,7 @@ type Agent struct {
 	certificate certificate
 }
 
-// New makes an agent that does not run yet. It fails for a Spec that cannot work.
+// New makes an agent that does not run yet. It returns an error for an invalid Spec.
 func New(spec proxy.Spec, services Services) (*Agent, error) {
 	if services.Issuer != nil && services.Keys == nil {
 		return nil, errors.New("an agent with an issuer needs keys")
@@ -138,8 +139,8 @@ func (a *Agent) Held() []*proxy.Resource { return a.client.Held() }
 // Draining implements proxy.Proxy.
 func (a *Agent) Draining() []convergence.Key { return a.client.Draining() }
 
-// onSecret reports a certificate that came over SDS. Its key came with it. requested is
-// zero if it came unasked.
+// onSecret reports a certificate that was received over SDS, together with its key.
+// requested is zero if it was sent unasked.
 func (a *Agent) onSecret(_ string, secret *xdsprobe.Secret, requested, received time.Time) {
 	event := proxy.Certificate{Attempt: 1, Sent: requested}
 	if !requested.IsZero() {

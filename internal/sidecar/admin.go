@@ -23,9 +23,9 @@ type Configuration struct {
 	// Held are the resources in use, with the part of their content that convergence
 	// needs. Clusters and listeners that are still warming are not included.
 	Held []convergence.Resource
-	// Warming reports that there is a listener, or a new version of one, that waits for
-	// something before it is used: routes, or the certificate, which comes over
-	// another connection than the listener.
+	// Warming reports that a listener, or a new version of one, waits for something
+	// before it is used: for routes, or for the certificate, which comes over another
+	// connection.
 	Warming bool
 	// Refused are the resources whose last version Envoy rejected.
 	Refused []Refusal
@@ -48,8 +48,7 @@ type Refusal struct {
 // String returns the refusal as one line.
 func (r Refusal) String() string { return r.Resource + ": " + r.Words }
 
-// Configuration reads what Envoy holds now. While it does not run that is an
-// error.
+// Configuration reads what Envoy holds now. It returns an error while Envoy does not run.
 func (s *Sidecar) Configuration(ctx context.Context) (Configuration, error) {
 	text, err := s.admin.get(ctx, "/config_dump?include_eds")
 	if err != nil {
@@ -81,10 +80,10 @@ func (s *Sidecar) Stats(ctx context.Context, filter string) (map[string]int64, e
 	return stats, nil
 }
 
-// Received reads how many bytes Envoy received so far over the connections of the cluster that ADS comes
-// over. While it does not run that is an error.
+// Received reads the bytes that Envoy received so far over the connections of the cluster
+// used for ADS. It returns an error while Envoy does not run.
 func (s *Sidecar) Received(ctx context.Context) (int64, error) {
-	// Istio's bootstrap ends the name in statistics with a semicolon.
+	// Istio's bootstrap appends a semicolon to the name in statistics.
 	stats, err := s.Stats(ctx, `^cluster\.`+regexp.QuoteMeta(s.opts.Cluster)+`;?\.upstream_cx_rx_bytes_total$`)
 	if err != nil {
 		return 0, err
@@ -186,8 +185,8 @@ type assignment struct {
 	} `json:"endpoints"`
 }
 
-// ParseDump reads the answer of an Envoy's /config_dump?include_eds. certificate and holdsSecret are those
-// of Options.
+// ParseDump parses the answer of an Envoy's /config_dump?include_eds. certificate and
+// holdsSecret have the same meaning as in Options.
 func ParseDump(text []byte, certificate string, holdsSecret func(name string) bool) (Configuration, error) {
 	var d dump
 	if err := json.Unmarshal(text, &d); err != nil {

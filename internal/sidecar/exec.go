@@ -26,10 +26,10 @@ const (
 // EnvoyIn returns the path of the program to start as Envoy in a sidecar's folder.
 func EnvoyIn(dir string) string { return filepath.Join(dir, wrapperName) }
 
-// Exec becomes Envoy: args are the path of the program and its own arguments. It
-// first has the kernel kill it when its parent ends, which holds for what a
-// process becomes as well; an agent that is killed would leave its Envoy behind.
-// It writes its process id into the working folder. It returns only errors.
+// Exec replaces the process by Envoy: args are the path of the program and its own
+// arguments. It first asks the kernel to kill the process when its parent ends, which
+// stays in force after the replacement; otherwise a killed agent would leave its Envoy
+// behind. It writes the process id into the working folder. It returns only errors.
 func Exec(args []string) error {
 	if len(args) == 0 {
 		return errors.New("starting Envoy: no program named")
@@ -37,8 +37,8 @@ func Exec(args []string) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("starting Envoy: asking to be ended with its agent: %w", err)
 	}
-	// An agent that ended before that has left it to init or to scaler, which are
-	// not of the group.
+	// If the agent ended before that, the new parent is init or scaler, which are not in
+	// the group.
 	if !process.SameGroup(os.Getppid()) {
 		return errors.New("starting Envoy: its agent has ended")
 	}

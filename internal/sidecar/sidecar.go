@@ -83,7 +83,7 @@ type Options struct {
 	// Token is asked again when two thirds of a token's life are over. It may be
 	// nil without a TokenFile.
 	Token func(context.Context) (proxy.Token, error)
-	// CPUs are the processors to keep to; nil means all.
+	// CPUs are the processors to run on; nil means all.
 	CPUs []int
 
 	// Started, if not nil, is called with each life's processes once they run. It
@@ -94,7 +94,7 @@ type Options struct {
 	Crashed func(Crash)
 }
 
-// Life is a sidecar between one start and the next.
+// Life is the time of a sidecar between one start and the next.
 type Life struct {
 	Number  int // from 1
 	At      time.Time
@@ -126,7 +126,7 @@ type Sidecar struct {
 	err     error         // that it returned
 }
 
-// New makes a sidecar that does not run yet: Run does that.
+// New makes a sidecar, which does not run until Run.
 func New(opts Options) (*Sidecar, error) {
 	var err error
 	if opts.Scaler == "" {
@@ -146,9 +146,9 @@ func New(opts Options) (*Sidecar, error) {
 // Name returns the Name of its Options.
 func (s *Sidecar) Name() string { return s.opts.Name }
 
-// Run starts the sidecar, starts it again when it ends, and ends it when ctx is
-// done, when it returns nil. It returns an error when the sidecar cannot be
-// started, or ends again and again without ever being ready. It is called once.
+// Run starts the sidecar, restarts it when it ends, and stops it when ctx is done; then
+// it returns nil. It returns an error if the sidecar cannot be started, or ends
+// repeatedly without ever being ready. It is called once.
 func (s *Sidecar) Run(ctx context.Context) error {
 	err := s.run(ctx)
 	s.admin.client.CloseIdleConnections()
@@ -244,9 +244,9 @@ func (s *Sidecar) live(ctx context.Context, number int) (*Crash, error) {
 	return &crash, nil
 }
 
-// handle refers to what was started, with the processor time that is accounted to
-// it at its end only where that is its own: an agent's includes that of the Envoy
-// it has waited for (getrusage(2)), which is measured separately.
+// handle returns a handle to the started process. It has the processor time accounted at
+// its end only if that is the process's own: an agent's includes that of the Envoy it has
+// waited for (getrusage(2)), which is measured separately.
 func (s *Sidecar) handle(p *process.Process) process.Handle {
 	if s.opts.Agent == "" {
 		return p.Handle()
@@ -254,7 +254,7 @@ func (s *Sidecar) handle(p *process.Process) process.Handle {
 	return p.Handle().WithoutExitCPU()
 }
 
-// watch notices when a life's Envoy runs and when it is ready.
+// watch detects when a life's Envoy runs and when it is ready.
 func (s *Sidecar) watch(ctx context.Context, p *process.Process, life Life) {
 	err := p.WaitReady(ctx, func(context.Context) (err error) {
 		if s.opts.Agent != "" {
@@ -284,8 +284,8 @@ func (s *Sidecar) watch(ctx context.Context, p *process.Process, life Life) {
 	}
 }
 
-// AwaitReady returns once Envoy answered that it is live: it has all its initial
-// configuration. The error states why it will not.
+// AwaitReady returns when Envoy has answered that it is live, which means that it has all
+// its initial configuration. The error states why that will not happen.
 func (s *Sidecar) AwaitReady(ctx context.Context) error {
 	select {
 	case <-s.ready:
@@ -342,8 +342,7 @@ func (s *Sidecar) prepare() error {
 	return nil
 }
 
-// renew replaces the token in time. An API server that is away for a while is
-// asked again.
+// renew replaces the token in time. It retries while the API server is unavailable.
 func (s *Sidecar) renew(ctx context.Context, token proxy.Token) {
 	const retry = 10 * time.Second
 	wait := time.Until(token.Expires) * 2 / 3
@@ -366,7 +365,7 @@ func (s *Sidecar) renew(ctx context.Context, token proxy.Token) {
 	}
 }
 
-// writeToken replaces the file at once: an agent may read it at any time.
+// writeToken replaces the file atomically: an agent may read it at any time.
 func (s *Sidecar) writeToken(token proxy.Token) error {
 	path := filepath.Join(s.opts.Dir, s.opts.TokenFile)
 	if err := writeFile(path+".new", []byte(token.Value), 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// Waits after a certificate could not be had, for each identity by itself: 1 s first, then
+// Waits after a failed certificate request, separately for each identity: 1 s first, then
 // twice the last, each up to a fifth more or less (src/identity/manager.rs).
 const (
 	firstRetry  = time.Second
@@ -30,7 +30,8 @@ type certificates struct {
 	z    *Ztunnel
 	wake chan struct{} // holds a notice when something is due, or will be
 
-	// mu is held while events are reported, so that they have the order of what happened.
+	// mu is held while events are reported, so that they are reported in the order in
+	// which they happened.
 	mu      sync.Mutex
 	of      map[string]*certificate
 	queue   []*certificate // not requested yet, in order
@@ -56,7 +57,8 @@ func (c *certificates) prepare(z *Ztunnel) {
 	c.z, c.wake, c.of = z, make(chan struct{}, 1), map[string]*certificate{}
 }
 
-// take takes what changed of the node's pods; nil = nothing. Meanwhile it calls report.
+// take processes the change of the node's pods; nil = none. It first calls report, under
+// the same lock.
 func (c *certificates) take(u *proxy.NodeUpdate, report func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +98,7 @@ func (c *certificates) notify() {
 	}
 }
 
-// run requests certificates until ctx ends, and returns when no request is under way.
+// run requests certificates until ctx ends, and returns when no request is in progress.
 func (c *certificates) run(ctx context.Context) {
 	var requests sync.WaitGroup
 	defer requests.Wait()
@@ -158,14 +160,14 @@ func (c *certificates) next(now time.Time) (*certificate, time.Duration) {
 	return c.begin(first), 0
 }
 
-// begin notes that a request for a certificate is under way. The caller holds mu.
+// begin records that a certificate request is in progress. The caller holds mu.
 func (c *certificates) begin(one *certificate) *certificate {
 	one.running = true
 	c.running++
 	return one
 }
 
-// request requests a certificate once, and decides when to request it again.
+// request requests a certificate once, and decides when the next request is due.
 func (c *certificates) request(ctx context.Context, one *certificate) {
 	event := proxy.Certificate{Identity: one.identity, Attempt: one.failed + 1}
 	began := time.Now()
@@ -210,8 +212,8 @@ func retryAfter(failures int) time.Duration {
 	return time.Duration(float64(wait) * (1 + retryJitter*(2*mathrand.Float64()-1)))
 }
 
-// obtain sends one request, verifies what comes, and returns when to renew it: at half of
-// its lifetime.
+// obtain sends one request, verifies the answer, and returns when to renew the
+// certificate: at half of its lifetime.
 func (c *certificates) obtain(ctx context.Context, one *certificate, event *proxy.Certificate) (renewal time.Time, err error) {
 	request, err := svid.NewRequest(svid.NewKey, one.identity)
 	if err != nil {

@@ -44,9 +44,9 @@ func newHeld(node string) *held {
 	}
 }
 
-// take takes what changed and adds to it the endpoints that changed with it. It returns
-// what changed of the node's own pods; nil for nothing. As in ztunnel, what is gone is
-// forgotten last.
+// take applies an update, and adds to it the endpoints that changed with it. It returns
+// the change of the node's own pods; nil for none. As in ztunnel, removals are applied
+// last.
 func (h *held) take(u *convergence.Update) *proxy.NodeUpdate {
 	touched := map[string][]port{} // services, with the ports that they had
 	touch := func(name string) {
@@ -124,7 +124,7 @@ func (h *held) add(name string, w *workload, touch func(string)) {
 	}
 }
 
-// remove forgets a workload and returns it; nil if there is none of that name.
+// remove removes a workload and returns it; nil if there is none of that name.
 func (h *held) remove(name string, touch func(string)) *workload {
 	w := h.workloads[name]
 	if w == nil {

@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// The types that a ztunnel subscribes to. They are never assigned again.
+// The types that a ztunnel subscribes to. They must not be assigned to.
 var (
 	Address       = convergence.TypeOf("Address")       // workloads and services
 	Authorization = convergence.TypeOf("Authorization") // policies
@@ -69,7 +69,7 @@ func (w *workload) local() proxy.NodePod {
 	return p
 }
 
-// errWire is the error of bytes that are no message of their type.
+// errWire is the error for bytes that are not a message of their type.
 var errWire = errors.New("invalid protobuf message")
 
 // field is one field of a message.
@@ -84,7 +84,7 @@ func (f *field) is(number protowire.Number, wire protowire.Type) bool {
 	return f.number == number && f.wire == wire
 }
 
-// fields calls do with each field of a message, in the order of the wire.
+// fields calls do with each field of a message, in wire order.
 func fields(b []byte, do func(f *field) error) error {
 	for len(b) > 0 {
 		var f field
@@ -217,7 +217,7 @@ func scanService(b []byte) (name string, s *service, err error) {
 	return namespace + "/" + hostname, s, err
 }
 
-// scanWaypoint reads a GatewayAddress, whose destination is a host here.
+// scanWaypoint reads a GatewayAddress. Its destination is a host here.
 func scanWaypoint(b []byte) (member string, err error) {
 	err = fields(b, func(f *field) error {
 		if !f.is(1, protowire.BytesType) {
@@ -253,7 +253,7 @@ func appendPort(ports []port, b []byte) ([]port, error) {
 	return append(ports, p), err
 }
 
-// scanAuthorization reads an istio.security.Authorization as far as its name: markers are
+// scanAuthorization reads only the name of an istio.security.Authorization: markers are
 // found in its bytes.
 func scanAuthorization(b []byte) (xdsprobe.Scanned, error) {
 	var name, namespace string

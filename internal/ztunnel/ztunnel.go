@@ -1,13 +1,14 @@
-// Package ztunnel simulates Istio's ztunnel, the proxy of a node in ambient mode, toward its
-// control plane: its ADS stream with the two types that it subscribes to, and the
+// Package ztunnel simulates the behaviour of Istio's ztunnel, the proxy of a node in
+// ambient mode, toward its control plane: the ADS stream with its two types, and the
 // certificates of the workloads of its node. It follows ztunnel's src/xds/client.rs,
 // src/identity and src/cert_fetcher.rs of release 1.31.
 //
-// Which node it serves and how it gets its tokens is left to the adapter of the control
-// plane; what it should hold, to pkg/convergence. For that it reports, along with the
-// resources, the endpoints of each service as its workloads make them: see Endpoints.
+// The adapter of the control plane decides which node it serves and how it gets its
+// tokens; pkg/convergence decides what it should hold. For the latter it reports, in
+// addition to the resources, the endpoints of each service that result from its
+// workloads: see Endpoints.
 //
-// Not simulated is the on-demand subscription, which is off by default.
+// The on-demand subscription, which is off by default, is not simulated.
 package ztunnel
 
 import (
@@ -54,8 +55,8 @@ type Ztunnel struct {
 
 var _ proxy.Proxy = (*Ztunnel)(nil)
 
-// New makes a ztunnel of a specification, which must have a node. It fails for one that
-// cannot work.
+// New makes a ztunnel from a specification, which must have a node. It returns an error
+// for an invalid specification.
 func New(spec proxy.Spec, services Services) (*Ztunnel, error) {
 	if spec.Node == "" {
 		return nil, errors.New("a ztunnel needs a node")
@@ -125,7 +126,7 @@ type observer struct {
 	z *Ztunnel
 }
 
-// Updated adds to an update what it means for the services and for the node.
+// Updated adds to an update the resulting changes of services and of the node's pods.
 func (o observer) Updated(id string, u proxy.Update) {
 	u.Node = o.z.held.take(&u.Update)
 	o.z.certificates.take(u.Node, func() { o.Observer.Updated(id, u) })

@@ -1,9 +1,9 @@
-// Package real runs a real ztunnel, as a process in a network namespace of its own, for
-// simulated ones to be compared with. It gets what the pod of its DaemonSet would give it:
-// environment, token and roots. It serves no traffic: no istio-cni hands it pods, and nothing
-// reaches its ports.
+// Package real runs a real ztunnel, as a process in a separate network namespace, for
+// comparison with simulated ones. It gets the same environment, token and roots as in a
+// pod of its DaemonSet. It serves no traffic: no istio-cni assigns pods to it, and
+// nothing reaches its ports.
 //
-// What it sends and receives is for pkg/xdsprobe/wiretap to write down.
+// pkg/xdsprobe/wiretap records its messages.
 package real
 
 import (
@@ -29,10 +29,10 @@ const Name = "ztunnel"
 // adminAddress is the address of ztunnel's admin server, in its own network namespace.
 const adminAddress = "127.0.0.1:15000"
 
-// dumpTimeout bounds the answer to a question for what it holds.
+// dumpTimeout limits a request for a ztunnel's configuration.
 const dumpTimeout = 20 * time.Second
 
-// versionText finds the version in what ztunnel prints for its command version.
+// versionText finds the version in the output of ztunnel's command version.
 var versionText = regexp.MustCompile(`BuildInfo\s*\{\s*Version:\s*"([^"]*)"`)
 
 // Version returns the version that a program reports, which must be a ztunnel. The error
@@ -65,7 +65,7 @@ func (p *Place) Listen(ctx context.Context) (net.Listener, error) {
 	return p.network.Listen(ctx, "127.0.0.1:0")
 }
 
-// Close gives the namespace up. The ztunnel must have ended.
+// Close closes the namespace. The ztunnel must have ended.
 func (p *Place) Close() error { return p.network.Close() }
 
 // Options configure a ztunnel to start.
@@ -91,8 +91,8 @@ func (o *Options) environment() []string {
 		"ISTIO_META_CLUSTER_ID=" + o.Cluster,
 		"POD_NAME=" + o.Pod, "POD_NAMESPACE=" + o.Namespace, "NODE_NAME=" + o.Node, "INSTANCE_IP=" + o.IP, "SERVICE_ACCOUNT=" + o.Account,
 		"RUST_LOG=info", "RUST_BACKTRACE=1",
-		// Files that are elsewhere, the socket of istio-cni being nowhere; and no time to drain
-		// connections, of which there are none.
+		// Paths of files that differ from the container's; the socket of istio-cni does
+		// not exist. There is no time to drain connections, because there are none.
 		"XDS_ROOT_CA=" + o.rootFile(), "CA_ROOT_CA=" + o.rootFile(), "AUTH_TOKEN=" + o.tokenFile(),
 		"INPOD_UDS=" + filepath.Join(o.Dir, "ztunnel.sock"), "CONNECTION_TERMINATION_DEADLINE=100ms",
 	}
@@ -161,7 +161,7 @@ func (z *Ztunnel) Held(ctx context.Context) (Dump, error) {
 	return parseDump(text)
 }
 
-// parseDump reads the answer to /config_dump (src/admin.rs).
+// parseDump parses the answer to /config_dump (src/admin.rs).
 func parseDump(text []byte) (d Dump, err error) {
 	var dump struct {
 		Workloads []struct {
