@@ -15,6 +15,7 @@ import (
 // driverNameAllowed are the packages that may hold a text which is also a
 // control plane's name, with the reason.
 var driverNameAllowed = map[string]string{
+	"pkg/scenario":       "the default scenario names the control plane under test",
 	"internal/component": "programs have names, too, and some are those of their control plane",
 }
 

@@ -14,7 +14,7 @@ var floors = [][]string{
 	{"internal/boundedfile"}, // what the ground is built on
 	{ // ground
 		"docs", "internal/timeseries", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/podnet", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/httpget", "internal/svid", "kwok", "dashboards",
-		"pkg/convergence", "pkg/proxy", "pkg/record", "internal/place/guard", "internal/output", "internal/analyse/pushes", "internal/analyse/stats", "internal/topology",
+		"pkg/convergence", "pkg/proxy", "pkg/scenario", "pkg/record", "internal/place/guard", "internal/output", "internal/analyse/pushes", "internal/analyse/stats", "internal/topology",
 	},
 	{ // mechanisms, and what reads records
 		"pkg/xdsprobe", "internal/capture", "internal/component", "internal/cluster", "internal/workload", "internal/observe",
@@ -38,6 +38,7 @@ var sideways = map[[2]string]string{
 	{"pkg/record", "internal/analyse/stats"}:                 "a record holds the histograms and summaries of stats as they are",
 	{"internal/run", "internal/calibrate"}:                   "a run measures the instrument's floor first where it is not known",
 	{"internal/podnet", "internal/process"}:                  "the network of a pod is a namespace that processes are started in",
+	{"pkg/record", "pkg/scenario"}:                           "a record has what was asked of its run",
 	{"pkg/proxy", "pkg/convergence"}:                         "a proxy's events hold what convergence is computed from as it is",
 }
 
@@ -68,7 +69,7 @@ var forbiddenImports = []struct {
 	reason   string
 }{
 	{
-		[]string{"pkg/record", "internal/analyse/stats", "internal/analyse/report", "internal/analyse/compare", "internal/analyse/capacity"},
+		[]string{"pkg/scenario", "pkg/record", "internal/analyse/stats", "internal/analyse/report", "internal/analyse/compare", "internal/analyse/capacity"},
 		[]string{"k8s.io", "istio.io", "github.com/envoyproxy", "google.golang.org/grpc"},
 		"what reads records needs the record alone",
 	},

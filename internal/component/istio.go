@@ -45,7 +45,7 @@ func istioRelease(value string) (string, error) {
 	if release, ok := istioReleaseOf(value); ok && value == IstioLine(value) {
 		return release, nil
 	}
-	return "", fmt.Errorf("controlPlane.version: got %q, want one of %s, or a line of these, as in %s",
+	return "", fmt.Errorf("version of Istio: got %q, want one of %s, or a line of these, as in %s",
 		value, strings.Join(istioReleases, ", "), IstioLine(IstioDefault))
 }
 

@@ -42,8 +42,8 @@ func TestIstioVersionOption(t *testing.T) {
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("--istio-version %q is %q, %v; want %q", value, got, err, want)
 		}
-		if err != nil && (!strings.Contains(err.Error(), "--istio-version") || !strings.Contains(err.Error(), "1.29.1")) {
-			t.Errorf("--istio-version %q: error %v names neither the flag nor what there is", value, err)
+		if err != nil && (!strings.Contains(err.Error(), "version of Istio") || !strings.Contains(err.Error(), "1.29.1")) {
+			t.Errorf("--istio-version %q: error %v states neither what is wrong nor what there is", value, err)
 		}
 	}
 	if err := (Options{Istio: "1.29.1", BinDir: "bin"}).Validate(); err == nil || !strings.Contains(err.Error(), "--bin-dir") {

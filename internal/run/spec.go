@@ -1,3 +1,6 @@
+// Package run does one run of a scenario, or several: the ordered, visible sequence of steps, what
+// is started, which phases follow each other, what is read at their edges, and how everything is
+// taken down again in reverse. How each mechanism works is left to it.
 package run
 
 import (
