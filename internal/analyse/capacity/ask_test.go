@@ -313,19 +313,21 @@ func TestFiguresOfFewerRuns(t *testing.T) {
 // Runs that differ in what they cost are not taken as alike.
 func TestDifferences(t *testing.T) {
 	for want, change := range map[string]func(*record.Run){
-		"real sidecars (0; 5)":                      func(r *record.Run) { r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 5}} },
-		"certificate storm (false; true)":           func(r *record.Run) { r.Certificates = &record.Certificates{Storm: &record.CertificateStorm{}} },
-		"program (a; b)":                            func(r *record.Run) { r.Environment.ControlPlane.Program = "b" },
-		"memory limit (512Mi told; none)":           func(r *record.Run) { r.Environment.ControlPlane.MemoryLimitBytes = 512 << 20 },
-		"is bound to (0; 2)":                        func(r *record.Run) { r.Environment.ControlPlane.CPUs = []int{0, 1} },
-		"certificate lifetime (30s; that of agents": func(r *record.Run) { r.Spec.CertificateLifetime = "30s" },
-		"memory of the machine (1024Mi; 2048Mi)":    func(r *record.Run) { r.Environment.MemoryBytes = 2 << 30 },
+		"real sidecars (0; 5)":                 func(r *record.Run) { r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 5}} },
+		"certificate storm (in the end; none)": func(r *record.Run) { r.Certificates = &record.Certificates{Storm: &record.CertificateStorm{}} },
+		"program (a; b)":                       func(r *record.Run) { r.Environment.ControlPlane.Program = "b" },
+		"memory limit (512 MiB, told; none)":   func(r *record.Run) { r.Environment.ControlPlane.MemoryLimitBytes = 512 << 20 },
+		"processors (2, bound; all)":           func(r *record.Run) { r.Environment.ControlPlane.CPUs = []int{0, 1} },
+		"certificate lifetime (30s; none)":     func(r *record.Run) { r.Spec.CertificateLifetime = "30s" },
+		"memory (1.0 GiB; 2.0 GiB)":            func(r *record.Run) { r.Environment.MemoryBytes = 2 << 30 },
 		"profile (--profile typical --zones 0; plain)": func(r *record.Run) {
 			r.Spec.ProfileName, r.Spec.ProfileSet = "typical", map[string]float64{"zones": -1}
 		},
-		"churn (2/s; none)":       func(r *record.Run) { r.Spec.Churn = "2/s" },
-		"faults (a@steady; none)": func(r *record.Run) { r.Spec.Faults = []string{"a@steady"} },
-		"burst (a b; all)":        func(r *record.Run) { r.Spec.Burst = "a\x1bb" },
+		"seed (0; 7)":              func(r *record.Run) { r.Spec.Seed = 7 },
+		"upgrade (in place; none)": func(r *record.Run) { r.Spec.Upgrade = "in place" },
+		"churn (2/s; none)":        func(r *record.Run) { r.Spec.Churn = "2/s" },
+		"faults (a@steady; none)":  func(r *record.Run) { r.Spec.Faults = []string{"a@steady"} },
+		"burst (a b; all)":         func(r *record.Run) { r.Spec.Burst = "a\x1bb" },
 		"priority (nice -10, 0, 15; none)": func(r *record.Run) {
 			r.Environment.Priority = &record.Priority{Mechanism: "nice", ControlPlane: -10, Cluster: 15}
 		},

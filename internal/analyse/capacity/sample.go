@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/internal/output"
@@ -133,73 +132,46 @@ func modeOf(r *record.Run) string {
 	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
 }
 
-// axes are the properties in which runs must be alike, except for their size, to be
-// fitted by one model: machine, program and settings. "" means not known, and differs
-// from nothing.
-var axes = []struct {
-	name string
-	of   func(*record.Run) string
-}{
-	{"control plane", func(r *record.Run) string {
-		c := r.Environment.ControlPlane
-		return c.Name + " " + c.Version
-	}},
-	{"the control plane's program", func(r *record.Run) string { return r.Environment.ControlPlane.Program }},
-	{"the control plane's settings", func(r *record.Run) string { return fmt.Sprint(r.Environment.ControlPlane.Settings) }},
-	{"the control plane's memory limit", func(r *record.Run) string {
-		c := r.Environment.ControlPlane
-		switch {
-		case c.MemoryLimitBytes == 0:
-			return "none"
-		case c.MemoryLimitEnforced:
-			return mebibytes(float64(c.MemoryLimitBytes)) + " enforced"
-		default:
-			return mebibytes(float64(c.MemoryLimitBytes)) + " told"
-		}
-	}},
-	{"GOMAXPROCS", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS) }},
-	{"processors that the control plane is bound to", func(r *record.Run) string { return strconv.Itoa(len(r.Environment.ControlPlane.CPUs)) }},
-	{"processors of the machine", func(r *record.Run) string { return strconv.Itoa(r.Environment.CPUs) }},
-	{"memory of the machine", func(r *record.Run) string {
-		if r.Environment.MemoryBytes == 0 {
-			return ""
-		}
-		return mebibytes(float64(r.Environment.MemoryBytes))
-	}},
-	{"priority", func(r *record.Run) string {
-		if p := r.Environment.Priority; p != nil {
-			return fmt.Sprintf("%s %d, %d, %d", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
-		}
-		return "none"
-	}},
-	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
-	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
-	{"phases in real time", func(r *record.Run) string { return r.Environment.Dilation.RealTimeText() }},
-	{"profile", func(r *record.Run) string { return cmp.Or(r.Spec.ProfileFlags(), "plain") }},
-	{"topology", func(r *record.Run) string { return r.Topology() }},
-	{"xds", func(r *record.Run) string { return r.Spec.XDS }},
-	{"start delay", func(r *record.Run) string { return cmp.Or(r.Spec.StartDelay, "none") }},
-	{"certificate lifetime", func(r *record.Run) string { return cmp.Or(r.Spec.CertificateLifetime, "that of agents") }},
-	{"real sidecars", func(r *record.Run) string {
-		if r.Sidecars == nil || r.Sidecars.Real == nil {
-			return "0"
-		}
-		return strconv.Itoa(r.Sidecars.Real.Count)
-	}},
-	{"certificate storm", func(r *record.Run) string {
-		return strconv.FormatBool(r.Certificates != nil && r.Certificates.Storm != nil)
-	}},
-	{"change", func(r *record.Run) string { return cmp.Or(r.Spec.Change, "none") }},
-	{"cycle", func(r *record.Run) string { return strconv.FormatFloat(r.Spec.CycleSeconds, 'g', -1, 64) }},
-	{"churn", func(r *record.Run) string { return cmp.Or(r.Spec.Churn, "none") }},
-	{"faults", func(r *record.Run) string { return cmp.Or(strings.Join(r.Spec.Faults, " "), "none") }},
+// notOfPlans are conditions in which runs of one plan may differ, with the reason.
+var notOfPlans = map[string]string{
+	record.PodsCondition:        "what is planned for",
+	record.ServicesCondition:    "part of the size",
+	"namespaces":                "follow from the services",
+	record.ReplicasCondition:    "part of the size",
+	record.PodsPerNodeCondition: "part of the size",
+	record.DataplaneCondition:   "runs of one are chosen",
+	record.SettingsCondition:    "runs of one mode are chosen",
+	"profile":                   "compared by what it was asked for with, as its parts grow with the size",
+	"baseline":                  "no figure of a plan depends on its length",
+	"settle":                    "no figure of a plan depends on its length",
+	"steady":                    "no figure of a plan depends on its length",
+	"probes":                    "come after what is planned for",
+	"change duration":           "comes after what is planned for",
+	"kernel":                    "of the machine, the processors and memory are compared",
+	"Kubernetes":                "another version of the API server changes nothing that the control plane receives",
+	"KWOK":                      "another version changes nothing that the control plane receives",
+	"program's source":          "the program's digest is compared",
 }
 
-// difference names the first of the axes in which runs differ; "" if there is none.
+// conditions are the properties in which runs must be alike, except for their size, to be fitted by one
+// model.
+func conditions() (all []record.Condition) {
+	for _, c := range record.Conditions {
+		if notOfPlans[c.Name] == "" {
+			all = append(all, c)
+		}
+	}
+	return append(all,
+		record.Condition{Name: "profile", Of: func(r *record.Run) string { return cmp.Or(r.Spec.ProfileFlags(), "plain") }},
+		record.Condition{Name: "the control plane's settings", Of: func(r *record.Run) string { return fmt.Sprint(r.Environment.ControlPlane.Settings) }},
+	)
+}
+
+// difference names the first of the conditions in which runs differ; "" if there is none.
 func (s *sample) difference() string {
-	for _, axis := range axes {
-		if seen := texts(s.runs, axis.of); len(seen) > 1 {
-			return fmt.Sprintf("%s (%s)", axis.name, output.Plain(strings.Join(seen, "; ")))
+	for _, c := range conditions() {
+		if seen := texts(s.runs, c.Of); len(seen) > 1 {
+			return fmt.Sprintf("%s (%s)", c.Name, output.Plain(strings.Join(seen, "; ")))
 		}
 	}
 	return ""

@@ -209,7 +209,7 @@ func modeNames(groups []*repeats) []string {
 
 // modeName returns the name of a run's mode, or its settings if they were set one by one.
 func modeName(r *record.Run) string {
-	return r.Mode(func() string { return knobsText(r.Environment.Knobs) })
+	return r.Mode(func() string { return r.Environment.Knobs.Text() })
 }
 
 // modes describes a pair's sides; nil if both are of one control plane.

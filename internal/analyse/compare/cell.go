@@ -9,131 +9,43 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// condition is a property in which runs must be alike to be compared. The control plane,
-// which is compared, and the version of scaler are not conditions.
+// condition is a property in which runs must be alike to be compared, or by which the sides are told
+// apart.
 type condition struct {
 	name string
-	of   func(*record.Run) string
+	of   func(*record.Run) string // "" = not known, and differs from nothing
 }
 
-// podsPerNodeText returns the number of pods per node that has a proxy.
-func podsPerNodeText(r *record.Run) string {
-	if r.Spec.PodsPerNode == 0 {
-		return "not set"
-	}
-	return strconv.Itoa(r.Spec.PodsPerNode)
-}
+// conditions are the properties in which runs must be alike to be compared. The control plane, which
+// is what is compared, and the version of scaler are not among them.
+var conditions = ofKind(scenario.Size, scenario.Condition)
 
-// conditions are the properties in which runs must be alike to be compared. They are in
-// three groups: size and mesh, which distinguish groups of runs on the same side; how
-// long the run was observed; and where it ran.
-var conditions = []condition{
-	{"pods", func(r *record.Run) string { return strconv.Itoa(r.Spec.Pods) }},
-	{"services", func(r *record.Run) string { return strconv.Itoa(r.Spec.Services) }},
-	{"namespaces", func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
-	{dataplaneName, func(r *record.Run) string { return r.Dataplane() }},
-	{knobsName, func(r *record.Run) string { return knobsText(r.Environment.Knobs) }},
-	{podsPerNodeName, func(r *record.Run) string { return podsPerNodeText(r) }},
-	{"profile", func(r *record.Run) string { return orNone(r.Spec.ProfileText()) }},
-	{"topology", func(r *record.Run) string { return r.Topology() }},
-	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
-	{"burst", func(r *record.Run) string { return r.Spec.Burst }},
-	{"dilation", func(r *record.Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
-	{"phases in real time", func(r *record.Run) string { return orNone(r.Environment.Dilation.RealTimeText()) }},
-	{xdsName, func(r *record.Run) string { return r.Spec.XDS }},
-	{"start delay", func(r *record.Run) string { return orNone(r.Spec.StartDelay) }},
-	{"certificate lifetime", func(r *record.Run) string { return orNone(r.Spec.CertificateLifetime) }},
-	{"change", func(r *record.Run) string { return orNone(r.Spec.Change) }},
-	{"churn", func(r *record.Run) string { return orNone(r.Spec.Churn) }},
-	{"faults", func(r *record.Run) string { return orNone(strings.Join(r.Spec.Faults, " ")) }},
-	{"upgrade", func(r *record.Run) string { return orNone(r.Spec.Upgrade) }},
-	{"real sidecars", func(r *record.Run) string { return strconv.Itoa(r.RealSidecars()) }},
-	{"certificate storm", func(r *record.Run) string {
-		if r.CertificateStorm() {
-			return "in the end"
+// subjects are what may differ between the sides in addition to settings: what is compared.
+var subjects = ofKind(scenario.Subject)
+
+// ofKind returns the conditions of these kinds.
+func ofKind(kinds ...scenario.Comparability) (all []condition) {
+	for _, c := range record.Conditions {
+		if slices.Contains(kinds, c.Kind) {
+			all = append(all, condition{c.Name, c.Of})
 		}
-		return "none"
-	}},
-
-	{"baseline", func(r *record.Run) string { return secondsText(r.Spec.BaselineSeconds) }},
-	{"settle", func(r *record.Run) string { return secondsText(r.Spec.SettleSeconds) }},
-	{"steady", func(r *record.Run) string { return secondsText(r.Spec.SteadySeconds) }},
-	{"probes", func(r *record.Run) string { return strconv.Itoa(r.Spec.Probes) }},
-	{"cycle", func(r *record.Run) string { return secondsText(r.Spec.CycleSeconds) }},
-	{"change duration", func(r *record.Run) string { return secondsText(r.Spec.ChangeSeconds) }},
-
-	{"CPUs", func(r *record.Run) string { return strconv.Itoa(r.Environment.CPUs) }},
-	{"memory", func(r *record.Run) string { return Bytes.print(float64(r.Environment.MemoryBytes)) }},
-	{"kernel", func(r *record.Run) string { return r.Environment.Kernel }},
-	{"Kubernetes", func(r *record.Run) string { return r.Environment.Kubernetes }},
-	{"KWOK", func(r *record.Run) string { return r.Environment.Kwok }},
-	{"priority", func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
+	}
+	return all
 }
 
-// sizeAndKnobs is the number of conditions, from the first, that name a group to a
-// reader.
+// sizeAndKnobs is the number of conditions, from the first, that name a group to a reader.
 const sizeAndKnobs = 5
 
-// Names of conditions that rulesFor knows.
+// Names of conditions that rulesFor treats on their own.
 const (
-	dataplaneName   = "data plane"
-	podsPerNodeName = "pods per node"
-	knobsName       = "knobs"
-	xdsName         = "xds"
+	dataplaneName   = record.DataplaneCondition
+	podsPerNodeName = record.PodsPerNodeCondition
+	knobsName       = record.SettingsCondition
+	xdsName         = record.XDSCondition
 )
-
-// subjects are the properties that may differ between the sides in addition to settings:
-// what is compared. "" means not known, and differs from nothing.
-var subjects = []condition{
-	{"control plane", func(r *record.Run) string {
-		c := r.Environment.ControlPlane
-		return strings.TrimSpace(c.Name + " " + c.Version)
-	}},
-	{"program", func(r *record.Run) string { return r.Environment.ControlPlane.Program }},
-	{"program's source", programSource},
-	{"sidecars' version", func(r *record.Run) string { return r.Environment.ControlPlane.ProxyVersion }},
-	{"replicas", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
-	{"GOMAXPROCS", func(r *record.Run) string { return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS) }},
-	{"processors", func(r *record.Run) string {
-		if cpus := r.Environment.ControlPlane.CPUs; len(cpus) > 0 {
-			return fmt.Sprintf("%d, bound", len(cpus))
-		}
-		return "all"
-	}},
-	{"memory limit", func(r *record.Run) string {
-		c := r.Environment.ControlPlane
-		switch {
-		case c.MemoryLimitBytes == 0:
-			return "none"
-		case c.MemoryLimitEnforced:
-			return fmt.Sprintf("%d MiB, enforced", c.MemoryLimitBytes>>20)
-		default:
-			return fmt.Sprintf("%d MiB, told", c.MemoryLimitBytes>>20)
-		}
-	}},
-}
-
-// programSource returns the source of the control plane's program: a released one and one
-// that was built locally are compiled with different versions of Go.
-func programSource(r *record.Run) string {
-	for _, p := range r.Environment.Programs {
-		if p.Digest == r.Environment.ControlPlane.Program {
-			return p.Source
-		}
-	}
-	return ""
-}
-
-// priorityText says by how much the control plane had priority over scaler, and scaler
-// over the cluster.
-func priorityText(p *record.Priority) string {
-	if p == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%s %d, %d, %d", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
-}
 
 func orNone(s string) string {
 	if s == "" {
@@ -143,10 +55,6 @@ func orNone(s string) string {
 }
 
 func secondsText(s float64) string { return strconv.FormatFloat(s, 'g', -1, 64) + " s" }
-
-func knobsText(k record.Knobs) string {
-	return fmt.Sprintf("mtls %s, scope %s, authz %s", orNone(k.MTLS), orNone(k.Scope), orNone(k.Authz))
-}
 
 // repeats is a group of runs of one side that are alike in all conditions.
 type repeats struct {
@@ -166,7 +74,7 @@ func (r *repeats) values(of []condition) []string {
 // label names the group to a reader, by its size and settings.
 func (r *repeats) label() string {
 	s := r.first.Spec
-	label := fmt.Sprintf("%d pods, %d services, %s", s.Pods, s.Services, knobsText(r.first.Environment.Knobs))
+	label := fmt.Sprintf("%d pods, %d services, %s", s.Pods, s.Services, r.first.Environment.Knobs.Text())
 	if profile := s.ProfileText(); profile != "" {
 		label += ", " + profile
 	}

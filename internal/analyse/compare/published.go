@@ -156,7 +156,7 @@ type namedGroup struct {
 
 // name names the group to a reader, as a row of ours does.
 func (c namedGroup) name() string {
-	return c.side + c.first.Environment.ControlPlane.Name + ", " + knobsText(c.first.Environment.Knobs)
+	return c.side + c.first.Environment.ControlPlane.Name + ", " + c.first.Environment.Knobs.Text()
 }
 
 // leftOut lists the runs of ours that are compared with nothing, and why.

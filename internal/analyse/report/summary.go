@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,42 +10,69 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// An axis is something in which runs may differ, besides the size and the knobs,
-// which every row shows. What all runs share is a fact above the tables; what
-// differs has its own table.
+// axis is a property in which runs may differ, besides the size and the settings, which every row
+// shows. A property that all runs share is a fact above the tables, if it has a text of its own here;
+// those that differ have a table.
 type axis struct {
 	name  string
 	value func(*record.Run) string // "" is not shown when all runs share it
+	of    []string                 // names of the conditions that it states; nil = that of its name
+	quiet bool                     // it is shown only where runs differ
 }
 
-var axes = []axis{
-	{"control plane", func(r *record.Run) string { return controlPlaneText(r.Environment.ControlPlane) }},
-	{"settings", func(r *record.Run) string { return orAbsent(settingsText(r.Environment.ControlPlane.Settings)) }},
-	{"data plane", func(r *record.Run) string { return dataplaneText(r) }},
-	{"namespaces", func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
-	{"topology", func(r *record.Run) string { return topologyText(r.Spec) }},
-	{"seed", func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
-	{"burst", func(r *record.Run) string { return burstText(r.Spec) }},
-	{"xds", func(r *record.Run) string { return orAbsent(r.Spec.XDS) }},
-	{"start delay", func(r *record.Run) string { return r.Spec.StartDelay }},
-	{"change", func(r *record.Run) string { return r.Spec.Change }},
-	{"churn", func(r *record.Run) string { return r.Spec.Churn }},
-	{"faults", func(r *record.Run) string { return strings.Join(r.Spec.Faults, " ") }},
-	{"real sidecars", func(r *record.Run) string {
+// texts are the properties that a report prints in words of its own.
+var texts = []axis{
+	{name: "control plane", value: func(r *record.Run) string { return controlPlaneText(r.Environment.ControlPlane) }, of: []string{"control plane", "sidecars' version", "replicas", "GOMAXPROCS"}},
+	{name: "settings", value: func(r *record.Run) string { return orAbsent(settingsText(r.Environment.ControlPlane.Settings)) }, of: []string{}},
+	{name: "data plane", value: func(r *record.Run) string { return dataplaneText(r) }, of: []string{"data plane", "pods per node", "waypoints"}},
+	{name: "namespaces", value: func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
+	{name: "topology", value: func(r *record.Run) string { return topologyText(r.Spec) }},
+	{name: "seed", value: func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
+	{name: "burst", value: func(r *record.Run) string { return burstText(r.Spec) }},
+	{name: "xds", value: func(r *record.Run) string { return orAbsent(r.Spec.XDS) }},
+	{name: "start delay", value: func(r *record.Run) string { return r.Spec.StartDelay }},
+	{name: "change", value: func(r *record.Run) string { return r.Spec.Change }},
+	{name: "churn", value: func(r *record.Run) string { return r.Spec.Churn }},
+	{name: "faults", value: func(r *record.Run) string { return strings.Join(r.Spec.Faults, " ") }},
+	{name: "real sidecars", value: func(r *record.Run) string {
 		if n := r.RealSidecars(); n > 0 {
 			return strconv.Itoa(n)
 		}
 		return ""
 	}},
-	{"certificate storm", func(r *record.Run) string {
+	{name: "certificate storm", value: func(r *record.Run) string {
 		if r.CertificateStorm() {
 			return "in the end"
 		}
 		return ""
 	}},
-	{"machine", func(r *record.Run) string { return machineText(r.Environment) }},
-	{"dilation", func(r *record.Run) string { return dilationText(r.Spec) }},
-	{"priority", func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
+	{name: "machine", value: func(r *record.Run) string { return machineText(r.Environment) }, of: []string{"CPUs", "memory", "kernel", "Kubernetes", "KWOK"}},
+	{name: "dilation", value: func(r *record.Run) string { return dilationText(r.Spec) }},
+	{name: "priority", value: func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
+}
+
+// inRows are the conditions that every row shows.
+var inRows = []string{record.PodsCondition, record.ServicesCondition, record.SettingsCondition}
+
+// axes are the properties in which runs may differ: those with texts of their own, and all other
+// conditions.
+var axes = allAxes()
+
+func allAxes() []axis {
+	stated := slices.Clone(inRows)
+	for _, a := range texts {
+		if a.of == nil {
+			stated = append(stated, a.name)
+		}
+		stated = append(stated, a.of...)
+	}
+	all := slices.Clone(texts)
+	for _, c := range record.Conditions {
+		if !slices.Contains(stated, c.Name) {
+			all = append(all, axis{name: c.Name, value: c.Of, quiet: true})
+		}
+	}
+	return all
 }
 
 // dataplaneText describes the data plane of a run's pods; "" for sidecars. Runs that
@@ -225,7 +253,7 @@ func summary(runs []record.Run, d *doubts, tables ...table) document {
 	doc := document{title: output.Many(len(runs), "run"), warnings: d.lines(true)}
 	differing := differingAxes(runs)
 	for _, a := range axes {
-		if value, same := common(runs, a); same && value != "" {
+		if value, same := common(runs, a); same && value != "" && !a.quiet {
 			doc.facts = append(doc.facts, fact{a.name, unmarked(value)})
 		}
 	}

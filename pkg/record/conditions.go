@@ -1,0 +1,182 @@
+package record
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// Condition is a property by which runs are told apart: what a comparison requires to be equal, what
+// a plan may extrapolate over, and what a report names where runs differ.
+type Condition struct {
+	Name string // as it is printed
+	// Paths are the fields of the scenario that the property states; nil = it is of the environment.
+	Paths []string
+	Kind  scenario.Comparability
+	Of    func(*Run) string // "" = not known, and differs from nothing
+}
+
+// Names of conditions that analyses treat on their own.
+const (
+	PodsCondition        = "pods"
+	ServicesCondition    = "services"
+	DataplaneCondition   = "data plane"
+	SettingsCondition    = "knobs"
+	PodsPerNodeCondition = "pods per node"
+	XDSCondition         = "xds"
+	ReplicasCondition    = "replicas"
+)
+
+// Conditions are all properties by which runs are told apart: the only list of them. The first five
+// name a group of runs to a reader.
+var Conditions = []Condition{
+	{PodsCondition, []string{"mesh.pods", "mesh.scale"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.Spec.Pods) }},
+	{ServicesCondition, []string{"mesh.services"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.Spec.Services) }},
+	{"namespaces", []string{"mesh.namespaces"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
+	{DataplaneCondition, []string{"mesh.dataplane"}, scenario.Condition, func(r *Run) string { return r.Dataplane() }},
+	{SettingsCondition, []string{"mesh.mode", "mesh.settings.mtls", "mesh.settings.scope", "mesh.settings.authz"}, scenario.Condition, func(r *Run) string { return r.Environment.Knobs.Text() }},
+	{PodsPerNodeCondition, []string{"mesh.podsPerNode"}, scenario.Condition, func(r *Run) string {
+		if r.Spec.PodsPerNode == 0 {
+			return "not set"
+		}
+		return strconv.Itoa(r.Spec.PodsPerNode)
+	}},
+	{"waypoints", []string{"mesh.waypoints"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.Waypoints) }},
+	{"profile", []string{
+		"mesh.profile", "mesh.parts.virtualServices", "mesh.parts.destinationRules", "mesh.parts.serviceEntries", "mesh.parts.envoyFilters", "mesh.parts.telemetries",
+		"mesh.parts.tcpServices", "mesh.parts.headlessServices", "mesh.parts.externalNames", "mesh.parts.gateways", "mesh.parts.zones", "mesh.parts.outsidePods",
+		"mesh.parts.outsideChurn", "mesh.parts.replicaSkew", "mesh.parts.gracePeriod",
+	}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.ProfileText()) }},
+	{"topology", []string{"mesh.topology", "mesh.fanOut", "mesh.file"}, scenario.Condition, func(r *Run) string { return r.Topology() }},
+	{"seed", []string{"mesh.seed"}, scenario.Condition, func(r *Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
+	{"burst", []string{"load.arrival"}, scenario.Condition, func(r *Run) string { return r.Spec.Burst }},
+	{"dilation", []string{"instrument.dilation"}, scenario.Condition, func(r *Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
+	{"phases in real time", nil, scenario.Condition, func(r *Run) string { return orNone(r.Environment.Dilation.RealTimeText()) }},
+	{XDSCondition, []string{"mesh.sidecars.xds"}, scenario.Condition, func(r *Run) string { return r.Spec.XDS }},
+	{"start delay", []string{"mesh.sidecars.startDelay"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.StartDelay) }},
+	{"certificate lifetime", []string{"mesh.sidecars.certificateLifetime"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.CertificateLifetime) }},
+	{"change", []string{"load.changes"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.Change) }},
+	{"churn", []string{"load.churn"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.Churn) }},
+	{"faults", []string{"load.faults"}, scenario.Condition, func(r *Run) string { return orNone(strings.Join(r.Spec.Faults, " ")) }},
+	{"upgrade", []string{
+		"controlPlane.upgrade.to", "controlPlane.upgrade.canary", "controlPlane.upgrade.inPlace", "controlPlane.upgrade.rollbackAt", "controlPlane.upgrade.rate",
+		"controlPlane.upgrade.pause", "controlPlane.upgrade.env",
+	}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.Upgrade) }},
+	{"real sidecars", []string{"mesh.sidecars.real"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.RealSidecars()) }},
+	{"certificate storm", []string{"load.certificateStorm"}, scenario.Condition, func(r *Run) string {
+		if r.CertificateStorm() {
+			return "in the end"
+		}
+		return "none"
+	}},
+	{"connection", []string{
+		"controlPlane.connection.plaintext", "controlPlane.connection.nodeID", "controlPlane.connection.nodeCluster", "controlPlane.connection.metadata", "controlPlane.connection.expect",
+	}, scenario.Condition, func(r *Run) string {
+		c := r.Scenario.ControlPlane.Connection
+		if c == (scenario.Connection{}) {
+			return "none"
+		}
+		return fmt.Sprintf("plaintext %t, node %q in %q, metadata %q, expected %q", c.Plaintext, c.NodeID, c.NodeCluster, c.Metadata, c.Expect)
+	}},
+	{"place", []string{"place.context", "place.address", "place.workerImage", "place.kwokImage"}, scenario.Condition, func(r *Run) string {
+		e := r.Environment.Existing
+		if e == nil {
+			return "a cluster of its own"
+		}
+		return strings.TrimSpace(fmt.Sprintf("context %s %s %s %s", e.Context, e.Access, e.WorkerImage, e.KwokImage))
+	}},
+	{"workers", []string{"instrument.workers"}, scenario.Condition, func(r *Run) string {
+		if n := r.Scenario.Instrument.Workers; n > 0 {
+			return strconv.Itoa(n)
+		}
+		return ""
+	}},
+
+	{"baseline", []string{"phases.baseline"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.BaselineSeconds) }},
+	{"settle", []string{"phases.settle"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.SettleSeconds) }},
+	{"steady", []string{"phases.steady"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.SteadySeconds) }},
+	{"probes", []string{"load.probes"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Spec.Probes) }},
+	{"cycle", []string{"phases.cycle"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.CycleSeconds) }},
+	{"change duration", []string{"phases.changes"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.ChangeSeconds) }},
+
+	{"CPUs", nil, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Environment.CPUs) }},
+	{"memory", nil, scenario.Condition, func(r *Run) string {
+		if r.Environment.MemoryBytes == 0 {
+			return ""
+		}
+		return strconv.FormatFloat(float64(r.Environment.MemoryBytes)/(1<<30), 'f', 1, 64) + " GiB"
+	}},
+	{"kernel", nil, scenario.Condition, func(r *Run) string { return r.Environment.Kernel }},
+	{"Kubernetes", nil, scenario.Condition, func(r *Run) string { return r.Environment.Kubernetes }},
+	{"KWOK", nil, scenario.Condition, func(r *Run) string { return r.Environment.Kwok }},
+	{"priority", []string{"instrument.priority"}, scenario.Condition, func(r *Run) string { return r.Environment.Priority.Text() }},
+
+	{"control plane", []string{"controlPlane.name", "controlPlane.version", "place.revision"}, scenario.Subject, func(r *Run) string {
+		c := r.Environment.ControlPlane
+		return strings.TrimSpace(c.Name + " " + c.Version)
+	}},
+	{"program", nil, scenario.Subject, func(r *Run) string { return r.Environment.ControlPlane.Program }},
+	{"program's source", nil, scenario.Subject, (*Run).programSource},
+	{"sidecars' version", []string{"mesh.sidecars.version"}, scenario.Subject, func(r *Run) string { return r.Environment.ControlPlane.ProxyVersion }},
+	{ReplicasCondition, []string{"controlPlane.replicas"}, scenario.Subject, func(r *Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
+	{"GOMAXPROCS", nil, scenario.Subject, func(r *Run) string { return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS) }},
+	{"processors", []string{"controlPlane.cpus"}, scenario.Subject, func(r *Run) string {
+		if cpus := r.Environment.ControlPlane.CPUs; len(cpus) > 0 {
+			return fmt.Sprintf("%d, bound", len(cpus))
+		}
+		return "all"
+	}},
+	{"memory limit", []string{"controlPlane.memory"}, scenario.Subject, func(r *Run) string {
+		c := r.Environment.ControlPlane
+		switch {
+		case c.MemoryLimitBytes == 0:
+			return "none"
+		case c.MemoryLimitEnforced:
+			return fmt.Sprintf("%d MiB, enforced", c.MemoryLimitBytes>>20)
+		default:
+			return fmt.Sprintf("%d MiB, told", c.MemoryLimitBytes>>20)
+		}
+	}},
+}
+
+// NotConditions are fields of the scenario by which runs are compared that no condition states as a
+// text, with the reason.
+var NotConditions = map[string]string{
+	"controlPlane.env": "the settings of the control plane, one by one, are what is compared",
+	"repeats":          "the runs of a scenario have their number, Spec.Repeat",
+}
+
+// programSource is where the control plane's program is from: a released one and one that was built
+// here are compiled with different versions of Go.
+func (r *Run) programSource() string {
+	for _, p := range r.Environment.Programs {
+		if p.Digest == r.Environment.ControlPlane.Program {
+			return p.Source
+		}
+	}
+	return ""
+}
+
+// Text is the settings as words.
+func (k Knobs) Text() string {
+	return fmt.Sprintf("mtls %s, scope %s, authz %s", orNone(k.MTLS), orNone(k.Scope), orNone(k.Authz))
+}
+
+// Text states by what the control plane ran before scaler, and scaler before the cluster.
+func (p *Priority) Text() string {
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s %d, %d, %d", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func secondsText(s float64) string { return strconv.FormatFloat(s, 'g', -1, 64) + " s" }
