@@ -2,16 +2,12 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/experiment"
-	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -29,11 +25,10 @@ runs at any depth. One run is printed in full, several as one line each.
 
 The record of a run that is under way, was interrupted or was killed can be
 printed too; its status says so. Records of 'scaler latency' are printed after the
-others, in every format but csv, which leaves them out and says so.
+others.
 
 The page that -o html prints holds everything it shows, needs no network, and is
-made from the records' time lines, distributions and events as well. With -o csv
-each run is a row, and each figure a column named by its path in the record.`,
+made from the records' time lines, distributions and events as well.`,
 		Example: `  # all runs below results
   scaler report results
 
@@ -47,13 +42,13 @@ each run is a row, and each figure a column named by its path in the record.`,
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(s, args) },
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml, markdown, html or csv")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.RunFormats, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml, markdown or html")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.Formats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (o reportOptions) run(s streams, dirs []string) error {
-	if err := parseOutput(o.output, report.RunFormats...); err != nil {
+	if err := parseOutput(o.output, report.Formats...); err != nil {
 		return err
 	}
 	if len(dirs) == 0 {
@@ -65,16 +60,6 @@ func (o reportOptions) run(s streams, dirs []string) error {
 	}
 	if err := recoverAll(runs); err != nil {
 		return err
-	}
-	if len(latencies) > 0 && !slices.Contains(report.LatencyFormats, o.output) {
-		forms := strings.Join(report.LatencyFormats, ", ")
-		if len(runs) == 0 {
-			return usagef("parsing --output %q: want one of %s, for %s is of scaler latency", o.output, forms, latencies[0].Dir)
-		}
-		for _, l := range latencies {
-			fmt.Fprintf(s.err, "left out: %s is of scaler latency, which prints as one of %s\n", output.Plain(l.Dir), forms)
-		}
-		latencies = nil
 	}
 	return report.PrintAll(s.out, o.output, runs, latencies)
 }

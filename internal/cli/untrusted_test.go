@@ -60,7 +60,7 @@ func TestNamesOfFoldersFromElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"report", good}, {"report", good, "-o", "json"}, {"report", good, "-o", "yaml"}, {"report", good, "-o", "markdown"}, {"report", good, "-o", "html"}, {"report", good, "-o", "csv"},
+		{"report", good}, {"report", good, "-o", "json"}, {"report", good, "-o", "yaml"}, {"report", good, "-o", "markdown"}, {"report", good, "-o", "html"},
 		{"compare", good, good, "--force"}, {"plan", good, "--pods", "10", "--force"}, {"dashboards", "serve", good},
 		{"report", damaged}, {"compare", damaged, damaged}, {"plan", damaged, "--pods", "10"}, {"dashboards", "serve", damaged},
 	} {

@@ -102,7 +102,7 @@ var _ = Describe("nothing is exposed", func() {
 		Expect(where.recorded().Environment.ControlPlane.Settings).To(HaveKeyWithValue("API_TOKEN", "(masked)"))
 		Expect(secrets.InFolder(where.out)).To(BeEmpty())
 		printed := append(run.Out.Contents(), run.Err.Contents()...)
-		for _, format := range []string{"table", "json", "html", "csv"} {
+		for _, format := range []string{"table", "json", "html"} {
 			report := where.start("report", where.out, "-o", format)
 			Expect(wait(report)).To(Equal(exitDone))
 			printed = append(printed, report.Out.Contents()...)

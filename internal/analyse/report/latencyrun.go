@@ -16,11 +16,7 @@ func PrintLatency(w io.Writer, format string, run *record.LatencyRun) error {
 	return output.Print(w, format, "a latency run", run, func(markdown bool) string { return latencyDocument(run).as(markdown) })
 }
 
-// LatencyFormats are the formats that PrintAll takes for latency runs.
-var LatencyFormats = append(slices.Clone(output.Formats), "html")
-
-// PrintAll writes runs as Print does, and the latency runs after them. Where
-// there are latency runs, format is one of LatencyFormats.
+// PrintAll writes runs as Print does, and the latency runs after them.
 func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.LatencyRun) error {
 	if len(latencies) == 0 {
 		return Print(w, format, runs)

@@ -1,5 +1,5 @@
 // Package report prints records: as tables for reading, as Markdown for pull
-// requests, as a page with charts, as CSV for spreadsheets, as JSON and YAML for
+// requests, as a page with charts, as JSON and YAML for
 // programs. It reads nothing but records,
 // scales figures for reading only, and computes none but what takes several
 // runs: what one more pod costs. What is not in a record prints as "-", never as
@@ -21,18 +21,16 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// RunFormats are the formats that Print takes, the default first.
-var RunFormats = append(slices.Clone(output.Formats), "html", "csv")
+// Formats are what Print and PrintAll take, the default first.
+var Formats = append(slices.Clone(output.Formats), "html")
 
-// Print writes runs in one of RunFormats; as JSON and YAML they are a record.RunList.
+// Print writes runs in one of Formats; as JSON and YAML they are a record.RunList.
 func Print(w io.Writer, format string, runs []record.Run) error {
 	switch {
 	case format == "html":
 		return HTML(w, runs, nil)
-	case format == "csv":
-		return CSV(w, runs)
-	case !slices.Contains(RunFormats, format):
-		return fmt.Errorf("printing runs as %q: want one of %s", format, strings.Join(RunFormats, ", "))
+	case !slices.Contains(Formats, format):
+		return fmt.Errorf("printing runs as %q: want one of %s", format, strings.Join(Formats, ", "))
 	}
 	list := record.RunList{APIVersion: record.APIVersion, Kind: record.ListKind, Items: sorted(runs)}
 	return output.Print(w, format, "runs", list, func(markdown bool) string { return build(list.Items).as(markdown) })

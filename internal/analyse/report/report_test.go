@@ -133,11 +133,11 @@ func TestGolden(t *testing.T) {
 
 func TestPrint(t *testing.T) {
 	seen := map[string]bool{}
-	for _, format := range RunFormats {
+	for _, format := range Formats {
 		seen[text(t, as(format), ladder())] = true
 	}
-	if len(seen) != len(RunFormats) {
-		t.Errorf("%d formats print %d different texts", len(RunFormats), len(seen))
+	if len(seen) != len(Formats) {
+		t.Errorf("%d formats print %d different texts", len(Formats), len(seen))
 	}
 	if err := Print(io.Discard, "xml", ladder()); err == nil {
 		t.Error("xml: want an error")
@@ -215,7 +215,7 @@ func FuzzReport(f *testing.F) {
 		if json.Unmarshal(data, &runs) != nil {
 			return
 		}
-		for _, format := range RunFormats {
+		for _, format := range Formats {
 			if err := Print(io.Discard, format, runs); err != nil {
 				t.Errorf("printing as %s: %v", format, err)
 			}
