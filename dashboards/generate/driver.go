@@ -34,7 +34,7 @@ func ownPanels(place controlplane.PanelPlace) []panel {
 // panelsOf returns a control plane's panels at a place.
 func panelsOf(d controlplane.Driver, place controlplane.PanelPlace) []panel {
 	var all []panel
-	for _, p := range d.Panels {
+	for _, p := range d.Figures.Panels {
 		if p.Place == place {
 			all = append(all, panelOf(p))
 		}

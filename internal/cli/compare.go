@@ -137,7 +137,7 @@ func (o *compareOptions) options(f *pflag.FlagSet) (compare.Options, error) {
 func planes() []compare.Plane {
 	var all []compare.Plane
 	for _, d := range drivers.All() {
-		all = append(all, compare.Plane{Name: d.Name, Work: d.Work, Helpers: d.Helpers, Meanings: d.Meanings})
+		all = append(all, compare.Plane{Name: d.Name, Work: d.Figures.Work, Helpers: d.Programs.Helpers, Meanings: d.Figures.Meanings})
 	}
 	return all
 }

@@ -33,8 +33,8 @@ type planOptions struct {
 func knownLimits() map[string]*record.Limits {
 	known := map[string]*record.Limits{}
 	for _, d := range drivers.All() {
-		if d.Limits != nil {
-			known[d.Name] = d.Limits(nil)
+		if d.Figures.Limits != nil {
+			known[d.Name] = d.Figures.Limits(nil)
 		}
 	}
 	return known

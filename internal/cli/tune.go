@@ -121,7 +121,7 @@ func (o *tuneOptions) options(cmd *cobra.Command, s streams) (options sweep.Opti
 		}
 		objective = &parsed
 	}
-	if driver, err := spec.Driver(); err == nil && driver.External {
+	if driver, err := spec.Driver(); err == nil && driver.External != nil {
 		return fail(scenario.Refuse("controlPlane.name", spec.ControlPlane.Name, "one that scaler starts: the settings of others cannot be varied"))
 	}
 	if objective != nil {
@@ -145,16 +145,16 @@ func (o *tuneOptions) options(cmd *cobra.Command, s streams) (options sweep.Opti
 // checkKnown refuses settings that the control plane's program does not have.
 func checkKnown(cmd *cobra.Command, options sweep.Options, settings []sweep.Setting) error {
 	driver, err := options.Spec.Driver()
-	if err != nil || len(driver.Programs) == 0 {
+	if err != nil || len(driver.Programs.Own) == 0 {
 		return err
 	}
 	programs := options.Spec.Programs
 	programs.Progress = func(msg string) { fmt.Fprintln(cmd.ErrOrStderr(), msg) }
-	paths, err := component.Paths(cmd.Context(), programs, driver.Programs[0])
+	paths, err := component.Paths(cmd.Context(), programs, driver.Programs.Own[0])
 	if err != nil {
 		return err
 	}
-	if err := sweep.CheckKnown(settings, paths[driver.Programs[0]]); err != nil {
+	if err := sweep.CheckKnown(settings, paths[driver.Programs.Own[0]]); err != nil {
 		return usageError{err}
 	}
 	return nil

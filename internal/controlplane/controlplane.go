@@ -220,7 +220,7 @@ type Mesh interface {
 	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)
 }
 
-// Proxies specifies simulated proxies. Driver.NewProxy makes them.
+// Proxies specifies simulated proxies. Proxy.New makes them.
 type Proxies interface {
 	// Spec is the simulated proxy of a pod that has its IP. It fails for a pod that is
 	// not part of the mesh. Of the pod no more is kept than the proxy needs.
@@ -353,8 +353,8 @@ type Counters struct {
 	ReplicaConnected string
 }
 
-// Knobs are the settings of a mesh, independent of each other. A control plane with
-// Driver.OwnKnobs has other values, which its adapter defines.
+// Knobs are the settings of a mesh, independent of each other. A control plane whose
+// Driver has no CheckKnobs may have other values, which its adapter defines.
 type Knobs struct {
 	MTLS string // "permissive" or "strict": whether plaintext is accepted
 	// Scope is "all": a sidecar is configured for every service; "declared": only for those it

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,141 +19,178 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Driver is one kind of control plane that scaler can measure: what is known of
-// it before it runs, and how it is started. Each is one literal, in its own
-// package; package drivers lists them. Nothing else knows a control plane by its
-// name.
+// Driver is one kind of control plane that scaler can measure: what is known of it before it runs, and
+// how it is started. Each is one literal in its own package, and package drivers lists them. Nothing else
+// knows a control plane by its name. A part that is nil is a capability that the control plane does not have.
 type Driver struct {
 	Name    string // as in --control-plane, and of its process and its metrics
 	Summary string // one line, for people
 
-	Programs        []string // components that it starts, its own first; nil = none
-	SidecarPrograms []string // components of a real sidecar; nil = it has no real sidecars
-	Modes           []Mode   // presets of knobs that it has, at least one; the first is the default
-	// OwnKnobs reports that the knobs of its Modes have values of its own, which Knobs does
-	// not define, or none. Then a mode is chosen as a whole, and no knob can be set
-	// by itself.
-	OwnKnobs bool
-	// XDS are the variants that its proxies speak, "delta" or "sotw", at least one; the
-	// first is the default. nil = both, delta by default.
-	XDS []string
-	// NoXDS reports that its proxies do not speak xDS. Then there is no variant, nothing is
-	// acknowledged, and Types are the methods that proxies call.
-	NoXDS bool
+	// Programs are what a run starts; the zero value = nothing.
+	Programs Programs
+	// Dataplane is what it serves: sidecars, until Of chooses one of Dataplanes.
+	Dataplane
+	// Dataplanes are what it can serve in place of sidecars; nil = sidecars alone.
+	Dataplanes []OtherDataplane
 
-	// Profiles reports that it has objects and expectations for the parts of a
-	// topology.Profile.
+	// CheckKnobs checks knobs of which some were set by themselves; nil = a mode is chosen as a
+	// whole, and the knobs of Modes may have values that Knobs does not define.
+	CheckKnobs func(Knobs) error
+	// Profiles reports that it has objects and expectations for the parts of a topology.Profile.
 	Profiles bool
-
-	// HostWorkloads reports that real proxies of workloads of this host can be part of
-	// its mesh, which `scaler latency` needs.
-	HostWorkloads bool
-	// Intercepts states how its real proxies run as in pods, which have a network namespace each and
-	// whose connections are redirected; nil = they cannot. `scaler latency` needs this or HostWorkloads.
-	Intercepts *Intercepts
+	// Captured is how it replays captured meshes, with ControlPlane.Captured; nil = it cannot.
+	Captured *CapturedMeshes
 
 	// Replicas reports that it can run as several processes; see StartOptions.Replicas.
 	Replicas bool
-	// Revisions reports that several versions of it can serve one mesh at the same time,
-	// each its own pods. Then it starts with StartOptions.Revision.
-	Revisions bool
-
-	// CheckMesh checks the configuration of a captured mesh: its error names the object, the field
-	// and what is wanted. nil: captured meshes cannot be replayed. Needs ControlPlane.Captured.
-	CheckMesh func(*capture.Mesh) error
-	// MeshEnv are the settings (NAME=VALUE) that a captured mesh needs; nil = none.
-	MeshEnv func(*capture.Mesh) []string
-
-	// Helpers are the names of ControlPlane.Helpers; nil = none.
-	Helpers []string
-
-	// Controllers are those of the cluster's controller-manager that it needs, in addition to
-	// those that every cluster has; nil = none.
-	Controllers []string
-
-	// External reports that it is there already, at an address that --control-plane
-	// has after its name, as in NAME://HOST:PORT. It takes no settings, no share of
-	// this machine and no objects, and cannot be ended.
-	External bool
-	// NoCertificates reports that its sidecars ask for no certificate.
-	NoCertificates bool
-	// DeliversCertificates reports that it decides when a sidecar gets a certificate and
-	// for how long, as over SDS: sidecars can neither request a new one nor a lifetime.
-	DeliversCertificates bool
-	// FixedLifetime reports that sidecars request certificates, but not for how long.
-	FixedLifetime bool
-	// NoTokens reports that its sidecars request no tokens.
-	NoTokens bool
-	// Check looks at where it is, for one that is External. Its error names the
-	// flag, the value and what is wanted.
-	Check func(Remote) error
-
-	// CheckProxyVersion states what is wrong with a version that simulated sidecars are to
-	// report; nil = they report none.
-	CheckProxyVersion func(version string) error
-
-	// ConnectionAge is that at which it closes a sidecar's connection, so that the sidecar
-	// reconnects; 0 = it does not, or that is not known.
-	ConnectionAge time.Duration
-	// Limits are the bounds that it holds itself to with this environment
-	// (NAME=VALUE), which plans take for records without any; nil = none is known.
-	Limits func(env []string) *record.Limits
-
-	// ProxyName is what a proxy is called, in messages and records; "" = sidecar.
-	ProxyName string
-	// Dataplanes are what it can serve in place of sidecars; nil = sidecars alone. See Of.
-	Dataplanes []Dataplane
-	// Mixed reports, of a driver that Of returned, that pods of some namespaces have sidecars and
-	// those of others the proxy of their node: a mesh needs MixedNamespaces or more.
-	Mixed bool
-
-	// Types are the resource types that its proxies subscribe to; nil = Envoy's.
-	Types func() (*xdsprobe.Types, error)
-	// NewProxy makes the simulated proxy of a specification, as its adapter made it;
-	// the proxy does not run yet. This may be another process than that of Start. It
-	// fails for a specification that cannot work.
-	NewProxy func(spec proxy.Spec, services ProxyServices) (proxy.Proxy, error)
-
-	// Work is what its programs do, helpers included, in a clause; "" = that is not known.
-	Work string
-	// Meanings are what figures mean with it, by their paths in record.AcrossControlPlanes, where that is
-	// not what is said there; nil = nowhere.
-	Meanings map[string]string
-
-	// Metrics are its own metrics that records hold; the zero value = none.
-	Metrics Metrics
-	// Panels are its own metrics on the dashboards; nil = none.
-	Panels []Panel
-
-	// Dilate slows down what is a matter of time in it by k, for a machine that stands
-	// for one with so many processors, which are its GOMAXPROCS; nil = that is not known
-	// of it.
-	Dilate func(env []string, processors int, k float64) Dilated
-	// RestsInRealTime reports that what it does at rest is decided by timers that Dilate does not slow down. Phases in
-	// which nothing happens are then not slowed down, and show what it uses at rest.
-	RestsInRealTime bool
-
+	// Dilation is how it is slowed down; nil = it is not known what is a matter of time in it.
+	Dilation *Dilation
+	// External is of a control plane that is there already, at an address; nil = a run starts it.
+	External *External
 	// Installed is how one is used that a cluster has already; nil = that is not possible.
 	Installed *Installed
+
+	// Figures are what figures mean with it; the zero value = what they mean with every other one.
+	Figures Figures
 
 	// Start starts one and returns once it serves. What it started joined the
 	// options' Group, also with an error.
 	Start func(ctx context.Context, o StartOptions) (*ControlPlane, error)
 }
 
+// Programs are what a run starts for a control plane.
+type Programs struct {
+	Own     []string // components, by name, the control plane's own first; nil = none
+	Helpers []string // names of ControlPlane.Helpers; nil = none
+	// Controllers are those of the cluster's controller-manager that it needs, in addition to
+	// those that every cluster has; nil = none.
+	Controllers []string
+}
+
+// Dataplane is what a control plane serves: a kind of proxy, and what depends on it.
+type Dataplane struct {
+	Modes []Mode // presets of knobs, at least one; the first is the default
+	Proxy Proxy
+	// SidecarPrograms are the components of a real sidecar; nil = there are no real sidecars.
+	SidecarPrograms []string
+	// Latency is how its real proxies carry requests of applications of this host, which `scaler latency`
+	// needs; nil = they cannot.
+	Latency *LatencyPath
+	// Revisions reports that several versions of the control plane can serve one mesh at the same
+	// time, each its own pods. Then each starts with StartOptions.Revision.
+	Revisions bool
+	// Mixed reports that pods of some namespaces have sidecars and those of others the proxy of
+	// their node: a mesh needs MixedNamespaces or more.
+	Mixed bool
+	// Metrics are the control plane's own metrics that records hold; the zero value = none.
+	Metrics Metrics
+}
+
 // MixedNamespaces is how many namespaces a mesh has at least of which some have sidecars and others do not.
 const MixedNamespaces = 2
+
+// Proxy is what is known of the proxies of a data plane.
+type Proxy struct {
+	Name string // what a proxy is called, in messages and records; "" = sidecar
+	// XDS is how they speak xDS; nil = they do not. Then nothing is acknowledged, and Types are the
+	// methods that they call.
+	XDS *XDS
+	// Types are the resource types that they subscribe to; nil = Envoy's.
+	Types func() (*xdsprobe.Types, error)
+	// Certificates are how they get theirs; nil = they have none.
+	Certificates *Certificates
+	Tokens       bool // they request tokens
+	// CheckVersion states what is wrong with a version that simulated ones are to report; nil =
+	// they report none.
+	CheckVersion func(version string) error
+	// ConnectionAge is that at which the control plane closes a proxy's connection, so that the
+	// proxy reconnects; 0 = it does not, or that is not known.
+	ConnectionAge time.Duration
+	// New makes the simulated proxy of a specification, as its adapter made it; the proxy does
+	// not run yet. This may be another process than that of Start. It fails for a specification
+	// that cannot work.
+	New func(spec proxy.Spec, services ProxyServices) (proxy.Proxy, error)
+}
+
+// XDS is how proxies speak xDS.
+type XDS struct {
+	Variants []string // of "delta" and "sotw", at least one; the first is the default
+}
+
+// BothVariants is the XDS of proxies that speak either variant, delta by default.
+func BothVariants() *XDS {
+	return &XDS{Variants: []string{string(xdsprobe.Delta), string(xdsprobe.SotW)}}
+}
+
+// Certificates are how proxies get their certificates.
+type Certificates struct {
+	// Requested reports that a proxy requests one whenever it wants one. Otherwise the control plane
+	// delivers them, as over SDS, and decides when and for how long.
+	Requested bool
+	// ForLifetime reports that a request says for how long. Otherwise the control plane decides.
+	ForLifetime bool
+}
+
+// RequestsCertificates reports whether proxies request their certificates.
+func (p Proxy) RequestsCertificates() bool { return p.Certificates != nil && p.Certificates.Requested }
+
+// Variants are those of XDS, in their order; "" where there is none.
+func (p Proxy) Variants() []string {
+	if p.XDS == nil {
+		return []string{""}
+	}
+	return p.XDS.Variants
+}
+
+// CapturedMeshes are the captured meshes that a control plane replays.
+type CapturedMeshes struct {
+	// Check checks the configuration of one: its error names the object, the field and what is wanted.
+	Check func(*capture.Mesh) error
+	// Env are the settings (NAME=VALUE) that one needs; nil = none.
+	Env func(*capture.Mesh) []string
+}
+
+// External is a control plane that is there already, at an address that --control-plane has after its
+// name, as in NAME://HOST:PORT. It takes no settings, no share of this machine and no objects, and cannot
+// be ended.
+type External struct {
+	// Check looks at where it is. Its error names the flag, the value and what is wanted.
+	Check func(Remote) error
+}
+
+// Dilation is how a control plane is slowed down.
+type Dilation struct {
+	// Dilate slows down what is a matter of time in it by k, for a machine that stands for one with
+	// so many processors, which are its GOMAXPROCS.
+	Dilate func(env []string, processors int, k float64) Dilated
+	// RestsInRealTime reports that what it does at rest is decided by timers that Dilate does not slow down.
+	// Phases in which nothing happens are then not slowed down, and show what it uses at rest.
+	RestsInRealTime bool
+}
+
+// Figures are what is said of a control plane's figures, and where they are drawn.
+type Figures struct {
+	// Work is what its programs do, helpers included, in a clause; "" = that is not known.
+	Work string
+	// Meanings are what figures mean with it, by their paths in record.AcrossControlPlanes, where that is
+	// not what is said there; nil = nowhere.
+	Meanings map[string]string
+	// Panels are its own metrics on the dashboards; nil = none.
+	Panels []Panel
+	// Limits are the bounds that it holds itself to with this environment (NAME=VALUE), which
+	// plans take for records without any; nil = none is known.
+	Limits func(env []string) *record.Limits
+}
 
 // Sidecars is the data plane of a driver as it is: each pod has a proxy of its own.
 const Sidecars = "sidecar"
 
-// Dataplane is another data plane than sidecars.
-type Dataplane struct {
+// OtherDataplane is another data plane than sidecars.
+type OtherDataplane struct {
 	Name string // as in --dataplane
-	// Of is the driver as it serves this data plane.
-	Of func(Driver) Driver
-	// Waypoints is the driver of Of as it serves waypoints, too; nil = there are none.
-	Waypoints func(Driver) Driver
+	Dataplane
+	// Waypoints is the data plane with waypoints, too; nil = there are none.
+	Waypoints *Dataplane
 }
 
 // Values of --waypoints: what has a waypoint each.
@@ -165,25 +203,22 @@ const (
 // Of is the driver as it serves a data plane, Sidecars or one of Dataplanes ("" = Sidecars),
 // with waypoints ("" = NoWaypoints). Its error names the flag.
 func (d Driver) Of(dataplane, waypoints string) (Driver, error) {
-	var has *Dataplane
-	for i := range d.Dataplanes {
-		if d.Dataplanes[i].Name == dataplane {
-			has = &d.Dataplanes[i]
-		}
-	}
+	at := slices.IndexFunc(d.Dataplanes, func(one OtherDataplane) bool { return one.Name == dataplane })
 	switch waypoints {
 	case "", NoWaypoints:
 	case NamespaceWaypoints, ServiceWaypoints:
-		if has == nil || has.Waypoints == nil {
+		if at < 0 || d.Dataplanes[at].Waypoints == nil {
 			return d, fmt.Errorf("parsing --waypoints %q: want %s with --dataplane %s", waypoints, NoWaypoints, cmp.Or(dataplane, Sidecars))
 		}
-		return has.Waypoints(has.Of(d)), nil
+		d.Dataplane = *d.Dataplanes[at].Waypoints
+		return d, nil
 	default:
 		return d, fmt.Errorf("parsing --waypoints %q: want %s, %s or %s", waypoints, NoWaypoints, NamespaceWaypoints, ServiceWaypoints)
 	}
 	switch {
-	case has != nil:
-		return has.Of(d), nil
+	case at >= 0:
+		d.Dataplane = d.Dataplanes[at].Dataplane
+		return d, nil
 	case dataplane == "" || dataplane == Sidecars:
 		return d, nil
 	}
@@ -199,7 +234,7 @@ func (d Driver) DataplaneNames() []string {
 	return names
 }
 
-// Meanings of several drivers: see Driver.Meanings.
+// Meanings of several drivers: see Figures.Meanings.
 const (
 	// OnlyReady is of one that sends no endpoint that is not ready.
 	OnlyReady = "only endpoints that are ready are sent: one that turns unready is removed, and an added one is sent once its pod is ready"
@@ -229,7 +264,7 @@ func StandardModes() []Mode {
 }
 
 // Mode is the mode of this name.
-func (d Driver) Mode(name string) (Mode, bool) {
+func (d Dataplane) Mode(name string) (Mode, bool) {
 	for _, m := range d.Modes {
 		if m.Name == name {
 			return m, true
@@ -240,29 +275,18 @@ func (d Driver) Mode(name string) (Mode, bool) {
 
 // NewStore is what proxies that speak xDS share, for the types of its proxies.
 func (d Driver) NewStore() (*xdsprobe.Store, error) {
-	if d.Types == nil {
+	if d.Proxy.Types == nil {
 		return xdsprobe.NewStore(), nil
 	}
-	types, err := d.Types()
+	types, err := d.Proxy.Types()
 	if err != nil {
 		return nil, fmt.Errorf("reading the resource types of %s: %w", d.Name, err)
 	}
 	return xdsprobe.NewStoreOf(types), nil
 }
 
-// Variants are those of XDS, in their order; "" where there is none.
-func (d Driver) Variants() []string {
-	if d.NoXDS {
-		return []string{""}
-	}
-	if d.XDS == nil {
-		return []string{string(xdsprobe.Delta), string(xdsprobe.SotW)}
-	}
-	return d.XDS
-}
-
 // ModeNames are those of its modes, in their order.
-func (d Driver) ModeNames() []string {
+func (d Dataplane) ModeNames() []string {
 	var names []string
 	for _, m := range d.Modes {
 		names = append(names, m.Name)
@@ -272,7 +296,7 @@ func (d Driver) ModeNames() []string {
 
 // StartOptions state where a control plane runs and what it is given.
 type StartOptions struct {
-	Programs   map[string]string   // paths of Driver.Programs, by component
+	Programs   map[string]string   // paths of Driver.Programs.Own, by component
 	Versions   *component.Versions // knows what programs report; nil = they are asked
 	Scaler     string              // scaler's own version, for control planes that are part of it
 	Kubeconfig string              // file that the control plane reads
@@ -291,7 +315,7 @@ type StartOptions struct {
 	// cluster; "" = the driver's.
 	Name string
 	// Revision is the name by which its pods know it, where several versions serve one mesh; ""
-	// = it is the only one. Its Programs are of that revision. Needs Driver.Revisions.
+	// = it is the only one. Its Programs are of that revision. Needs Dataplane.Revisions.
 	Revision string
 	// Next reports that another one serves the mesh already: another revision or, without
 	// a Revision, the one whose place it takes.
@@ -334,10 +358,10 @@ type Remote struct {
 // one, its address.
 func Find(all []Driver, value string) (d Driver, address string, ok bool) {
 	for _, d := range all {
-		if !d.External && d.Name == value {
+		if d.External == nil && d.Name == value {
 			return d, "", true
 		}
-		if address, ok := strings.CutPrefix(value, d.Name+"://"); d.External && ok {
+		if address, ok := strings.CutPrefix(value, d.Name+"://"); d.External != nil && ok {
 			return d, address, true
 		}
 	}
@@ -348,13 +372,20 @@ func Find(all []Driver, value string) (d Driver, address string, ok bool) {
 func Values(all []Driver) []string {
 	var values []string
 	for _, d := range all {
-		if d.External {
+		if d.External != nil {
 			values = append(values, d.Name+"://HOST:PORT")
 		} else {
 			values = append(values, d.Name)
 		}
 	}
 	return values
+}
+
+// LatencyPath is how real proxies carry requests of applications of this host.
+type LatencyPath struct {
+	// Intercepts is how connections of their pods, which have a network namespace each, are redirected
+	// to them; nil = the applications address their proxies, as ControlPlane.HostWorkloads has them.
+	Intercepts *Intercepts
 }
 
 // Intercepts is what is known of real proxies to which the connections of their pods are redirected,
@@ -365,7 +396,7 @@ type Intercepts struct {
 	// application; "" = in none.
 	CallerHeader string
 	// GivenProxy is what the program of the proxies is called where scaler does not have it, so that
-	// the user gives it; "" = it is among Driver.SidecarPrograms.
+	// the user gives it; "" = it is among Dataplane.SidecarPrograms.
 	GivenProxy string
 	// Workers is how many worker threads an injected proxy has; 0 = as many as an Envoy of Istio.
 	Workers int
@@ -373,17 +404,17 @@ type Intercepts struct {
 
 // GivenProxy is what the program of the real proxies is called where the user gives it; "" = scaler has it.
 func (d Driver) GivenProxy() string {
-	if d.Intercepts == nil {
+	if d.Latency == nil || d.Latency.Intercepts == nil {
 		return ""
 	}
-	return d.Intercepts.GivenProxy
+	return d.Latency.Intercepts.GivenProxy
 }
 
 // ForLatency are the drivers whose real proxies can carry the requests of applications of this host.
 func ForLatency(all []Driver) []Driver {
 	var some []Driver
 	for _, d := range all {
-		if d.HostWorkloads || d.Intercepts != nil {
+		if d.Latency != nil {
 			some = append(some, d)
 		}
 	}

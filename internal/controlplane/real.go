@@ -67,7 +67,7 @@ type ProxyPlace struct {
 	Ports     ProxyPorts
 	// Own reports that the proxy has the network namespace of its pod, to which the pod's connections
 	// are redirected: its ports are as in that pod, so that Ports and Discovery do not count. Needs
-	// Driver.Intercepts.
+	// LatencyPath.Intercepts.
 	Own bool
 	// Concurrency is how many worker threads Envoy has; 0 = what the control
 	// plane's proxies have by default.

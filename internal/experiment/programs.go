@@ -31,7 +31,7 @@ func ClusterPrograms(paths map[string]string) cluster.Programs {
 // RunPrograms are the names of the programs that a run against a control plane
 // starts: cluster, control plane and Prometheus.
 func RunPrograms(d controlplane.Driver) []string {
-	return append(append(ClusterComponents(), component.Prometheus), d.Programs...)
+	return append(append(ClusterComponents(), component.Prometheus), d.Programs.Own...)
 }
 
 // ProgramOrigins is where programs are from, as the record has it; paths says by

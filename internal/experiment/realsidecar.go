@@ -28,7 +28,7 @@ import (
 // RealSidecars is where the real sidecars of one experiment run, and with what.
 type RealSidecars struct {
 	Adapter     *controlplane.ControlPlane
-	Programs    map[string]string  // of Driver.SidecarPrograms
+	Programs    map[string]string  // of Dataplane.SidecarPrograms
 	Proxy       string             // which of Programs the proxies are; "" = Envoy
 	Group       *process.Group     // that they join
 	Dir         string             // takes a folder for each

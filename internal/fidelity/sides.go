@@ -60,7 +60,7 @@ func (r *run) startSimulated(ctx context.Context) (*tappedProxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.driver.NewProxy(identity, controlplane.ProxyServices{
+	s, err := r.driver.Proxy.New(identity, controlplane.ProxyServices{
 		Observer: failureLog{r.log}, Store: store, Keys: r.keys.Key, Tokens: authority.Tokens(r.Client),
 	})
 	if err != nil {

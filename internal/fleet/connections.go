@@ -21,7 +21,7 @@ func (s *Pods) Begin() *Background {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := NewLatencies()
-	l.NoCertificates, l.NoTokens, l.NoStarts = s.latencies.NoCertificates, s.latencies.NoTokens, s.latencies.NoStarts
+	l.Starts = s.latencies.Starts
 	s.background = &Background{Latencies: l, number: s.background.number + 1}
 	return s.background
 }

@@ -81,7 +81,7 @@ type Fleet struct {
 
 // New returns the fleet of a run, without a proxy yet. Its error is that of StartWorkers.
 func New(o Options) (*Fleet, error) {
-	o.Latencies.NoCertificates, o.Latencies.NoTokens = o.Driver.NoCertificates, o.Driver.NoTokens
+	o.Latencies.Starts = Starts{Sidecars: true, Certificates: o.Driver.Proxy.Certificates != nil, Tokens: o.Driver.Proxy.Tokens}
 	f := &Fleet{
 		Options:  o,
 		Pods:     newPods(o.Latencies),
@@ -94,7 +94,7 @@ func New(o Options) (*Fleet, error) {
 	seen := observer{f}
 	if o.Nodes > 0 {
 		f.nodes = newNodes(f, o)
-		o.Latencies.NoStarts = !f.nodes.mixed
+		o.Latencies.Starts.Sidecars = f.nodes.mixed
 	}
 	first := newRevision(f, o.Adapter)
 	f.tracker = first.tracker

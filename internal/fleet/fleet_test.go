@@ -25,6 +25,7 @@ import (
 // serves them.
 func connected(pods int) *Fleet {
 	f, _ := New(Options{ // without workers, nothing can fail
+		Driver:    controlplane.Driver{Dataplane: controlplane.Dataplane{Proxy: controlplane.Proxy{Certificates: &controlplane.Certificates{Requested: true}, Tokens: true}}},
 		Latencies: NewLatencies(),
 		Metrics:   measure.NewMetrics(measure.Build{}, nil),
 		Event:     func(record.Event) {},
@@ -163,16 +164,18 @@ func TestCertificatesThatComeUnasked(t *testing.T) {
 // What the sidecars of a control plane do not request cannot be lost: neither by the
 // rollout's pods nor by those that replace others.
 func TestWhatIsNotRequestedIsNotLost(t *testing.T) {
+	requested := &controlplane.Certificates{Requested: true}
 	for name, c := range map[string]struct {
-		driver              controlplane.Driver
+		proxy               controlplane.Proxy
 		certificates, token int64
 	}{
-		"both requested":  {controlplane.Driver{}, 3, 3},
-		"no tokens":       {controlplane.Driver{NoTokens: true}, 3, 0},
-		"no certificates": {controlplane.Driver{NoCertificates: true}, 0, 3},
-		"neither":         {controlplane.Driver{NoCertificates: true, NoTokens: true}, 0, 0},
+		"both requested":  {controlplane.Proxy{Certificates: requested, Tokens: true}, 3, 3},
+		"no tokens":       {controlplane.Proxy{Certificates: requested}, 3, 0},
+		"no certificates": {controlplane.Proxy{Tokens: true}, 0, 3},
+		"neither":         {controlplane.Proxy{}, 0, 0},
 	} {
-		f, _ := New(Options{Driver: c.driver, Latencies: NewLatencies(), Metrics: measure.NewMetrics(measure.Build{}, nil)})
+		driver := controlplane.Driver{Dataplane: controlplane.Dataplane{Proxy: c.proxy}}
+		f, _ := New(Options{Driver: driver, Latencies: NewLatencies(), Metrics: measure.NewMetrics(measure.Build{}, nil)})
 		background := f.Pods.Begin()
 		background.pods = 3
 		f.Pods.End(background)

@@ -17,11 +17,16 @@ type Latencies struct {
 	Connect, ConnectTotal, Reconnect          *stats.Histogram
 	FirstConfiguration, CompleteConfiguration *stats.Histogram
 
-	NoCertificates bool // their sidecars ask for none, so that none can be lost
-	NoTokens       bool // likewise
-	NoStarts       bool // the pods have no sidecars, so that no start of one can be lost
+	Starts Starts // of their sidecars
 
 	RolloutPush [3]*stats.Histogram // of changes of endpoints while the mesh is rolled out, by convergence.Kind
+}
+
+// Starts are what the starts of pods have, and can lose: all of it, unless something else is known.
+type Starts struct {
+	Sidecars     bool // the pods have sidecars, which start
+	Certificates bool // these wait for a certificate
+	Tokens       bool // and request a token
 }
 
 // changeKinds are the record's names of convergence.Kind.
@@ -33,7 +38,7 @@ var changeKinds = [3]record.ChangeKind{
 
 // NewLatencies returns empty distributions.
 func NewLatencies() *Latencies {
-	var l Latencies
+	l := Latencies{Starts: Starts{Sidecars: true, Certificates: true, Tokens: true}}
 	for _, h := range l.all() {
 		*h.histogram = stats.NewHistogram()
 	}
@@ -78,13 +83,13 @@ func (l *Latencies) Lose(pods, real, onRealNodes int) {
 
 // loseStarts is Lose for the starts of simulated sidecars.
 func (l *Latencies) loseStarts(pods int) {
-	if l.NoStarts {
+	if !l.Starts.Sidecars {
 		return
 	}
-	if !l.NoCertificates {
+	if l.Starts.Certificates {
 		LoseIn(pods, l.Certificate)
 	}
-	if !l.NoTokens {
+	if l.Starts.Tokens {
 		LoseIn(pods, l.Token)
 	}
 	LoseIn(pods, l.ConnectTotal, l.FirstConfiguration, l.CompleteConfiguration)

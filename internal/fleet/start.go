@@ -21,7 +21,7 @@ func (f *Fleet) start(p *pod, object *corev1.Pod) {
 	}
 	controlplane.ProxyOptions{XDS: string(f.Variant), CertificateLifetime: f.Lifetime, Slowdown: f.Slowdown}.Apply(&spec)
 	p.revision.tracker.Add(p.id, p.revision.scopes[object.Labels[kwok.ServiceLabel]])
-	if p.bare = f.Driver.NoCertificates || p.ofNode; p.bare {
+	if p.bare = f.Driver.Proxy.Certificates == nil || p.ofNode; p.bare {
 		p.revision.tracker.Certified(p.id, time.Now()) // it asks for no certificate of its own, so it waits for none
 	}
 	w := f.Workers[p.order%len(f.Workers)]

@@ -113,7 +113,7 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 	if err != nil {
 		return record.LatencyRun{}, err
 	}
-	if i := driver.Intercepts; i != nil && spec.Existing == nil {
+	if i := driver.Latency.Intercepts; i != nil && spec.Existing == nil {
 		if err := podnet.Check(i.User); err != nil {
 			return record.LatencyRun{}, fmt.Errorf("redirecting connections, as --control-plane %s needs: %w", driver.Name, err)
 		}
@@ -191,7 +191,7 @@ func startSampling(ctx context.Context, sampler *measure.Sampler) (sampling cont
 
 // openNet makes the network of pods, where connections are redirected. What runs in it ends before.
 func (r *run) openNet(context.Context) (experiment.Undo, error) {
-	if r.driver.Intercepts == nil {
+	if r.driver.Latency.Intercepts == nil {
 		return nil, nil
 	}
 	var err error

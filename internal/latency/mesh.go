@@ -43,8 +43,8 @@ const envoyWorkers = 2
 
 // workers returns the number of worker threads of a sidecar.
 func workers(d controlplane.Driver) int {
-	if d.Intercepts != nil && d.Intercepts.Workers > 0 {
-		return d.Intercepts.Workers
+	if i := d.Latency.Intercepts; i != nil && i.Workers > 0 {
+		return i.Workers
 	}
 	return envoyWorkers
 }
@@ -90,7 +90,7 @@ func (r *run) startMeshes(ctx context.Context) (experiment.Undo, error) {
 		}
 		return errors.Join(errs...)
 	}
-	if r.driver.Intercepts != nil {
+	if r.driver.Latency.Intercepts != nil {
 		return undo, r.startPodMeshes(ctx)
 	}
 	if !r.spec.withMesh() {
@@ -135,7 +135,7 @@ func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOp
 	}
 	r.meshes = append(r.meshes, m) // stopped with the run
 	m.env, err = embedded.Start(ctx, cluster.Options{
-		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Log, Controllers: r.driver.Controllers,
+		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Log, Controllers: r.driver.Programs.Controllers,
 		WithoutPodGC: true, // pods run here, on no node that the API server knows
 		Programs:     experiment.ClusterPrograms(m.place.Programs),
 	})

@@ -205,13 +205,13 @@ func (m *sidecarMesh) startPods(ctx context.Context, v *podVariant) (*testbed, e
 	limited, cancel := context.WithTimeout(ctx, sidecarTimeout)
 	defer cancel()
 	starting, together := errgroup.WithContext(limited)
-	w := way{variant: v.variant, to: bed.target, dial: bed.dial, past: v.past.DialContext, header: m.run.driver.Intercepts.CallerHeader}
+	w := way{variant: v.variant, to: bed.target, dial: bed.dial, past: v.past.DialContext, header: m.run.driver.Latency.Intercepts.CallerHeader}
 	for i, tier := range v.tiers {
 		of := m.tier(i, len(tier))
 		caller := i == len(v.tiers)-2 // of the last tier, which answers whom it saw
 		for _, p := range tier {
 			var otherIdentity func(topology.Service) *tls.Config
-			s, err := m.place.InPod(ctx, p.pod, p.net, m.run.driver.Intercepts.User, func(o *sidecar.Options, real controlplane.RealProxy) error {
+			s, err := m.place.InPod(ctx, p.pod, p.net, m.run.driver.Latency.Intercepts.User, func(o *sidecar.Options, real controlplane.RealProxy) error {
 				m.watch(o)
 				otherIdentity = real.Interception.OtherIdentity
 				if caller {

@@ -183,7 +183,7 @@ func (s Spec) validateProxy(d controlplane.Driver) error {
 		return fmt.Errorf("parsing --proxy %q: %w: want the path of %s", s.Proxy, err, given)
 	}
 	if info, err := os.Stat(s.Proxy); err != nil || info.Mode().Perm()&0o001 == 0 {
-		return fmt.Errorf("parsing --proxy %q: want a program that all users can execute (chmod a+x): it runs as user %d", s.Proxy, d.Intercepts.User)
+		return fmt.Errorf("parsing --proxy %q: want a program that all users can execute (chmod a+x): it runs as user %d", s.Proxy, d.Latency.Intercepts.User)
 	}
 	return nil
 }
@@ -352,7 +352,7 @@ func (s Spec) record(driver controlplane.Driver) record.LatencySpec {
 		RPS: s.RPS, Connections: s.Connections, Variants: s.Variants, Preset: s.Preset,
 		Seed: s.Seed, HTTP: s.HTTP, Keepalive: s.Keepalive, TimeoutSeconds: s.Timeout.Seconds(),
 		Topology: s.Topology, KillEverySeconds: s.KillEvery.Seconds(),
-		Redirected: driver.Intercepts != nil || s.Existing != nil, Placements: s.Placements,
+		Redirected: driver.Latency.Intercepts != nil || s.Existing != nil, Placements: s.Placements,
 		Rounds: s.Rounds, WarmupSeconds: s.Warmup.Seconds(), Repeats: s.Repeats,
 	}
 	for _, t := range s.tiers() {

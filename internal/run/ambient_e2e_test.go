@@ -134,13 +134,8 @@ type watchedZtunnels struct {
 // driver is a driver whose ztunnels are watched.
 func (w *watchedZtunnels) driver(d controlplane.Driver) controlplane.Driver {
 	d.Dataplanes = slices.Clone(d.Dataplanes)
-	at := slices.IndexFunc(d.Dataplanes, func(p controlplane.Dataplane) bool { return p.Name == "ambient" })
-	of := d.Dataplanes[at].Of
-	d.Dataplanes[at].Of = func(d controlplane.Driver) controlplane.Driver {
-		made := of(d)
-		made.NewProxy = w.make
-		return made
-	}
+	at := slices.IndexFunc(d.Dataplanes, func(p controlplane.OtherDataplane) bool { return p.Name == "ambient" })
+	d.Dataplanes[at].Proxy.New = w.make
 	return d
 }
 

@@ -22,10 +22,13 @@ const stormTimeout = 5 * time.Minute
 // checkCertificates checks what only sidecars can be asked for that request their
 // certificates.
 func (s Spec) checkCertificates(d controlplane.Driver) error {
-	if d.FixedLifetime && s.Mesh.Sidecars.CertificateLifetime != 0 {
+	issued := d.Proxy.Certificates
+	switch {
+	case issued == nil:
+		return nil
+	case issued.Requested && !issued.ForLifetime && s.Mesh.Sidecars.CertificateLifetime != 0:
 		return scenario.Refuse("mesh.sidecars.certificateLifetime", time.Duration(s.Mesh.Sidecars.CertificateLifetime), "none with controlPlane.name %s, which itself decides for how long it issues certificates", s.ControlPlane.Name)
-	}
-	if !d.DeliversCertificates {
+	case issued.Requested:
 		return nil
 	}
 	return s.refuse([]refusal{
@@ -37,7 +40,7 @@ func (s Spec) checkCertificates(d controlplane.Driver) error {
 // renewal is the time after which a sidecar renews its certificate, half of the lifetime
 // that it requests; 0 = it requests none.
 func (s Spec) renewal(d controlplane.Driver) time.Duration {
-	if d.NoCertificates || d.DeliversCertificates {
+	if !d.Proxy.RequestsCertificates() {
 		return 0
 	}
 	return cmp.Or(time.Duration(s.Mesh.Sidecars.CertificateLifetime), s.slowed(authority.DefaultLifetime)) / 2

@@ -27,10 +27,10 @@ func (s Spec) checkCycle(d controlplane.Driver) error {
 	switch {
 	case time.Duration(s.Phases.Cycle) == 0:
 		return nil
-	case d.ConnectionAge == 0:
+	case d.Proxy.ConnectionAge == 0:
 		return scenario.Refuse("phases.cycle", time.Duration(s.Phases.Cycle), "none with controlPlane.name %s, of which no age is known at which it closes connections", s.ControlPlane.Name)
-	case time.Duration(s.Phases.Cycle) < minCycle || time.Duration(s.Phases.Cycle) > d.ConnectionAge:
-		return scenario.Refuse("phases.cycle", time.Duration(s.Phases.Cycle), "from %s to %s, which is the age at which %s closes connections", minCycle, d.ConnectionAge, s.ControlPlane.Name)
+	case time.Duration(s.Phases.Cycle) < minCycle || time.Duration(s.Phases.Cycle) > d.Proxy.ConnectionAge:
+		return scenario.Refuse("phases.cycle", time.Duration(s.Phases.Cycle), "from %s to %s, which is the age at which %s closes connections", minCycle, d.Proxy.ConnectionAge, s.ControlPlane.Name)
 	}
 	return nil
 }
@@ -81,12 +81,12 @@ func (r *run) cycle(ctx context.Context) (experiment.Undo, error) {
 		return nil, nil
 	}
 	pods := r.fleet.Connected()
-	age, renewal := r.spec.slowed(r.driver.ConnectionAge), r.spec.renewal(r.driver)
+	age, renewal := r.spec.slowed(r.driver.Proxy.ConnectionAge), r.spec.renewal(r.driver)
 	turns, renewals := planCycle(pods, time.Duration(r.spec.Phases.Cycle), age, renewal, r.spec.Mesh.Seed)
 	phase := cycle{
 		length: time.Duration(r.spec.Phases.Cycle), turns: turns, timeout: time.Duration(r.spec.Phases.ConvergeTimeout), fleet: r.fleet, timeline: r.timeline, journal: r.journal,
 		section: &record.Cycle{
-			Sidecars: len(pods), AgeSeconds: r.driver.ConnectionAge.Seconds(),
+			Sidecars: len(pods), AgeSeconds: r.driver.Proxy.ConnectionAge.Seconds(),
 			RenewalSeconds: renewal.Seconds() / r.spec.dilation(), Renewals: renewals,
 		},
 	}

@@ -58,7 +58,7 @@ func TestPlanCycle(t *testing.T) {
 }
 
 func TestCheckCycle(t *testing.T) {
-	ages := controlplane.Driver{Name: "ages", ConnectionAge: 30 * time.Minute}
+	ages := controlplane.Driver{Name: "ages", Dataplane: controlplane.Dataplane{Proxy: controlplane.Proxy{ConnectionAge: 30 * time.Minute}}}
 	for name, c := range map[string]struct {
 		cycle  time.Duration
 		driver controlplane.Driver

@@ -27,7 +27,7 @@ func (s Spec) checkDilation(driver controlplane.Driver) error {
 	switch {
 	case !k.Auto && k.Factor <= 1:
 		return nil
-	case driver.Dilate == nil:
+	case driver.Dilation == nil:
 		return refuse("none with controlPlane.name %s, of which it is not known what is a matter of time", s.ControlPlane.Name)
 	case s.Instrument.Workers > 1:
 		return refuse("none with instrument.workers %d: the figures of each worker are not scaled yet", s.Instrument.Workers)
@@ -63,10 +63,10 @@ func (s Spec) onMachine() Spec {
 // slowed down, decide what it uses. In a phase that is slowed down that is recorded as K times as much.
 func (s Spec) realTime() []record.PhaseName {
 	driver, err := s.Driver()
-	if err != nil || s.dilation() == 1 || !driver.RestsInRealTime {
+	if err != nil || s.dilation() == 1 || driver.Dilation == nil || !driver.Dilation.RestsInRealTime {
 		return nil
 	}
-	if s.topology().Resolved().OutsideChurn > 0 || time.Duration(s.Mesh.Sidecars.CertificateLifetime) > 0 || time.Duration(s.Phases.Steady) >= driver.ConnectionAge && driver.ConnectionAge > 0 {
+	if s.topology().Resolved().OutsideChurn > 0 || time.Duration(s.Mesh.Sidecars.CertificateLifetime) > 0 || time.Duration(s.Phases.Steady) >= driver.Proxy.ConnectionAge && driver.Proxy.ConnectionAge > 0 {
 		return nil // pods come and go, certificates are renewed, or connections reach their age
 	}
 	return []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
@@ -92,7 +92,7 @@ func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (cont
 		return r, &record.Dilation{Factor: 1, Auto: s.Choice}
 	}
 	stood := int(float64(r.Processors()) * s.dilation())
-	d := driver.Dilate(r.Env, stood, s.dilation())
+	d := driver.Dilation.Dilate(r.Env, stood, s.dilation())
 	r.Env, r.Args, r.MaxProcs = d.Env, d.Args, stood
 	return r, &record.Dilation{
 		Factor: s.dilation(),
@@ -133,8 +133,8 @@ func (r *run) describeDilation(source *record.ControlPlaneSource) {
 		ran[strings.TrimLeft(r.resources.Args[i], "-")] = r.resources.Args[i+1]
 	}
 	source.Settings, r.dilation.Settings = stood, ran
-	if r.driver.Limits != nil && source.Limits != nil {
-		source.Limits = r.driver.Limits(r.spec.ControlPlane.Env)
+	if r.driver.Figures.Limits != nil && source.Limits != nil {
+		source.Limits = r.driver.Figures.Limits(r.spec.ControlPlane.Env)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestCheckDilation(t *testing.T) {
 		"parsing --dilate auto: want none with --workers 2: the figures of each worker are not scaled yet": func(s *Spec) { s.Instrument.Dilation, s.Instrument.Workers = dilation.Auto, 2 },
 		"parsing --dilate 2: want none with --control-plane still, of which it is not known what is a matter of time": func(s *Spec) {
 			s.Instrument.Dilation, s.ControlPlane.Name = 2, "still"
-			s.Drivers = []controlplane.Driver{{Name: "still", Modes: controlplane.StandardModes()}}
+			s.Drivers = []controlplane.Driver{{Name: "still", Dataplane: controlplane.Dataplane{Modes: controlplane.StandardModes(), Proxy: controlplane.Proxy{XDS: controlplane.BothVariants()}}, CheckKnobs: controlplane.Knobs.Validate}}
 		},
 	} {
 		s := DefaultSpec()
@@ -169,7 +169,7 @@ func TestDescribeDilationOfConstants(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlane.Env})
-	source := record.ControlPlaneSource{Settings: r.resources.Settings(map[string]string{}), Limits: r.driver.Limits(r.resources.Env)}
+	source := record.ControlPlaneSource{Settings: r.resources.Settings(map[string]string{}), Limits: r.driver.Figures.Limits(r.resources.Env)}
 	r.describeDilation(&source)
 	if diff := cmp.Diff(map[string]string{"OSM_EVENTS_PER_SECOND": "20"}, source.Settings); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)

@@ -40,7 +40,7 @@ func (s symptoms) doubts() []record.Warning {
 	if late := experiment.LateReceipt(s.counts); late != nil {
 		all = append(all, *late)
 	}
-	if n := *s.xds.Refusals; n > 0 && !s.starts.NoStarts { // proxies of nodes start before anything is measured
+	if n := *s.xds.Refusals; n > 0 && s.starts.Starts.Sidecars { // proxies of nodes start before anything is measured
 		all = append(all, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonRefused, Values: map[string]float64{
 			"refused": float64(n), "attempts": float64(*s.xds.Attempts),
 		}})
@@ -67,14 +67,14 @@ func (s Spec) unknowns(d controlplane.Driver) []record.Warning {
 	absent := func(about, why string) {
 		doubts = append(doubts, record.Warning{About: about, Reason: record.ReasonNotSupported, Component: d.Name, Detail: why})
 	}
-	if d.NoCertificates {
+	if d.Proxy.Certificates == nil {
 		absent("certificates", "its sidecars ask for no certificate")
 	}
-	if d.NoXDS {
+	if d.Proxy.XDS == nil {
 		absent("spec.xds", "its proxies do not speak xDS")
 		absent("xds.acks", "its proxies acknowledge and reject nothing; the other figures of xds count the messages of the streams that they open instead")
 	}
-	if !d.External {
+	if d.External == nil {
 		return doubts
 	}
 	absent("controlPlane", "scaler did not start it, and samples nothing of it")

@@ -12,9 +12,11 @@ import (
 // before anything is started, and its modes are its own.
 func TestDriverOfAnotherKind(t *testing.T) {
 	another := controlplane.Driver{
-		Name:     "another",
-		Modes:    []controlplane.Mode{{Name: "open", Knobs: controlplane.Knobs{MTLS: "always", Scope: "none", Authz: "none"}}, {Name: "closed"}},
-		OwnKnobs: true, XDS: []string{"sotw"}, DeliversCertificates: true,
+		Name: "another",
+		Dataplane: controlplane.Dataplane{
+			Modes: []controlplane.Mode{{Name: "open", Knobs: controlplane.Knobs{MTLS: "always", Scope: "none", Authz: "none"}}, {Name: "closed"}},
+			Proxy: controlplane.Proxy{XDS: &controlplane.XDS{Variants: []string{"sotw"}}, Certificates: &controlplane.Certificates{}},
+		},
 	}
 	for name, tc := range map[string]struct {
 		change func(*Spec)
@@ -31,7 +33,7 @@ func TestDriverOfAnotherKind(t *testing.T) {
 	} {
 		s := DefaultSpec()
 		s.Drivers = []controlplane.Driver{another}
-		s.ControlPlane.Name, s.Mode, s.Mesh.Sidecars.XDS = "another", "open", another.Variants()[0]
+		s.ControlPlane.Name, s.Mode, s.Mesh.Sidecars.XDS = "another", "open", another.Proxy.Variants()[0]
 		tc.change(&s)
 		err := s.Validate()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

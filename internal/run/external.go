@@ -21,10 +21,10 @@ func (s Spec) remote() controlplane.Remote {
 // checkExternal checks what an external control plane cannot be asked for, and
 // what only one can.
 func (s Spec) checkExternal(d controlplane.Driver) error {
-	if !d.External {
+	if d.External == nil {
 		return nil
 	}
-	if err := d.Check(s.remote()); err != nil {
+	if err := d.External.Check(s.remote()); err != nil {
 		return err
 	}
 	if err := s.refuse([]refusal{

@@ -36,7 +36,7 @@ func (r *run) endControlPlane(ctx context.Context, program string, graceful bool
 	}
 	supervisor := r.supervisor
 	if program != "" {
-		supervisor = r.helpers[program] // it is one of Driver.Helpers
+		supervisor = r.helpers[program] // it is one of Programs.Helpers
 	}
 	return supervisor.End(ctx, graceful)
 }

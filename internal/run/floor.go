@@ -17,7 +17,7 @@ func (r *run) calibrate(ctx context.Context) error {
 	if !r.spec.Instrument.Calibrate {
 		return nil
 	}
-	if r.driver.NoXDS {
+	if r.driver.Proxy.XDS == nil {
 		r.journal.Warn(record.Warning{About: "instrument.floor", Reason: record.ReasonNotSupported, Component: r.driver.Name, Detail: "the floor is that of sidecars that speak xDS"})
 		return nil
 	}

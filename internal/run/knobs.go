@@ -34,8 +34,8 @@ func (s Spec) checkKnobs(d controlplane.Driver) error {
 	if s.Captured != nil {
 		return nil
 	}
-	if !d.OwnKnobs {
-		return s.Knobs().Validate()
+	if d.CheckKnobs != nil {
+		return d.CheckKnobs(s.Knobs())
 	}
 	return s.refuse([]refusal{
 		{s.Mesh.Settings.MTLS != "", "mesh.settings.mtls"},

@@ -32,7 +32,7 @@ func (r *run) realOptions() *fleet.RealOptions {
 			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(), Cpus: r.affinity.others,
 			Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Expiry: &experiment.CertificateExpiry{},
 		},
-		Certified: !r.hasAgents() && !r.driver.DeliversCertificates,
+		Certified: !r.hasAgents() && r.driver.Proxy.RequestsCertificates(),
 		Sampler:   r.sampler,
 		Quiet:     func() bool { return r.currentPhase() == record.PhaseSteady },
 		Say:       r.progress.say,

@@ -40,7 +40,7 @@ func (m sidecarFigures) measure() error {
 		m.document.Proxies.PerNode = m.observed.perNode
 	}
 	x.PerSidecar = m.observed.perSidecar
-	if m.driver.NoXDS {
+	if m.driver.Proxy.XDS == nil {
 		x.Acks, x.Nacks = nil, nil
 	}
 	x.Rates = &record.ByPhase[*record.Rates]{}
@@ -61,7 +61,7 @@ func (m sidecarFigures) measure() error {
 
 // countCertificates counts what became of the pods' certificates.
 func (m sidecarFigures) countCertificates() error {
-	if m.driver.NoCertificates {
+	if m.driver.Proxy.Certificates == nil {
 		return nil
 	}
 	c, pods := m.fleet.Workers.Counts(), m.fleet.Pods.Certificates()
@@ -75,7 +75,7 @@ func (m sidecarFigures) countCertificates() error {
 		Storm:  m.observed.storm,
 		Note:   "failed: pods without a certificate at the end",
 	}
-	if m.driver.DeliversCertificates {
+	if !m.driver.Proxy.Certificates.Requested {
 		certificates.Note += "; latencies.certificate: from the first request for the secret on the stream to the received secret"
 	}
 	if pods.Last.After(pods.First) {

@@ -69,15 +69,15 @@ func TestOrderOfWarnings(t *testing.T) {
 
 // Refusals delay the starts of sidecars. Proxies of nodes start before anything is measured.
 func TestRefusedConnections(t *testing.T) {
-	for _, noStarts := range []bool{false, true} {
+	for _, starting := range []bool{true, false} {
 		starts := fleet.NewLatencies()
-		starts.NoStarts = noStarts
+		starts.Starts.Sidecars = starting
 		got := symptoms{
 			lags: newLags(), xds: experiment.XDSCounts(xdsprobe.Counts{Attempts: 9, Refusals: 4}),
 			starts: starts, latencies: &record.Latencies{},
 		}.doubts()
-		if refused := len(got) == 1 && got[0].Reason == record.ReasonRefused; refused == noStarts {
-			t.Errorf("without starts %v: %+v", noStarts, got)
+		if refused := len(got) == 1 && got[0].Reason == record.ReasonRefused; refused != starting {
+			t.Errorf("with starts %v: %+v", starting, got)
 		}
 	}
 }

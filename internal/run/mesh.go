@@ -78,7 +78,7 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 		return scenario.Refuse(path, value, "none with mesh.file, %s", why)
 	}
 	switch {
-	case d.CheckMesh == nil:
+	case d.Captured == nil:
 		return scenario.Refuse("mesh.file", s.Captured.File, "none with controlPlane.name %s, which cannot replay one", s.ControlPlane.Name)
 	case !s.withSidecars():
 		return refused("mesh.dataplane", s.Dataplane(), "whose pods have sidecars")
@@ -96,7 +96,7 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 	if sidecars, _ := s.Captured.Mesh.Sidecars(); sidecars != s.Pods() {
 		return scenario.Refuse("mesh.file", s.Captured.File, "none where sizes are searched for: it has %d pods with sidecars; mesh.scale multiplies them", sidecars)
 	}
-	if err := d.CheckMesh(&s.Captured.Mesh); err != nil {
+	if err := d.Captured.Check(&s.Captured.Mesh); err != nil {
 		return fmt.Errorf("mesh.file: %w", err)
 	}
 	return nil

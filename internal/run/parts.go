@@ -60,7 +60,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), show: r.progress.Status,
 	}
 	if r.adapter.Nodes != nil {
-		r.monitor.proxy = r.driver.ProxyName
+		r.monitor.proxy = r.driver.Proxy.Name
 	}
 	r.injector = faults.NewInjector(faults.Options{
 		Faults: r.spec.Load.Faults, Actions: r.faultActions(), Pods: r.spec.Pods(), Timeout: time.Duration(r.spec.Phases.ConvergeTimeout),

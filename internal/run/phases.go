@@ -22,7 +22,7 @@ func (r *run) steady(ctx context.Context) (experiment.Undo, error) {
 }
 
 func (r *run) probe(ctx context.Context) (experiment.Undo, error) {
-	if r.driver.External {
+	if r.driver.External != nil {
 		return nil, nil // the record states why
 	}
 	return nil, probes.Run(ctx, probes.Options{

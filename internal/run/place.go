@@ -85,8 +85,8 @@ func (embeddedPlace) startCluster(ctx context.Context, s clusterStart) (place.En
 func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error) {
 	o := r.startOptions()
 	o.Revision, _ = r.spec.revisions()
-	if r.spec.Captured != nil && r.driver.MeshEnv != nil {
-		o.Resources.Env = append(r.driver.MeshEnv(&r.spec.Captured.Mesh), o.Resources.Env...)
+	if r.spec.Captured != nil && r.driver.Captured.Env != nil {
+		o.Resources.Env = append(r.driver.Captured.Env(&r.spec.Captured.Mesh), o.Resources.Env...)
 	}
 	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.Mesh.Sidecars.Real > 0
 	if r.spec.replicated() {

@@ -35,7 +35,7 @@ type proxies struct {
 
 func (r *run) proxies() proxies {
 	return proxies{
-		dataplane: r.dataplane(), name: r.driver.ProxyName, label: r.runLabel(), client: r.api.Client, applier: r.applier,
+		dataplane: r.dataplane(), name: r.driver.Proxy.Name, label: r.runLabel(), client: r.api.Client, applier: r.applier,
 		fleet: r.fleet, journal: r.journal, say: r.progress.say, timeout: r.spec.slowed(time.Duration(r.spec.Phases.ConvergeTimeout)),
 	}
 }

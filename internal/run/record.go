@@ -124,10 +124,10 @@ func (r *run) describeControlPlane() {
 // programDigest is that of a control plane's own program; "" of one that has no
 // program but scaler.
 func programDigest(programs map[string]string, d controlplane.Driver) string {
-	if len(d.Programs) == 0 {
+	if len(d.Programs.Own) == 0 {
 		return ""
 	}
-	return experiment.ProgramDigest(programs[d.Programs[0]])
+	return experiment.ProgramDigest(programs[d.Programs.Own[0]])
 }
 
 // texts are things as they print.

@@ -174,7 +174,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if r.spec.upgrade() != nil {
-		if r.programs.next, err = r.spec.findNext(ctx, r.driver.Programs, r.progress.say, origins); err != nil {
+		if r.programs.next, err = r.spec.findNext(ctx, r.driver.Programs.Own, r.progress.say, origins); err != nil {
 			return err
 		}
 	}
@@ -213,7 +213,7 @@ func (r *run) stopGroup(ctx context.Context) error {
 
 func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	r.env, err = r.spec.place().startCluster(ctx, clusterStart{
-		label: r.runLabel(), group: r.group, programs: r.programs.paths, controllers: r.driver.Controllers, slowdown: r.spec.dilation(),
+		label: r.runLabel(), group: r.group, programs: r.programs.paths, controllers: r.driver.Programs.Controllers, slowdown: r.spec.dilation(),
 		logs: r.journal.Writer().LogDir(), progress: r.progress,
 	})
 	if err != nil {

@@ -71,7 +71,7 @@ func New(s Spec, d *scenario.Document) (Spec, error) {
 		s.Mesh.Mode = driver.ModeNames()
 	}
 	if !d.Given("mesh.sidecars.xds") {
-		s.Mesh.Sidecars.XDS = driver.Variants()[0]
+		s.Mesh.Sidecars.XDS = driver.Proxy.Variants()[0]
 	}
 	s.ControlPlane.Env, s.ControlPlane.Upgrade.Env = withValues(s.ControlPlane.Env), withValues(s.ControlPlane.Upgrade.Env)
 	if s.Mesh.File != "" {
@@ -267,10 +267,10 @@ func (s Spec) checkVariants(d controlplane.Driver) error {
 	}
 	xds := s.Mesh.Sidecars.XDS
 	switch {
-	case d.NoXDS && xds != "":
+	case d.Proxy.XDS == nil && xds != "":
 		return scenario.Refuse("mesh.sidecars.xds", xds, "none with controlPlane.name %s, whose proxies do not speak xDS", s.ControlPlane.Name)
-	case !d.NoXDS && !slices.Contains(d.Variants(), xds):
-		return scenario.Refuse("mesh.sidecars.xds", xds, "%s", strings.Join(d.Variants(), " or "))
+	case d.Proxy.XDS != nil && !slices.Contains(d.Proxy.Variants(), xds):
+		return scenario.Refuse("mesh.sidecars.xds", xds, "%s", strings.Join(d.Proxy.Variants(), " or "))
 	}
 	return nil
 }
@@ -293,8 +293,8 @@ func (s Spec) checkRealSidecars(d controlplane.Driver) error {
 		return scenario.Refuse("mesh.sidecars.real", real, "0 to %d, which is how many pods there are", s.Pods())
 	case d.SidecarPrograms == nil:
 		return scenario.Refuse("mesh.sidecars.real", real, "none with controlPlane.name %s, which has no real sidecars", s.ControlPlane.Name)
-	case s.Mesh.Sidecars.XDS != d.Variants()[0]:
-		return scenario.Refuse("mesh.sidecars.xds", s.Mesh.Sidecars.XDS, "%s with mesh.sidecars.real, as real ones speak it", d.Variants()[0])
+	case s.Mesh.Sidecars.XDS != d.Proxy.Variants()[0]:
+		return scenario.Refuse("mesh.sidecars.xds", s.Mesh.Sidecars.XDS, "%s with mesh.sidecars.real, as real ones speak it", d.Proxy.Variants()[0])
 	}
 	return nil
 }
@@ -309,7 +309,7 @@ func (s Spec) checkLoad(d controlplane.Driver) error {
 	if in := scenario.FaultsIn(s.Load.Faults, scenario.PhaseProbe); len(in) > 0 && s.Load.Probes == 0 {
 		return scenario.Refuse("load.faults", in[0], "load.probes above 0 with a fault in probe")
 	}
-	return faults.CheckPrograms(s.Load.Faults, s.ControlPlane.Name, d.Helpers)
+	return faults.CheckPrograms(s.Load.Faults, s.ControlPlane.Name, d.Programs.Helpers)
 }
 
 func (s Spec) checkProxyVersion(d controlplane.Driver) error {
@@ -317,12 +317,12 @@ func (s Spec) checkProxyVersion(d controlplane.Driver) error {
 	switch {
 	case version == "":
 		return nil
-	case d.CheckProxyVersion == nil:
+	case d.Proxy.CheckVersion == nil:
 		return scenario.Refuse("mesh.sidecars.version", version, "none with controlPlane.name %s, whose sidecars report no version", s.ControlPlane.Name)
 	case s.Mesh.Sidecars.Real > 0:
 		return scenario.Refuse("mesh.sidecars.version", version, "none with mesh.sidecars.real, which report their own")
 	}
-	return d.CheckProxyVersion(version)
+	return d.Proxy.CheckVersion(version)
 }
 
 // Driver is the control plane that is asked for, as it serves the data plane.

@@ -51,7 +51,7 @@ func NewLocal(ctx context.Context, o Options, driver controlplane.Driver, servic
 
 // Start is part of Worker.
 func (w *Local) Start(p Proxy) error {
-	made, err := w.driver.NewProxy(p.Spec, w.services)
+	made, err := w.driver.Proxy.New(p.Spec, w.services)
 	if err != nil {
 		return fmt.Errorf("simulating the proxy of pod %s: %w", p.ID, err)
 	}

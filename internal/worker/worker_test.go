@@ -155,13 +155,13 @@ func (p *scripted) Draining() []convergence.Key {
 
 // driver makes scripted proxies.
 func driver(l *log) controlplane.Driver {
-	return controlplane.Driver{Name: "scripted", NewProxy: func(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
+	return controlplane.Driver{Name: "scripted", Dataplane: controlplane.Dataplane{Proxy: controlplane.Proxy{New: func(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
 		if spec.Address == "" {
 			return nil, errors.New("there is no address")
 		}
 		l.made(spec)
 		return &scripted{spec, s, make(chan string, 8)}, nil
-	}}
+	}}}}
 }
 
 // failures keeps what a worker reports as failed.

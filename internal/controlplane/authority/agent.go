@@ -17,7 +17,7 @@ import (
 
 // NewProxy is a sidecar with Istio's agent that gets its certificates from this
 // authority. It has tokens if its specification has a request for them. It is
-// controlplane.Driver.NewProxy of control planes that offer this API.
+// controlplane.Proxy.New of control planes that offer this API.
 func NewProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
 	return NewProxyOf(spec, s, nil)
 }
@@ -40,7 +40,7 @@ func NewProxyOf(spec proxy.Spec, s controlplane.ProxyServices, types []convergen
 }
 
 // NewZtunnel is the ztunnel of a node, which gets the certificates of the node's workloads
-// from this authority. It is controlplane.Driver.NewProxy of data planes that have
+// from this authority. It is controlplane.Proxy.New of data planes that have
 // ztunnels in place of sidecars.
 func NewZtunnel(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
 	issuer, err := NewNode(spec, s.Backends)

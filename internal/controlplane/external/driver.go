@@ -28,23 +28,22 @@ const dialTimeout = 10 * time.Second
 // Driver is any ADS server.
 func Driver() controlplane.Driver {
 	return controlplane.Driver{
-		Name:           Name,
-		Summary:        "any ADS server that is there already",
-		External:       true,
-		NoCertificates: true,
-		NoTokens:       true, // one that is sent comes from a file
-		OwnKnobs:       true,
-		Modes:          []controlplane.Mode{{Name: Mode}},
-		Meanings: map[string]string{
-			"latencies.podAdmission":          controlplane.NotInjected,
-			"latencies.completeConfiguration": "from the first request on the ADS stream to the last resource that --expect states, or to the answers to all requests",
-		},
-		Check: func(r controlplane.Remote) error {
+		Name:    Name,
+		Summary: "any ADS server that is there already",
+		External: &controlplane.External{Check: func(r controlplane.Remote) error {
 			_, err := prepare(r)
 			return err
+		}},
+		Dataplane: controlplane.Dataplane{
+			Modes: []controlplane.Mode{{Name: Mode}},
+			// They request no token: one that is sent comes from a file.
+			Proxy: controlplane.Proxy{XDS: controlplane.BothVariants(), New: newProxy},
 		},
-		NewProxy: newProxy,
-		Start:    start,
+		Figures: controlplane.Figures{Meanings: map[string]string{
+			"latencies.podAdmission":          controlplane.NotInjected,
+			"latencies.completeConfiguration": "from the first request on the ADS stream to the last resource that --expect states, or to the answers to all requests",
+		}},
+		Start: start,
 	}
 }
 

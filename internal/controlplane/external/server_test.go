@@ -175,7 +175,7 @@ func TestSidecarsOfAnADSServer(t *testing.T) {
 			g := NewWithT(t)
 			c.remote.Address, c.remote.Expect, c.remote.NodeID = serveADS(t, c.config, c.token), expect, "{{.Namespace}}.{{.Pod}}"
 			driver := external.Driver()
-			g.Expect(driver.Check(c.remote)).To(Succeed())
+			g.Expect(driver.External.Check(c.remote)).To(Succeed())
 			parts, err := driver.Start(t.Context(), controlplane.StartOptions{Remote: c.remote})
 			g.Expect(err).NotTo(HaveOccurred())
 
@@ -197,7 +197,7 @@ func TestSidecarsOfAnADSServer(t *testing.T) {
 			store, err := driver.NewStore()
 			g.Expect(err).NotTo(HaveOccurred())
 			observer := tracked{tracker, make(chan proxy.StreamEnded, 1)}
-			sidecar, err := driver.NewProxy(spec, controlplane.ProxyServices{Store: store, Observer: observer})
+			sidecar, err := driver.Proxy.New(spec, controlplane.ProxyServices{Store: store, Observer: observer})
 			g.Expect(err).NotTo(HaveOccurred())
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan error, 1)

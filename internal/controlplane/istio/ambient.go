@@ -34,18 +34,21 @@ const (
 	strictPolicy = "istio_converted_static_strict"
 )
 
-// ofAmbient is the driver as it serves ztunnels. Scope means nothing to them: each holds the
-// whole mesh.
-func ofAmbient(d controlplane.Driver) controlplane.Driver {
-	d.Modes, d.ProxyName = nil, ztunnelName
+// ambientDataplane is a ztunnel on each node. Scope means nothing to ztunnels: each holds the whole mesh.
+func ambientDataplane() controlplane.Dataplane {
+	d := controlplane.Dataplane{
+		Proxy: controlplane.Proxy{
+			Name: ztunnelName,
+			XDS:  &controlplane.XDS{Variants: []string{string(xdsprobe.Delta)}}, Types: func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(ztunnel.Types()) },
+			Certificates: &controlplane.Certificates{Requested: true, ForLifetime: true}, Tokens: true,
+			ConnectionAge: connectionAge, New: authority.NewZtunnel,
+		},
+		Metrics: metrics(),
+	}
 	for _, m := range controlplane.StandardModes() {
 		m.Knobs.Scope = ""
 		d.Modes = append(d.Modes, m)
 	}
-	d.SidecarPrograms, d.HostWorkloads, d.Revisions, d.CheckProxyVersion = nil, false, false, nil
-	d.XDS = []string{string(xdsprobe.Delta)}
-	d.Types = func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(ztunnel.Types()) }
-	d.NewProxy = authority.NewZtunnel
 	responses := func(label string) string { return `sum(pilot_xds_pushes{type="` + label + `"})` }
 	d.Metrics.Counters.Responses = map[convergence.Type]string{
 		ztunnel.Address:       responses("wds"),

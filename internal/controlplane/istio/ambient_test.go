@@ -24,7 +24,6 @@ func ambiently() ambient {
 
 func TestAmbientExpectations(t *testing.T) {
 	mesh := topology.Build(topology.Spec{Pods: 2, Services: 2, Namespaces: 1, FanOut: 1})
-	ofAmbient := ofAmbient(Driver())
 	for _, c := range []struct {
 		mode  string
 		extra []string
@@ -36,7 +35,7 @@ func TestAmbientExpectations(t *testing.T) {
 			"Authorization mesh-0/svc-0-to-svc-1",
 		}},
 	} {
-		mode, ok := ofAmbient.Mode(c.mode)
+		mode, ok := ambientDataplane().Mode(c.mode)
 		if !ok {
 			t.Fatalf("there is no mode %s", c.mode)
 		}

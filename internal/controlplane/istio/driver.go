@@ -14,29 +14,21 @@ const Name = "istiod"
 // Driver is Istio with its sidecars.
 func Driver() controlplane.Driver {
 	return controlplane.Driver{
-		Name:            Name,
-		Summary:         "Istio's control plane, with sidecars",
-		Programs:        []string{component.Istiod, component.IstioManifests},
-		SidecarPrograms: []string{component.Envoy, component.PilotAgent},
-		Modes:           controlplane.StandardModes(),
-		HostWorkloads:   true,
-		Profiles:        true,
-		Replicas:        true,
-		Revisions:       true,
-		Limits:          Limits,
-		ConnectionAge:   connectionAge,
-
-		CheckProxyVersion: checkProxyVersion,
-		Work:              "istiod: configuration, certificates and injection",
-		Metrics:           metrics(),
-		Panels:            panels(),
-		Dilate:            dilate,
-		RestsInRealTime:   true,
-		CheckMesh:         checkMesh,
-		MeshEnv:           meshEnv,
-		NewProxy:          authority.NewProxy,
-		Dataplanes:        []controlplane.Dataplane{{Name: Ambient, Of: ofAmbient, Waypoints: ofWaypoints}, {Name: mixedName, Of: ofMixed}},
-		Installed:         installed(),
+		Name:      Name,
+		Summary:   "Istio's control plane, with sidecars",
+		Programs:  controlplane.Programs{Own: []string{component.Istiod, component.IstioManifests}},
+		Dataplane: sidecarDataplane(),
+		Dataplanes: []controlplane.OtherDataplane{
+			{Name: Ambient, Dataplane: ambientDataplane(), Waypoints: new(waypointDataplane())},
+			{Name: mixedName, Dataplane: mixedDataplane()},
+		},
+		CheckKnobs: controlplane.Knobs.Validate,
+		Profiles:   true,
+		Captured:   &controlplane.CapturedMeshes{Check: checkMesh, Env: meshEnv},
+		Replicas:   true,
+		Dilation:   &controlplane.Dilation{Dilate: dilate, RestsInRealTime: true},
+		Installed:  installed(),
+		Figures:    controlplane.Figures{Work: "istiod: configuration, certificates and injection", Panels: panels(), Limits: Limits},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
 				Program: o.Programs[component.Istiod], Manifests: o.Programs[component.IstioManifests], Kubeconfig: o.Kubeconfig, REST: o.REST,
@@ -50,6 +42,21 @@ func Driver() controlplane.Driver {
 			}
 			return c.Parts(), nil
 		},
+	}
+}
+
+// sidecarDataplane is an Envoy with its agent in each pod.
+func sidecarDataplane() controlplane.Dataplane {
+	return controlplane.Dataplane{
+		Modes: controlplane.StandardModes(),
+		Proxy: controlplane.Proxy{
+			XDS: controlplane.BothVariants(), Certificates: &controlplane.Certificates{Requested: true, ForLifetime: true}, Tokens: true,
+			CheckVersion: checkProxyVersion, ConnectionAge: connectionAge, New: authority.NewProxy,
+		},
+		SidecarPrograms: []string{component.Envoy, component.PilotAgent},
+		Latency:         &controlplane.LatencyPath{},
+		Revisions:       true,
+		Metrics:         metrics(),
 	}
 }
 

@@ -19,15 +19,14 @@ const (
 	scopedSetting = "AMBIENT_SCOPED_ADDRESS_PUSHES"
 )
 
-// ofMixed is the driver as it serves a mesh of which some namespaces have sidecars and others
+// mixedDataplane is that of a mesh of which some namespaces have sidecars and others
 // ztunnels. istiod is installed as by the ambient profile, as in a migration.
 //
 // A sidecar requests what a waypoint does: Envoy's types and, because its metadata has ENABLE_HBONE, all
 // workloads (pkg/bootstrap/config.go of Istio).
-func ofMixed(d controlplane.Driver) controlplane.Driver {
-	modes, check := d.Modes, d.CheckProxyVersion
-	d = ofWaypoints(ofAmbient(d))
-	d.Modes, d.CheckProxyVersion, d.Mixed = modes, check, true
+func mixedDataplane() controlplane.Dataplane {
+	d := waypointDataplane()
+	d.Modes, d.Proxy.CheckVersion, d.Mixed = controlplane.StandardModes(), checkProxyVersion, true
 	return d
 }
 

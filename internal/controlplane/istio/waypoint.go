@@ -39,14 +39,15 @@ func waypointTypes() []xdsprobe.ResourceType {
 	return append(xdsprobe.EnvoyTypes(), xdsprobe.ResourceType{Name: workloadType, URL: "type.googleapis.com/istio.workload.Workload"})
 }
 
-// ofWaypoints is the driver of ofAmbient as it serves waypoints, too.
-func ofWaypoints(d controlplane.Driver) controlplane.Driver {
-	d.Types = func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(append(ztunnel.Types(), waypointTypes()...)) }
+// waypointDataplane is that of ambientDataplane with waypoints, too.
+func waypointDataplane() controlplane.Dataplane {
+	d := ambientDataplane()
+	d.Proxy.Types = func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(append(ztunnel.Types(), waypointTypes()...)) }
 	var names []convergence.Type
 	for _, t := range waypointTypes() {
 		names = append(names, t.Name)
 	}
-	d.NewProxy = func(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
+	d.Proxy.New = func(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
 		if spec.Node != "" {
 			return authority.NewZtunnel(spec, s)
 		}

@@ -157,7 +157,7 @@ func TestWaypointsNeedAmbient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	types, err := d.Types()
+	types, err := d.Proxy.Types()
 	if err != nil || !slices.Contains(types.Names(), workloadType) || !slices.Contains(types.Names(), convergence.CDS) {
 		t.Errorf("its types are %v: %v", types.Names(), err)
 	}

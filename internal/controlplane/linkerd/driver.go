@@ -26,23 +26,32 @@ const Name = "linkerd"
 // Driver is Linkerd with its proxies.
 func Driver() controlplane.Driver {
 	return controlplane.Driver{
-		Name:          Name,
-		Summary:       "Linkerd, with its proxies",
-		Programs:      []string{component.LinkerdController},
-		Helpers:       []string{identityName, injectorName},
-		Modes:         modes(),
-		OwnKnobs:      true,
-		NoXDS:         true,
-		FixedLifetime: true,
-		Intercepts:    &controlplane.Intercepts{User: proxyUser, CallerHeader: callerHeader, GivenProxy: "linkerd2-proxy", Workers: proxyWorkers},
-		Controllers:   []string{"endpoints-controller"}, // destination watches Endpoints, not EndpointSlices
-		Metrics:       metrics(),
-		Work:          "destination: endpoints and profiles; identity: certificates; proxy injector: injection",
-		Meanings:      meanings(),
-		Limits:        limits,
-		Dilate:        dilate,
-		Types:         func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(linkerdproxy.Types()) },
-		NewProxy:      newProxy,
+		Name:    Name,
+		Summary: "Linkerd, with its proxies",
+		Programs: controlplane.Programs{
+			Own:         []string{component.LinkerdController},
+			Helpers:     []string{identityName, injectorName},
+			Controllers: []string{"endpoints-controller"}, // destination watches Endpoints, not EndpointSlices
+		},
+		Dataplane: controlplane.Dataplane{
+			Modes: modes(),
+			Proxy: controlplane.Proxy{
+				Types:        func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(linkerdproxy.Types()) },
+				Certificates: &controlplane.Certificates{Requested: true},
+				Tokens:       true,
+				New:          newProxy,
+			},
+			Latency: &controlplane.LatencyPath{Intercepts: &controlplane.Intercepts{
+				User: proxyUser, CallerHeader: callerHeader, GivenProxy: "linkerd2-proxy", Workers: proxyWorkers,
+			}},
+			Metrics: metrics(),
+		},
+		Dilation: &controlplane.Dilation{Dilate: dilate},
+		Figures: controlplane.Figures{
+			Work:     "destination: endpoints and profiles; identity: certificates; proxy injector: injection",
+			Meanings: meanings(),
+			Limits:   limits,
+		},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := start(ctx, o)
 			if err != nil {

@@ -137,7 +137,7 @@ func injected() []corev1.EnvVar {
 
 // The limit is that of token reviews: 200 certificates take 38 s.
 func TestLimits(t *testing.T) {
-	if bound := record.StormBoundBy(Driver().Limits(nil), 1, 200, 40); bound == nil || bound.Seconds != 38 {
+	if bound := record.StormBoundBy(Driver().Figures.Limits(nil), 1, 200, 40); bound == nil || bound.Seconds != 38 {
 		t.Errorf("200 certificates are bound by %+v", bound)
 	}
 }

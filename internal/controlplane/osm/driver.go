@@ -27,25 +27,31 @@ const Name = "osm"
 // Driver is Open Service Mesh with its sidecars.
 func Driver() controlplane.Driver {
 	return controlplane.Driver{
-		Name:                 Name,
-		Summary:              "Open Service Mesh, with sidecars",
-		Programs:             []string{component.OSMController, component.OSMInjector, component.OSMBootstrap},
-		SidecarPrograms:      []string{component.Envoy},
-		Helpers:              []string{injectorName},
-		Modes:                modes(),
-		OwnKnobs:             true,
-		XDS:                  []string{string(xdsprobe.SotW)},
-		DeliversCertificates: true,
-		NoTokens:             true,
-		Intercepts:           &controlplane.Intercepts{User: proxyUser},
-		Controllers:          []string{"endpoints-controller"}, // osm-controller watches Endpoints, not EndpointSlices
-		Metrics:              metrics(),
-		Work:                 "osm-controller: configuration and certificates of services; osm-injector: injection and a bootstrap certificate for each pod",
-		Meanings:             meanings(),
-		Limits:               limits,
-		Dilate:               dilate,
-		Types:                func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(types()) },
-		NewProxy:             newProxy,
+		Name:    Name,
+		Summary: "Open Service Mesh, with sidecars",
+		Programs: controlplane.Programs{
+			Own:         []string{component.OSMController, component.OSMInjector, component.OSMBootstrap},
+			Helpers:     []string{injectorName},
+			Controllers: []string{"endpoints-controller"}, // osm-controller watches Endpoints, not EndpointSlices
+		},
+		Dataplane: controlplane.Dataplane{
+			Modes: modes(),
+			Proxy: controlplane.Proxy{
+				XDS:          &controlplane.XDS{Variants: []string{string(xdsprobe.SotW)}},
+				Types:        func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(types()) },
+				Certificates: &controlplane.Certificates{}, // over SDS
+				New:          newProxy,
+			},
+			SidecarPrograms: []string{component.Envoy},
+			Latency:         &controlplane.LatencyPath{Intercepts: &controlplane.Intercepts{User: proxyUser}},
+			Metrics:         metrics(),
+		},
+		Dilation: &controlplane.Dilation{Dilate: dilate},
+		Figures: controlplane.Figures{
+			Work:     "osm-controller: configuration and certificates of services; osm-injector: injection and a bootstrap certificate for each pod",
+			Meanings: meanings(),
+			Limits:   limits,
+		},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := start(ctx, o)
 			if err != nil {

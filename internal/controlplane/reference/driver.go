@@ -13,16 +13,24 @@ import (
 // program.
 func Driver() controlplane.Driver {
 	return controlplane.Driver{
-		Name:            Name,
-		Summary:         "scaler's own control plane, which costs next to nothing",
-		SidecarPrograms: []string{component.Envoy},
-		Modes:           controlplane.StandardModes(),
-		HostWorkloads:   true,
-		Work:            "the reference control plane: configuration and certificates, without injection",
-		Meanings:        meanings(),
-		Metrics:         metrics(),
-		Dilate:          dilate,
-		NewProxy:        authority.NewProxy,
+		Name:    Name,
+		Summary: "scaler's own control plane, which costs next to nothing",
+		Dataplane: controlplane.Dataplane{
+			Modes: controlplane.StandardModes(),
+			Proxy: controlplane.Proxy{
+				XDS: controlplane.BothVariants(), Certificates: &controlplane.Certificates{Requested: true, ForLifetime: true}, Tokens: true,
+				New: authority.NewProxy,
+			},
+			SidecarPrograms: []string{component.Envoy},
+			Latency:         &controlplane.LatencyPath{},
+			Metrics:         metrics(),
+		},
+		CheckKnobs: controlplane.Knobs.Validate,
+		Dilation:   &controlplane.Dilation{Dilate: dilate},
+		Figures: controlplane.Figures{
+			Work:     "the reference control plane: configuration and certificates, without injection",
+			Meanings: meanings(),
+		},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, Options{
 				Version: o.Scaler, Kubeconfig: o.Kubeconfig, REST: o.REST,

@@ -48,17 +48,17 @@ func Driver(program string) controlplane.Driver {
 	return controlplane.Driver{
 		Name:    Name,
 		Summary: "a control plane for tests",
-		Modes: []controlplane.Mode{
-			{Name: ModeOpen, Knobs: controlplane.Knobs{MTLS: mtlsAlways, Scope: isolationNone, Authz: isolationNone}},
-			{Name: ModeIsolated, Knobs: controlplane.Knobs{MTLS: mtlsAlways, Scope: isolationNamespace, Authz: isolationNamespace}},
+		Dataplane: controlplane.Dataplane{
+			Modes: []controlplane.Mode{
+				{Name: ModeOpen, Knobs: controlplane.Knobs{MTLS: mtlsAlways, Scope: isolationNone, Authz: isolationNone}},
+				{Name: ModeIsolated, Knobs: controlplane.Knobs{MTLS: mtlsAlways, Scope: isolationNamespace, Authz: isolationNamespace}},
+			},
+			Proxy: controlplane.Proxy{
+				XDS: &controlplane.XDS{Variants: []string{string(xdsprobe.SotW)}}, Types: subscribed,
+				Certificates: &controlplane.Certificates{}, New: newProxy,
+			},
+			Metrics: metrics(),
 		},
-		OwnKnobs:             true,
-		XDS:                  []string{string(xdsprobe.SotW)},
-		DeliversCertificates: true,
-		NoTokens:             true,
-		Metrics:              metrics(),
-		Types:                subscribed,
-		NewProxy:             newProxy,
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			a, err := start(ctx, program, o)
 			if err != nil {

@@ -90,7 +90,7 @@ func observe(spec proxy.Spec) *observed {
 	store, err := driver.NewStore()
 	Expect(err).NotTo(HaveOccurred())
 	o := &observed{content: map[convergence.Key]*convergence.Content{}, store: store}
-	agent, err := driver.NewProxy(spec, controlplane.ProxyServices{Store: store, Observer: o})
+	agent, err := driver.Proxy.New(spec, controlplane.ProxyServices{Store: store, Observer: o})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
