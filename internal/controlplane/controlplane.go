@@ -30,28 +30,37 @@ import (
 // ControlPlane is a running control plane: its parts. A part that is nil is one
 // that it does not have; whoever needs it checks, and states what is not supported.
 type ControlPlane struct {
-	Server        Server        // never nil
-	Program       Program       // nil: it does not run here, or as Replicas
-	Replicas      Replicas      // nil: it was not started as several
-	Mesh          Mesh          // never nil
-	Proxies       Proxies       // never nil
-	Credentials   Credentials   // nil: its real sidecars need no token, or it has none
-	Issuers       Issuers       // nil: its real sidecars request their certificates themselves, or it has none
-	Probes        Probes        // nil: no change of it can be followed by a marker
-	RealProxies   RealProxies   // nil: it has no real sidecars
-	Gateways      Gateways      // nil: it has no gateways
-	HostWorkloads HostWorkloads // nil: workloads of this host cannot join
-	Revision      Revision      // nil: it is the only one of its mesh
-	Nodes         Nodes         // nil: every pod of the mesh has a proxy of its own
-	Waypoints     Waypoints     // nil: there are none
-	Captured      Captured      // nil: captured meshes cannot be replayed
-	Instances     []Instance    // its programs that run elsewhere; nil: it has none, or they are not known
+	Server  Server  // never nil
+	Mesh    Mesh    // never nil
+	Proxies Proxies // never nil
+	// Running are its programs; the zero value = none is known.
+	Running
+	Sidecars Membership   // of pods that have a sidecar each
+	Nodes    *NodeProxies // nil: every pod of the mesh has a proxy of its own
+	Probes   Probes       // nil: no change of it can be followed by a marker
+	Real     *RealProxies // nil: it has no real proxies on this machine
+	Revision Revision     // nil: it is the only one of its mesh
+	Captured Captured     // nil: captured meshes cannot be replayed
+	// MakeGateway makes the pods of a template gateways in place of workloads with a sidecar; nil: it
+	// has no gateways.
+	MakeGateway func(template *corev1.PodTemplateSpec)
+}
+
+// Running are the programs of a control plane: Program, Replicas or Instances, and Helpers.
+type Running struct {
+	Program   Program    // that runs here; nil: it does not, or there are Replicas
+	Replicas  Replicas   // nil: it was not started as several
+	Instances []Instance // that run elsewhere; nil: there are none, or they are not known
 	// Helpers are further programs that were started with it, which do not serve proxies; nil =
 	// none. What they use is not part of its own usage.
 	Helpers []Helper
-	// PodAnnotations are what a pod with a sidecar needs to be part of the mesh; nil = none.
-	PodAnnotations map[string]string
-	PodLabels      map[string]string // likewise; with a Revision, these are its own
+}
+
+// Membership is what makes the pods of a namespace part of the mesh.
+type Membership struct {
+	NamespaceLabels map[string]string // that the namespace needs; nil = none
+	PodLabels       map[string]string // that each pod needs, by which it is also that of a Revision; nil = none
+	PodAnnotations  map[string]string // likewise; nil = none
 }
 
 // Captured is what makes a captured mesh that of a control plane.
@@ -65,6 +74,12 @@ type Captured interface {
 	Replay(mesh *capture.Mesh) (Mesh, []record.NotChecked)
 }
 
+// NodeProxies are the proxies of a mesh whose pods, or some of them, have no proxy of their own.
+type NodeProxies struct {
+	Nodes
+	Waypoints Waypoints // nil: there are none
+}
+
 // Nodes are the proxies of nodes, in place of those of pods, or of the pods of some namespaces. They are pods, too, without the
 // label of a service, which Proxies.Spec specifies the proxies of.
 type Nodes interface {
@@ -75,7 +90,7 @@ type Nodes interface {
 	PodHealth(ready, terminating bool) convergence.Health
 	// Serves reports whether the pods of a namespace of the mesh are served by their node's proxy, and
 	// what the namespace and its pods have for that. Else each of its pods has a sidecar.
-	Serves(mesh topology.Mesh, namespace string) (labels, podAnnotations map[string]string, ok bool)
+	Serves(mesh topology.Mesh, namespace string) (m Membership, ok bool)
 	// Wants are the resources that every proxy must come to hold. The endpoints of the mesh's
 	// services are those of their pods, as the service port has them; those of pods without
 	// a service, the proxies' own, are of the service port Serviceless, with port 0.
@@ -91,38 +106,33 @@ type Nodes interface {
 	ServiceProbe(mesh topology.Mesh, service int, made bool) (patch []byte, changes convergence.Key)
 }
 
-// PodsAreEndpoints reports whether the endpoints of the mesh's services are those of its pods, as
-// Nodes.Wants has them, in place of those that the API server lists.
-func (c *ControlPlane) PodsAreEndpoints() bool { return c.Nodes != nil }
+// Membership is what makes the pods of a namespace part of the mesh, and whether they have the proxy of
+// their node in place of a sidecar.
+func (c *ControlPlane) Membership(mesh topology.Mesh, namespace string) (m Membership, byNode bool) {
+	if c.Nodes != nil {
+		if m, byNode = c.Nodes.Serves(mesh, namespace); byNode {
+			return m, true
+		}
+	}
+	return c.Sidecars, false
+}
 
 // ServedByNode reports whether the pods of a namespace have no sidecar, but the proxy of their node.
 func (c *ControlPlane) ServedByNode(mesh topology.Mesh, namespace string) bool {
-	if c.Nodes == nil {
-		return false
-	}
-	_, _, ok := c.Nodes.Serves(mesh, namespace)
-	return ok
+	_, byNode := c.Membership(mesh, namespace)
+	return byNode
 }
 
-// NamespaceLabels are what a namespace needs for its pods to be part of the mesh, with a sidecar
-// each or the proxy of their node.
+// NamespaceLabels are those of Membership.
 func (c *ControlPlane) NamespaceLabels(mesh topology.Mesh, namespace string) map[string]string {
-	if c.Nodes != nil {
-		if labels, _, ok := c.Nodes.Serves(mesh, namespace); ok {
-			return labels
-		}
-	}
-	return c.Mesh.NamespaceLabels()
+	m, _ := c.Membership(mesh, namespace)
+	return m.NamespaceLabels
 }
 
-// PodAnnotationsIn are what the pods of a namespace need for that; nil = nothing.
-func (c *ControlPlane) PodAnnotationsIn(mesh topology.Mesh, namespace string) map[string]string {
-	if c.Nodes != nil {
-		if _, annotations, ok := c.Nodes.Serves(mesh, namespace); ok {
-			return annotations
-		}
-	}
-	return c.PodAnnotations
+// PodAnnotations are those of Membership.
+func (c *ControlPlane) PodAnnotations(mesh topology.Mesh, namespace string) map[string]string {
+	m, _ := c.Membership(mesh, namespace)
+	return m.PodAnnotations
 }
 
 // Mixed reports whether nodes have proxies, and pods of some namespaces of the mesh have sidecars. These
@@ -131,10 +141,19 @@ func (c *ControlPlane) Mixed(mesh topology.Mesh) bool {
 	return c.Nodes != nil && slices.ContainsFunc(mesh.Namespaces, func(n string) bool { return !c.ServedByNode(mesh, n) })
 }
 
+// Waypoints are those of Nodes; nil: there are none.
+func (c *ControlPlane) Waypoints() Waypoints {
+	if c.Nodes == nil {
+		return nil
+	}
+	return c.Nodes.Waypoints
+}
+
 // EndpointHealth is what the control plane makes of the conditions of a service's endpoint; ok is
-// false for one that it does not send.
+// false for one that it does not send. Where nodes have proxies, endpoints are the pods of the mesh, as
+// Nodes.Wants has them, in place of those that the API server lists.
 func (c *ControlPlane) EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool) {
-	if c.PodsAreEndpoints() {
+	if c.Nodes != nil {
 		return c.Nodes.PodHealth(ready, terminating), true
 	}
 	return c.Mesh.EndpointHealth(ready, serving, terminating)
@@ -176,20 +195,12 @@ const Serviceless = "pods without a service:"
 // Revision is one of several versions of a control plane that serve a mesh at the same
 // time, each its own pods.
 type Revision interface {
-	// PodLabels make a pod its own.
-	PodLabels() map[string]string
-	// Serves reports whether a pod is its own.
+	// Serves reports whether a pod is its own, by Membership.PodLabels.
 	Serves(pod *corev1.Pod) bool
 	// Promote makes it the one that pods belong to which name none.
 	Promote(ctx context.Context) error
 	// Remove deletes its objects, once its program has ended.
 	Remove(ctx context.Context) error
-}
-
-// Gateways are proxies that take requests from outside the mesh.
-type Gateways interface {
-	// MakeGateway makes the pods of a template gateways in place of workloads with a sidecar.
-	MakeGateway(template *corev1.PodTemplateSpec)
 }
 
 // Server is what serves the mesh.
@@ -202,8 +213,6 @@ type Server interface {
 
 // Mesh is what a mesh's objects and configuration are to a control plane.
 type Mesh interface {
-	// NamespaceLabels are what a namespace needs to be part of the mesh.
-	NamespaceLabels() map[string]string
 	// Objects are what the knobs become for a mesh, in addition to its workloads. They
 	// carry no run label yet. Knobs at the control plane's defaults may need
 	// none.
@@ -261,19 +270,6 @@ func (o ProxyOptions) Apply(spec *proxy.Spec) {
 		spec.Metadata = maps.Clone(spec.Metadata)
 		maps.Copy(spec.Metadata, o.Metadata)
 	}
-}
-
-// Credentials are the tokens of real proxies, which whoever starts them requests.
-type Credentials interface {
-	// Token requests a token bound to that very pod, of which only namespace, name,
-	// UID and service account are read.
-	Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error)
-}
-
-// Issuers get certificates for real proxies without an agent, which cannot request them themselves.
-type Issuers interface {
-	// Issuer is the certificate client of one proxy. It does not connect yet.
-	Issuer(spec proxy.Spec) (Issuer, error)
 }
 
 // ProbeKind is a kind of configuration change that is followed by a marker.

@@ -61,7 +61,7 @@ type Driver struct {
 // Programs are what a run starts for a control plane.
 type Programs struct {
 	Own     []string // components, by name, the control plane's own first; nil = none
-	Helpers []string // names of ControlPlane.Helpers; nil = none
+	Helpers []string // names of Running.Helpers; nil = none
 	// Controllers are those of the cluster's controller-manager that it needs, in addition to
 	// those that every cluster has; nil = none.
 	Controllers []string
@@ -384,7 +384,7 @@ func Values(all []Driver) []string {
 // LatencyPath is how real proxies carry requests of applications of this host.
 type LatencyPath struct {
 	// Intercepts is how connections of their pods, which have a network namespace each, are redirected
-	// to them; nil = the applications address their proxies, as ControlPlane.HostWorkloads has them.
+	// to them; nil = the applications address their proxies, as RealProxies.Host has them.
 	Intercepts *Intercepts
 }
 

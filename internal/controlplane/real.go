@@ -12,12 +12,18 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// RealProxies are what the real proxies of pods, as processes of this host, need
-// of a control plane.
-type RealProxies interface {
+// RealProxies are what real proxies, as processes of this host, need of a control plane.
+type RealProxies struct {
 	// PodProxy is how the proxy of a pod runs that has its IP. It sends and receives
-	// what it would in that pod. Its token is Credentials.Token's.
-	PodProxy(pod *corev1.Pod, at ProxyPlace) (RealProxy, error)
+	// what it would in that pod.
+	PodProxy func(pod *corev1.Pod, at ProxyPlace) (RealProxy, error)
+	// Token requests a token bound to that very pod, of which only namespace, name, UID and service
+	// account are read. Whoever starts the pod's proxy asks for it; nil: the proxies need none.
+	Token func(ctx context.Context, pod *corev1.Pod) (proxy.Token, error)
+	// Issuer is the certificate client of one proxy without an agent, which cannot request its
+	// certificate itself. It does not connect yet. nil: the proxies request theirs themselves, or have one.
+	Issuer func(spec proxy.Spec) (Issuer, error)
+	Host   HostWorkloads // nil: workloads of this host cannot join
 }
 
 // HostWorkloads are workloads of this host that are no pods, each with a real

@@ -102,21 +102,21 @@ func (r RealSidecars) InPod(ctx context.Context, pod *corev1.Pod, own *podnet.Po
 
 func (r RealSidecars) podProxy(pod *corev1.Pod) func(controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	return func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
-		return r.Adapter.RealProxies.PodProxy(pod, at)
+		return r.Adapter.Real.PodProxy(pod, at)
 	}
 }
 
 func (r RealSidecars) podToken(pod *corev1.Pod) func(context.Context) (proxy.Token, error) {
-	return func(ctx context.Context) (proxy.Token, error) { return r.Adapter.Credentials.Token(ctx, pod) }
+	return func(ctx context.Context) (proxy.Token, error) { return r.Adapter.Real.Token(ctx, pod) }
 }
 
 // ForHost makes the sidecar of a workload of this host, whose objects are there.
 func (r RealSidecars) ForHost(ctx context.Context, w controlplane.HostWorkload, complete func(*sidecar.Options)) (*sidecar.Sidecar, error) {
 	return r.sidecar(ctx, w.Name, complete,
 		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
-			return r.Adapter.HostWorkloads.HostProxy(w, at)
+			return r.Adapter.Real.Host.HostProxy(w, at)
 		},
-		func(ctx context.Context) (proxy.Token, error) { return r.Adapter.HostWorkloads.HostToken(ctx, w) })
+		func(ctx context.Context) (proxy.Token, error) { return r.Adapter.Real.Host.HostToken(ctx, w) })
 }
 
 func (r RealSidecars) sidecar(ctx context.Context, name string, complete func(*sidecar.Options),
@@ -177,7 +177,7 @@ func (r RealSidecars) certify(ctx context.Context, real controlplane.RealProxy, 
 	if err != nil {
 		return err
 	}
-	issuer, err := r.Adapter.Issuers.Issuer(real.Sidecar)
+	issuer, err := r.Adapter.Real.Issuer(real.Sidecar)
 	if err != nil {
 		return err
 	}

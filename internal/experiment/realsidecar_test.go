@@ -17,12 +17,9 @@ import (
 )
 
 // authorityFor issues certificates that end at a time.
-type authorityFor struct {
-	controlplane.Credentials
-	ends time.Time
-}
+type authorityFor struct{ ends time.Time }
 
-func (a authorityFor) Issuer(proxy.Spec) (controlplane.Issuer, error) { return a, nil }
+func (a authorityFor) issuer(proxy.Spec) (controlplane.Issuer, error) { return a, nil }
 
 func (authorityFor) Close() error { return nil }
 
@@ -44,7 +41,7 @@ func TestCertificatesThatEnd(t *testing.T) {
 		t.Errorf("without any: %+v", got)
 	}
 	for _, ends := range []time.Time{end.Add(time.Hour), end, end.Add(2 * time.Hour)} {
-		place.Adapter = &controlplane.ControlPlane{Credentials: authorityFor{ends: ends}, Issuers: authorityFor{ends: ends}}
+		place.Adapter = &controlplane.ControlPlane{Real: &controlplane.RealProxies{Issuer: authorityFor{ends}.issuer}}
 		real := controlplane.RealProxy{KeyFile: "key", ChainFile: "chain", Files: map[string][]byte{}}
 		err := place.certify(t.Context(), real, func(context.Context) (proxy.Token, error) { return proxy.Token{}, nil })
 		if err != nil {

@@ -189,7 +189,7 @@ func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
 	applier := &workload.Applier{
 		Client: r.Client, Run: runName, Mesh: r.mesh,
 		NamespaceLabels: func(namespace string) map[string]string { return parts.NamespaceLabels(r.mesh, namespace) },
-		PodAnnotations:  func(namespace string) map[string]string { return parts.PodAnnotationsIn(r.mesh, namespace) },
+		PodAnnotations:  func(namespace string) map[string]string { return parts.PodAnnotations(r.mesh, namespace) },
 	}
 	if err := applier.Surroundings(ctx); err != nil {
 		return stop, err

@@ -48,8 +48,8 @@ func newNodes(f *Fleet, o Options) *nodes {
 			n.served[namespace] = o.Adapter.ServedByNode(o.Mesh, namespace)
 		}
 	}
-	if o.Adapter.Waypoints != nil {
-		for _, w := range o.Adapter.Waypoints.List(o.Mesh) {
+	if waypoints := o.Adapter.Waypoints(); waypoints != nil {
+		for _, w := range waypoints.List(o.Mesh) {
 			n.waypoints[w.Name] = w
 		}
 	}

@@ -112,8 +112,8 @@ func (nodesOf) PodHealth(ready, terminating bool) convergence.Health {
 	return convergence.Unhealthy
 }
 
-func (nodesOf) Serves(topology.Mesh, string) (labels, podAnnotations map[string]string, ok bool) {
-	return nil, nil, true
+func (nodesOf) Serves(topology.Mesh, string) (m controlplane.Membership, ok bool) {
+	return m, true
 }
 
 func (nodesOf) Wants(topology.Mesh, controlplane.Knobs) []convergence.Want {
@@ -133,7 +133,7 @@ func (waypointsOf) Wants(topology.Mesh, controlplane.Waypoint) []convergence.Wan
 func TestWaypoints(t *testing.T) {
 	g := NewWithT(t)
 	adapter := version{}.adapter()
-	adapter.Nodes, adapter.Waypoints = nodesOf{}, waypointsOf{}
+	adapter.Nodes = &controlplane.NodeProxies{Nodes: nodesOf{}, Waypoints: waypointsOf{}}
 	f := connected(0)
 	f.Mesh = topology.Mesh{Services: []topology.Service{{Name: "s", Namespace: "ns"}}}
 	f.nodes = newNodes(f, Options{Nodes: 1, Adapter: adapter, Mesh: f.Mesh})
@@ -174,8 +174,8 @@ func TestWaypoints(t *testing.T) {
 // someNodes serve the pods of every namespace but "ns".
 type someNodes struct{ nodesOf }
 
-func (someNodes) Serves(_ topology.Mesh, namespace string) (labels, podAnnotations map[string]string, ok bool) {
-	return nil, nil, namespace != "ns"
+func (someNodes) Serves(_ topology.Mesh, namespace string) (m controlplane.Membership, ok bool) {
+	return m, namespace != "ns"
 }
 
 // In a mesh that has both, the pods of some namespaces have sidecars, which are sent the endpoints that the
@@ -183,7 +183,7 @@ func (someNodes) Serves(_ topology.Mesh, namespace string) (labels, podAnnotatio
 func TestMixedMesh(t *testing.T) {
 	g := NewWithT(t)
 	adapter := version{}.adapter()
-	adapter.Nodes = someNodes{}
+	adapter.Nodes = &controlplane.NodeProxies{Nodes: someNodes{}}
 	f := connected(0)
 	f.Mesh = topology.Mesh{Namespaces: []string{"ns", "other"}, Services: []topology.Service{{Name: "s", Namespace: "ns"}, {Name: "o", Namespace: "other"}}}
 	f.nodes = newNodes(f, Options{Nodes: 1, Adapter: adapter, Mesh: f.Mesh})

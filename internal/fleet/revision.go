@@ -70,7 +70,7 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 	if f.nodes != nil {
 		r.scopes[""] = r.tracker.Scope(adapter.Nodes.Wants(f.Mesh, f.Knobs)) // of the nodes' proxies
 		for name, w := range f.nodes.waypoints {
-			r.scopes[name] = r.tracker.Scope(adapter.Waypoints.Wants(f.Mesh, w))
+			r.scopes[name] = r.tracker.Scope(adapter.Nodes.Waypoints.Wants(f.Mesh, w))
 		}
 	}
 	for i, s := range f.Mesh.Services {

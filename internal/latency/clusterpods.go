@@ -79,13 +79,13 @@ func (v *clusterVariant) plan(s Spec, f *Found, e Existing, objects dynamic.Inte
 	injected := v.variant != VariantNone
 	labels := sidecar.NotInjected
 	if injected {
-		labels = f.adapter.PodLabels
+		labels = f.adapter.Sidecars.PodLabels
 	}
 	pod := func(service topology.Service, tier, n, node int, containers ...corev1.Container) *clusterPod {
 		made := podManifest(fmt.Sprintf("%s-%d", service.Name, n), f.Run, service, f.Nodes[node], append(containers, agentContainer(e.Image)))
 		maps.Copy(made.Labels, labels)
 		if injected {
-			made.Annotations = f.adapter.PodAnnotationsIn(mesh, namespace)
+			made.Annotations = f.adapter.PodAnnotations(mesh, namespace)
 		}
 		return &clusterPod{manifest: made, service: service, tier: tier}
 	}

@@ -116,7 +116,7 @@ func TestClusterManifests(t *testing.T) {
 	s.Servers = 1
 	s.Existing = &Existing{Image: "registry.example/scaler:1", ID: "3f9a1c", Target: attach.Target{Target: existing.Target{Context: "staging"}}}
 	driver := drivers.Default()
-	f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil), *node("b", nil)}, adapter: adapterOf(t, driver)}
+	f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil), *node("b", nil)}, adapter: adapterOf(t, driver, "")}
 	var text strings.Builder
 	strict, _ := driver.Mode(VariantStrict)
 	for _, v := range []*clusterVariant{{variant: VariantNone}, {variant: VariantStrict, knobs: strict.Knobs}} {
@@ -145,7 +145,7 @@ func TestClusterPortNames(t *testing.T) {
 		s.HTTP, s.Variants, s.Placements = http, []string{VariantStrict}, []string{OneNode}
 		s.Existing = &Existing{Image: "registry.example/scaler:1", ID: "3f9a1c"}
 		v := &clusterVariant{variant: VariantStrict}
-		f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil)}, adapter: adapterOf(t, driver)}
+		f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil)}, adapter: adapterOf(t, driver, "")}
 		v.plan(s, f, *s.Existing, nil, driver.Installed.Sidecar)
 		ports := v.tiers[0][0][0].service.Ports
 		if len(ports) != 1 || ports[0].Name != want {
@@ -154,13 +154,36 @@ func TestClusterPortNames(t *testing.T) {
 	}
 }
 
-// adapterOf is that of an istiod of which only the root certificate and the injector can be read.
-func adapterOf(t *testing.T, d controlplane.Driver) *controlplane.ControlPlane {
+// Pods are injected by the revision that was asked for, which they name, and those without a sidecar by none.
+func TestClusterPodsOfARevision(t *testing.T) {
+	driver := drivers.Default()
+	s := DefaultSpec()
+	s.Variants, s.Placements = []string{VariantStrict}, []string{OneNode}
+	s.Existing = &Existing{Image: "registry.example/scaler:1", ID: "3f9a1c"}
+	f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil)}, adapter: adapterOf(t, driver, "canary")}
+	for variant, want := range map[string]string{VariantStrict: "canary", VariantNone: ""} {
+		v := &clusterVariant{variant: variant}
+		v.plan(s, f, *s.Existing, nil, driver.Installed.Sidecar)
+		for _, p := range v.pods() {
+			if got := p.manifest.Labels["istio.io/rev"]; got != want {
+				t.Errorf("%s: pod %s is of revision %q, want %q", variant, p.manifest.Name, got, want)
+			}
+		}
+	}
+}
+
+// adapterOf is that of an istiod, of a revision or ("") the only one, of which only the root certificate and the
+// injector can be read.
+func adapterOf(t *testing.T, d controlplane.Driver, revision string) *controlplane.ControlPlane {
 	t.Helper()
+	injector := "istio-sidecar-injector"
+	if revision != "" {
+		injector += "-" + revision
+	}
 	mux := http.NewServeMux()
 	for path, object := range map[string]any{
-		"/api/v1/namespaces/istio-system/configmaps/istio-ca-root-cert":                              &corev1.ConfigMap{Data: map[string]string{"root-cert.pem": "a root"}},
-		"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/istio-sidecar-injector": &admissionv1.MutatingWebhookConfiguration{},
+		"/api/v1/namespaces/istio-system/configmaps/istio-ca-root-cert":                   &corev1.ConfigMap{Data: map[string]string{"root-cert.pem": "a root"}},
+		"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/" + injector: &admissionv1.MutatingWebhookConfiguration{},
 	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -171,7 +194,7 @@ func adapterOf(t *testing.T, d controlplane.Driver) *controlplane.ControlPlane {
 	}
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	a, err := d.Installed.Attach(t.Context(), controlplane.AttachOptions{REST: &rest.Config{Host: server.URL}, Installation: controlplane.Installation{Version: "1.31.0", Namespace: "istio-system"}})
+	a, err := d.Installed.Attach(t.Context(), controlplane.AttachOptions{REST: &rest.Config{Host: server.URL}, Installation: controlplane.Installation{Version: "1.31.0", Namespace: "istio-system", Revision: revision}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,12 +236,12 @@ func (m *sidecarMesh) makeObjects(ctx context.Context, api experiment.APIServer)
 	var objects []*unstructured.Unstructured
 	for _, v := range m.variants {
 		namespaces = append(namespaces, v.client.Namespace)
-		objects = append(objects, m.place.Adapter.HostWorkloads.HostObjects(v.services, v.workloads())...)
+		objects = append(objects, m.place.Adapter.Real.Host.HostObjects(v.services, v.workloads())...)
 	}
 	applier := &workload.Applier{
 		Client: api.Client, Dynamic: api.Dynamic, Run: runLabel(),
 		Mesh: topology.Mesh{Namespaces: namespaces}, Objects: objects,
-		NamespaceLabels: func(string) map[string]string { return m.place.Adapter.Mesh.NamespaceLabels() },
+		NamespaceLabels: func(string) map[string]string { return m.place.Adapter.Sidecars.NamespaceLabels },
 	}
 	return applier.Surroundings(ctx)
 }

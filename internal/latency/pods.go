@@ -144,14 +144,14 @@ func (m *sidecarMesh) makePods(ctx context.Context, api experiment.APIServer) er
 // create makes the pod as a kubelet would run it: ready, with its address.
 func (p *podPlace) create(ctx context.Context, api experiment.APIServer, adapter *controlplane.ControlPlane, mesh topology.Mesh) error {
 	labels := map[string]string{"app": p.service.Name, kwok.RunLabel: runLabel(), kwok.ServiceLabel: p.service.Name}
-	maps.Copy(labels, adapter.PodLabels)
+	maps.Copy(labels, adapter.Sidecars.PodLabels)
 	app := corev1.Container{Name: "app", Image: "scaler.mesh/echo"}
 	for _, port := range p.service.Ports {
 		app.Ports = append(app.Ports, corev1.ContainerPort{Name: port.Name, ContainerPort: int32(port.Target)})
 	}
 	pods := api.Client.CoreV1().Pods(p.service.Namespace)
 	made, err := pods.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: p.service.Namespace, Labels: labels, Annotations: adapter.PodAnnotationsIn(mesh, p.service.Namespace)},
+		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: p.service.Namespace, Labels: labels, Annotations: adapter.PodAnnotations(mesh, p.service.Namespace)},
 		Spec:       corev1.PodSpec{TerminationGracePeriodSeconds: new(int64), NodeName: podNode, ServiceAccountName: p.service.Account, Containers: []corev1.Container{app}},
 	}, metav1.CreateOptions{})
 	if err != nil {

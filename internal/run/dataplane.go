@@ -69,10 +69,10 @@ func (d dataplane) nodeProxies() int {
 
 // waypoints are those of the mesh.
 func (d dataplane) waypoints() []controlplane.Waypoint {
-	if d.adapter.Waypoints == nil {
-		return nil
+	if all := d.adapter.Waypoints(); all != nil {
+		return all.List(d.mesh)
 	}
-	return d.adapter.Waypoints.List(d.mesh)
+	return nil
 }
 
 // served is how many pods of the mesh have the proxy of their node.
@@ -112,7 +112,7 @@ func (d dataplane) onPod(ctx context.Context, f *fleet.Fleet) func(observe.PodEv
 // what the control plane sends.
 func (d dataplane) onEndpoints(f *fleet.Fleet) func(observe.EndpointsEvent) {
 	switch {
-	case d.adapter.Waypoints != nil, d.mixed():
+	case d.adapter.Waypoints() != nil, d.mixed():
 		return f.OnListed
 	case d.adapter.Nodes != nil:
 		return nil

@@ -101,7 +101,7 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 		f.Objects = append(f.Objects, s.Existing.workers(s, f.Run).Objects()...)
 	}
 	f.Objects = append(f.Objects, (&workload.Applier{
-		Run: f.Run, Mesh: f.Mesh, Nodes: pool, PodLabels: podLabels(adapter),
+		Run: f.Run, Mesh: f.Mesh, Nodes: pool, PodLabels: adapter.Sidecars.PodLabels,
 		NamespaceLabels: func(namespace string) map[string]string { return adapter.NamespaceLabels(f.Mesh, namespace) },
 		Objects:         append(workers, adapter.Mesh.Objects(f.Mesh, s.Knobs())...), RealImage: s.Mesh.Sidecars.Image,
 	}).Manifests()...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/internal/run/phases"
@@ -75,29 +74,18 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	}
 	r.applier = &workload.Applier{
 		Client: r.api.Client, Run: r.runLabel(), Mesh: r.mesh, Nodes: r.pool(),
-		PodLabels:       podLabels(r.adapter),
+		PodLabels:       r.adapter.Sidecars.PodLabels,
 		NamespaceLabels: func(namespace string) map[string]string { return r.adapter.NamespaceLabels(r.mesh, namespace) },
-		PodAnnotations:  func(namespace string) map[string]string { return r.adapter.PodAnnotationsIn(r.mesh, namespace) },
+		PodAnnotations:  func(namespace string) map[string]string { return r.adapter.PodAnnotations(r.mesh, namespace) },
 		Objects:         append(workers, r.adapter.Mesh.Objects(r.mesh, r.spec.Knobs())...), Dynamic: r.api.Dynamic,
-		RealImage: r.spec.Mesh.Sidecars.Image,
-		Scaling:   r.fleet.Pods.Scaled, GracePeriod: r.gracePeriod(),
+		RealImage: r.spec.Mesh.Sidecars.Image, Gateway: r.adapter.MakeGateway,
+		Scaling: r.fleet.Pods.Scaled, GracePeriod: r.gracePeriod(),
 	}
-	if r.adapter.Waypoints != nil {
-		r.applier.Labels = r.adapter.Waypoints.Labels
-	}
-	if r.adapter.Gateways != nil {
-		r.applier.Gateway = r.adapter.Gateways.MakeGateway
+	if waypoints := r.adapter.Waypoints(); waypoints != nil {
+		r.applier.Labels = waypoints.Labels
 	}
 	if r.spec.Captured != nil {
-		r.applier.Templates, r.applier.Around = r.spec.Captured.templates(), r.spec.Captured.Mesh.Surroundings(r.adapter.Mesh.NamespaceLabels())
+		r.applier.Templates, r.applier.Around = r.spec.Captured.templates(), r.spec.Captured.Mesh.Surroundings(r.adapter.Sidecars.NamespaceLabels)
 	}
 	return nil
-}
-
-// podLabels make pods those of a control plane.
-func podLabels(of *controlplane.ControlPlane) map[string]string {
-	if of.Revision == nil {
-		return of.PodLabels
-	}
-	return of.Revision.PodLabels()
 }

@@ -89,7 +89,7 @@ func (p proxies) startWaypoints(ctx context.Context) error {
 		return nil
 	}
 	p.say(fmt.Sprintf("starting %d waypoints", wanted))
-	if err := p.applier.Prepare(ctx, p.dataplane.adapter.Waypoints.Objects(p.dataplane.mesh, p.label)); err != nil {
+	if err := p.applier.Prepare(ctx, p.dataplane.adapter.Waypoints().Objects(p.dataplane.mesh, p.label)); err != nil {
 		return fmt.Errorf("creating waypoints: %w", err)
 	}
 	err := p.await(ctx, func() (done bool, state string) {

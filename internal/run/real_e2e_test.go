@@ -91,7 +91,7 @@ var resources = map[string]string{
 func (m *hostMesh) run(ctx context.Context, services []controlplane.HostService, workloads []controlplane.HostWorkload) map[string]*sidecar.Sidecar {
 	GinkgoHelper()
 	knobs := controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}
-	objects := append(m.place.Adapter.Mesh.Objects(topology.Mesh{}, knobs), m.place.Adapter.HostWorkloads.HostObjects(services, workloads)...)
+	objects := append(m.place.Adapter.Mesh.Objects(topology.Mesh{}, knobs), m.place.Adapter.Real.Host.HostObjects(services, workloads)...)
 	for _, o := range objects {
 		gvk := o.GroupVersionKind()
 		gvr := schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: resources[gvk.Kind]}
@@ -135,7 +135,7 @@ var _ = Describe("real sidecars of workloads of this host", Label("e2e"), Serial
 			}))
 			DeferCleanup(app.Close)
 			m := startHostMesh(ctx, controlPlane)
-			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "real", Labels: m.place.Adapter.Mesh.NamespaceLabels()}}
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "real", Labels: m.place.Adapter.Sidecars.NamespaceLabels}}
 			_, err := m.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			echo := controlplane.HostService{Namespace: "real", Name: "echo", Host: "echo.real.host", Port: 8080}

@@ -73,7 +73,7 @@ func (d dataplane) holdings(pods []string) (expected map[string]map[convergence.
 	if d.adapter.Nodes != nil {
 		add("", d.adapter.Nodes.Holds(d.mesh, d.knobs, pods))
 		for _, w := range d.waypoints() {
-			add(w.Name, d.adapter.Waypoints.Holds(d.mesh, w, pods))
+			add(w.Name, d.adapter.Nodes.Waypoints.Holds(d.mesh, w, pods))
 		}
 		keys, all := d.adapter.Nodes.Discovered(pods)
 		if all {

@@ -8,9 +8,6 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// NamespaceLabels is part of controlplane.Mesh.
-func (s *server) NamespaceLabels() map[string]string { return nil }
-
 // Objects is part of controlplane.Mesh.
 func (s *server) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Unstructured { return nil }
 

@@ -94,11 +94,13 @@ func (c ambient) PodHealth(ready, terminating bool) convergence.Health {
 
 // Serves is part of controlplane.Nodes: all namespaces or, in a mixed mesh, every other one. The annotation
 // is that which istio-cni writes.
-func (c ambient) Serves(mesh topology.Mesh, namespace string) (labels, podAnnotations map[string]string, ok bool) {
+func (c ambient) Serves(mesh topology.Mesh, namespace string) (m controlplane.Membership, ok bool) {
 	if c.hasSidecars(mesh, namespace) {
-		return nil, nil, false
+		return m, false
 	}
-	return map[string]string{"istio.io/dataplane-mode": Ambient}, map[string]string{redirection: "enabled"}, true
+	return controlplane.Membership{
+		NamespaceLabels: map[string]string{"istio.io/dataplane-mode": Ambient}, PodAnnotations: map[string]string{redirection: "enabled"},
+	}, true
 }
 
 // Discovered is part of controlplane.Nodes. With scoped pushes of addresses, istiod skips sidecars in pushes

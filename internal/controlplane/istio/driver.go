@@ -63,18 +63,20 @@ func sidecarDataplane() controlplane.Dataplane {
 // Parts are what this control plane can do.
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	parts := &controlplane.ControlPlane{
-		Server: c, Program: c.first, Mesh: configuration{c}, Proxies: c, Credentials: credentials{c.client}, Issuers: credentials{c.client}, Probes: configuration{c}, Gateways: configuration{c},
-		RealProxies: realProxies{c}, HostWorkloads: realProxies{c}, Revision: c.revisions(),
-		Captured: captured{c},
-	}
-	if c.opts.Ambient {
-		parts.Nodes, parts.RealProxies, parts.HostWorkloads = ambient{c}, nil, nil
-	}
-	if c.opts.withWaypoints() {
-		parts.Waypoints = waypoints{c}
+		Server: c, Mesh: configuration{c}, Proxies: c, Running: controlplane.Running{Program: c.first},
+		Sidecars: c.membership(), Probes: configuration{c}, Revision: c.revisions(), Captured: captured{c}, MakeGateway: makeGateway,
 	}
 	if c.replicas != nil {
-		parts.Program, parts.Replicas = nil, c.replicas
+		parts.Running = controlplane.Running{Replicas: c.replicas}
+	}
+	if !c.opts.Ambient {
+		real, tokens := realProxies{c}, credentials{c.client}
+		parts.Real = &controlplane.RealProxies{PodProxy: real.PodProxy, Token: tokens.Token, Issuer: tokens.Issuer, Host: real}
+		return parts
+	}
+	parts.Nodes = &controlplane.NodeProxies{Nodes: ambient{c}}
+	if c.opts.withWaypoints() {
+		parts.Nodes.Waypoints = waypoints{c}
 	}
 	return parts
 }

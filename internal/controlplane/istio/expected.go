@@ -12,13 +12,13 @@ import (
 // configuration is what the objects and the configuration of a mesh are to istiod.
 type configuration struct{ *ControlPlane }
 
-// NamespaceLabels are what a namespace needs for its pods to be injected: none where pods name
-// their revision, which counts only in a namespace that does not.
-func (c configuration) NamespaceLabels() map[string]string {
+// membership is what pods need to be injected: the label of their namespace or, where there are
+// revisions, that of the pod, which counts only in a namespace without labels of Istio's.
+func (c *ControlPlane) membership() controlplane.Membership {
 	if c.opts.Revision != "" {
-		return nil
+		return controlplane.Membership{PodLabels: map[string]string{revisionLabel: c.opts.Revision}}
 	}
-	return map[string]string{"istio-injection": "enabled"}
+	return controlplane.Membership{NamespaceLabels: map[string]string{"istio-injection": "enabled"}}
 }
 
 const (

@@ -13,9 +13,8 @@ import (
 // gatewayHosts is how many hosts each gateway of a profile has.
 const gatewayHosts = 10
 
-// MakeGateway is part of controlplane.Gateways: injection makes a container of this name the
-// gateway.
-func (c configuration) MakeGateway(template *corev1.PodTemplateSpec) {
+// makeGateway makes pods gateways: injection makes a container of this name the gateway.
+func makeGateway(template *corev1.PodTemplateSpec) {
 	template.Annotations = map[string]string{"inject.istio.io/templates": "gateway"}
 	template.Spec.Containers[0].Name, template.Spec.Containers[0].Image = proxyContainer, "auto"
 }

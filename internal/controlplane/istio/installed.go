@@ -312,8 +312,8 @@ func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.Co
 		return nil, err
 	}
 	return &controlplane.ControlPlane{
-		Server: a, Mesh: a, Proxies: a.ControlPlane, Credentials: credentials{client}, Issuers: credentials{client}, Probes: a.configuration,
-		Revision: a.revisions(), Instances: o.Instances,
+		Server: a, Mesh: a, Proxies: a.ControlPlane, Running: controlplane.Running{Instances: o.Instances},
+		Sidecars: a.membership(), Probes: a.configuration, Revision: a.revisions(),
 	}, nil
 }
 

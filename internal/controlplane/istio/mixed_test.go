@@ -33,18 +33,18 @@ func TestMixedNamespaces(t *testing.T) {
 		{mixed(), []string{"mesh-1", "mesh-3"}, true},
 		{ambiently().ControlPlane, mesh.Namespaces, false},
 	} {
-		parts := &controlplane.ControlPlane{Nodes: ambient{c.of}}
+		parts := &controlplane.ControlPlane{Nodes: &controlplane.NodeProxies{Nodes: ambient{c.of}}}
 		served := slices.DeleteFunc(slices.Clone(mesh.Namespaces), func(n string) bool { return !parts.ServedByNode(mesh, n) })
 		if !slices.Equal(served, c.served) || parts.Mixed(mesh) != c.mixed {
 			t.Errorf("ztunnels serve %v, mixed %v; want %v, %v", served, parts.Mixed(mesh), c.served, c.mixed)
 		}
 	}
 	nodes := ambient{mixed()}
-	if labels, annotations, ok := nodes.Serves(mesh, "mesh-0"); ok || labels != nil || annotations != nil {
-		t.Errorf("a namespace with sidecars has %v and %v", labels, annotations)
+	if m, ok := nodes.Serves(mesh, "mesh-0"); ok || m.NamespaceLabels != nil || m.PodAnnotations != nil {
+		t.Errorf("a namespace with sidecars has %+v", m)
 	}
-	if labels, annotations, _ := nodes.Serves(mesh, "mesh-1"); labels["istio.io/dataplane-mode"] != "ambient" || annotations[redirection] != "enabled" {
-		t.Errorf("a namespace with ztunnels has %v and %v", labels, annotations)
+	if m, _ := nodes.Serves(mesh, "mesh-1"); m.NamespaceLabels["istio.io/dataplane-mode"] != "ambient" || m.PodAnnotations[redirection] != "enabled" {
+		t.Errorf("a namespace with ztunnels has %+v", m)
 	}
 	// What limits the scope of sidecars is where there are some.
 	var scoped []string

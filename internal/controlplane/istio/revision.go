@@ -62,11 +62,6 @@ func (c *ControlPlane) revisions() controlplane.Revision {
 	return aRevision{c}
 }
 
-// PodLabels make a pod one that this revision injects, in a namespace without labels of Istio's.
-func (c aRevision) PodLabels() map[string]string {
-	return map[string]string{revisionLabel: c.opts.Revision}
-}
-
 // Serves reports whether this revision injected a pod.
 func (c aRevision) Serves(pod *corev1.Pod) bool { return pod.Labels[revisionLabel] == c.opts.Revision }
 

@@ -58,12 +58,13 @@ func Driver() controlplane.Driver {
 				return nil, err
 			}
 			return &controlplane.ControlPlane{
-				Server: c, Program: c.destination, Mesh: c, Proxies: c, Credentials: c, RealProxies: c, Probes: c,
-				Helpers: []controlplane.Helper{
+				Server: c, Mesh: c, Proxies: c, Probes: c,
+				Running: controlplane.Running{Program: c.destination, Helpers: []controlplane.Helper{
 					{Name: identityName, Program: c.identity, Metrics: c.identity.url(metricsPath)},
 					{Name: injectorName, Program: c.injector, Metrics: c.injector.url(metricsPath)},
-				},
-				PodAnnotations: map[string]string{injectAnnotation: "enabled"},
+				}},
+				Sidecars: controlplane.Membership{PodAnnotations: map[string]string{injectAnnotation: "enabled"}}, // namespaces need none
+				Real:     &controlplane.RealProxies{PodProxy: c.PodProxy, Token: c.Token},
 			}, nil
 		},
 	}

@@ -12,9 +12,6 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// NamespaceLabels is part of controlplane.Mesh: pods are marked by themselves.
-func (c *controlPlane) NamespaceLabels() map[string]string { return nil }
-
 // Objects is part of controlplane.Mesh: there is nothing to configure.
 func (c *controlPlane) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Unstructured {
 	return nil

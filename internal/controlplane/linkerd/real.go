@@ -43,12 +43,12 @@ const (
 	tokenFile      = "token"
 )
 
-// Token is part of controlplane.Credentials.
+// Token is that of controlplane.RealProxies.
 func (c *controlPlane) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error) {
 	return tokens.Token(ctx, c.client, pod, "")
 }
 
-// PodProxy is part of controlplane.RealProxies: a linkerd2-proxy with the environment of the injected
+// PodProxy is that of controlplane.RealProxies: a linkerd2-proxy with the environment of the injected
 // container. Its folders, and where it reaches destination and identity, are those of a process of this host. Its
 // key is made here, as by the program that starts it in its image (proxy-identity).
 func (c *controlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {

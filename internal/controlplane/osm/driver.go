@@ -58,9 +58,16 @@ func Driver() controlplane.Driver {
 				return nil, err
 			}
 			return &controlplane.ControlPlane{
-				Server: c, Program: c.controller, Mesh: c, Proxies: c, Probes: c, RealProxies: c,
-				Helpers:        []controlplane.Helper{{Name: injectorName, Program: c.injector, Metrics: c.injector.url(metricsPath)}},
-				PodAnnotations: map[string]string{injectAnnotation: "enabled"},
+				Server: c, Mesh: c, Proxies: c, Probes: c,
+				Running: controlplane.Running{
+					Program: c.controller,
+					Helpers: []controlplane.Helper{{Name: injectorName, Program: c.injector, Metrics: c.injector.url(metricsPath)}},
+				},
+				Sidecars: controlplane.Membership{
+					NamespaceLabels: map[string]string{monitorLabel: meshName},
+					PodAnnotations:  map[string]string{injectAnnotation: "enabled"},
+				},
+				Real: &controlplane.RealProxies{PodProxy: c.PodProxy},
 			}, nil
 		},
 	}

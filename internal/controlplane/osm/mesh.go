@@ -31,11 +31,6 @@ const (
 	everything = "everything"
 )
 
-// NamespaceLabels is part of controlplane.Mesh.
-func (c *controlPlane) NamespaceLabels() map[string]string {
-	return map[string]string{monitorLabel: meshName}
-}
-
 // Objects is part of controlplane.Mesh: where traffic needs a policy, a TrafficTarget for each
 // service that is called, which lets its callers do so, and the routes that these name.
 func (c *controlPlane) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*unstructured.Unstructured {

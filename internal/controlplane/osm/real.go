@@ -30,7 +30,7 @@ const (
 	meshALPN      = "osm" // envoy.ALPNInMesh
 )
 
-// PodProxy is part of controlplane.RealProxies: an Envoy with the bootstrap that the injector wrote, and the
+// PodProxy is that of controlplane.RealProxies: an Envoy with the bootstrap that the injector wrote, and the
 // arguments of the injected container. Its folder, where it reaches osm-controller and the port of its admin
 // interface are those of a process of this host.
 func (c *controlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {

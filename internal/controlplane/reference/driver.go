@@ -60,6 +60,7 @@ func dilate(env []string, _ int, _ float64) controlplane.Dilated {
 // Parts are what this control plane can do.
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	return &controlplane.ControlPlane{
-		Server: c, Program: c, Mesh: c, Proxies: c, Credentials: c, Issuers: c, Probes: c, RealProxies: c, HostWorkloads: c,
+		Server: c, Mesh: c, Proxies: c, Probes: c, Running: controlplane.Running{Program: c}, // its pods need no labels: they are not injected
+		Real: &controlplane.RealProxies{PodProxy: c.PodProxy, Token: c.Token, Issuer: c.Issuer, Host: c},
 	}
 }

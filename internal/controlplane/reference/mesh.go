@@ -14,10 +14,6 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// NamespaceLabels are none: pods are not injected, and the run's own Services
-// are what is served.
-func (c *ControlPlane) NamespaceLabels() map[string]string { return nil }
-
 // Objects are one ConfigMap with the knobs, and one for each service that says
 // who its pods are and whom they call: the reference control plane's own rules,
 // see server.ConfigLabel. At the most permissive knobs there is nothing to say.

@@ -64,7 +64,7 @@ func Driver(program string) controlplane.Driver {
 			if err != nil {
 				return nil, err
 			}
-			return &controlplane.ControlPlane{Server: a, Program: a, Mesh: a, Proxies: a, Probes: a}, nil
+			return &controlplane.ControlPlane{Server: a, Running: controlplane.Running{Program: a}, Mesh: a, Proxies: a, Probes: a}, nil
 		},
 	}
 }

@@ -10,9 +10,6 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// NamespaceLabels is part of controlplane.Mesh: no namespace needs any.
-func (a *adapter) NamespaceLabels() map[string]string { return nil }
-
 // Objects is part of controlplane.Mesh: the mesh's settings where they are not the
 // defaults.
 func (a *adapter) Objects(_ topology.Mesh, knobs controlplane.Knobs) []*unstructured.Unstructured {

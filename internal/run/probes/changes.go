@@ -226,7 +226,7 @@ func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstruc
 // followers are the proxies that a change of an object is followed to, given the services that
 // it concerns: a route concerns their waypoints, where there are any, and no proxy of a node.
 func (p *prober) followers(kind controlplane.ProbeKind, concerned []int) []string {
-	if p.Adapter.Waypoints != nil && kind == controlplane.RouteProbe {
+	if p.Adapter.Waypoints() != nil && kind == controlplane.RouteProbe {
 		return p.Fleet.WaypointsOf(concerned)
 	}
 	if p.Adapter.Mixed(p.Mesh) && kind == controlplane.RouteProbe {

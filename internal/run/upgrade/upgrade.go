@@ -192,7 +192,7 @@ func (u *Upgrade) move(ctx context.Context, name string, workloads []int, to *co
 			if err := experiment.WaitUntil(ctx, begin.Add(at)); err != nil {
 				return err
 			}
-			if err := u.Actions.Move(ctx, workloads[i:i+1], podLabels(to), time.Now()); err != nil {
+			if err := u.Actions.Move(ctx, workloads[i:i+1], to.Sidecars.PodLabels, time.Now()); err != nil {
 				return err
 			}
 		}
@@ -220,14 +220,6 @@ func (u *Upgrade) conclude(ctx context.Context, empty *controlplane.ControlPlane
 		return err
 	}
 	return u.after(ctx)
-}
-
-// podLabels make pods those of a control plane; nil where that needs none.
-func podLabels(of *controlplane.ControlPlane) map[string]string {
-	if of.Revision == nil {
-		return nil
-	}
-	return of.Revision.PodLabels()
 }
 
 // after measures what is left.
