@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	ossignal "os/signal"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/test/hidden"
+	"scaler.mesh/scaler/test/linkerdproxy"
 )
 
 var (
@@ -24,6 +27,23 @@ var (
 
 // binaryVariable is the program to test, if it is not to be built.
 const binaryVariable = "SCALER_E2E_BINARY"
+
+// TestMain lets the test binary be the programs that specs start of packages that start their own
+// executable: a cluster's owner, a proxy of Linkerd, and scaler's hidden commands.
+func TestMain(m *testing.M) {
+	owner := os.Getenv(ownerVariable)
+	switch {
+	case owner != "":
+		if err := ownCluster(strings.Split(owner, "|")); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	case linkerdproxy.Wanted():
+		os.Exit(linkerdproxy.Main())
+	default:
+		os.Exit(hidden.Main(m))
+	}
+}
 
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package clusterprometheus_test
+package e2e
 
 import (
 	"context"
@@ -14,25 +14,17 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/measure/clusterprometheus"
 	"scaler.mesh/scaler/internal/process"
 )
 
-func TestClusterPrometheus(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second) // each waits for what must come
-	RunSpecs(t, "A Prometheus of a cluster")
-}
-
-// config has a Prometheus scrape itself, as a pod, and a page of cAdvisor.
-const config = `
+// clusterPrometheusConfig has a Prometheus scrape itself, as a pod, and a page of cAdvisor.
+const clusterPrometheusConfig = `
 global: {scrape_interval: 1s}
 scrape_configs:
 - job_name: kubernetes-pods
@@ -46,8 +38,8 @@ scrape_configs:
   - targets: [%[2]q]
 `
 
-// cadvisor is what a kubelet says of a process of this machine, as a container, at moments of its own.
-func cadvisor(pid int) (string, error) {
+// cadvisorOf is what a kubelet says of a process of this machine, as a container, at moments of its own.
+func cadvisorOf(pid int) (string, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", err
@@ -69,8 +61,6 @@ func cadvisor(pid int) (string, error) {
 
 var _ = Describe("a Prometheus that is there", func() {
 	It("has what a pod used, within limits that hold, until it ends", func(ctx SpecContext) {
-		programs, err := component.Paths(ctx, component.Options{BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR")}, component.Prometheus)
-		Expect(err).NotTo(HaveOccurred())
 		dir := GinkgoT().TempDir()
 		group, err := process.OpenGroup(filepath.Join(dir, "group"), process.GroupOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -81,7 +71,7 @@ var _ = Describe("a Prometheus that is there", func() {
 		kubelet := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			one := <-pid
 			pid <- one
-			text, err := cadvisor(one)
+			text, err := cadvisorOf(one)
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
@@ -91,14 +81,14 @@ var _ = Describe("a Prometheus that is there", func() {
 		}))
 		DeferCleanup(kubelet.Close)
 		file := filepath.Join(dir, "prometheus.yml")
-		Expect(os.WriteFile(file, fmt.Appendf(nil, config, address, strings.TrimPrefix(kubelet.URL, "http://")), 0o600)).To(Succeed())
-		prometheus, err := group.Start(process.Spec{
-			Name: "prometheus", Path: programs[component.Prometheus], Dir: dir, Log: filepath.Join(dir, "prometheus.log"),
-			Args: []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address},
+		Expect(os.WriteFile(file, fmt.Appendf(nil, clusterPrometheusConfig, address, strings.TrimPrefix(kubelet.URL, "http://")), 0o600)).To(Succeed())
+		server, err := group.Start(process.Spec{
+			Name: "prometheus", Path: prometheus, Dir: dir, Log: filepath.Join(dir, "prometheus.log"),
+			Args: []string{"--clusterPrometheusConfig.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address},
 		})
 		Expect(err).NotTo(HaveOccurred())
-		pid <- prometheus.Handle().PID()
-		own := func() (cpu float64, at time.Time) { return counter(ctx, "http://"+address+"/metrics"), time.Now() }
+		pid <- server.Handle().PID()
+		own := func() (cpu float64, at time.Time) { return cpuCounter(ctx, "http://"+address+"/metrics"), time.Now() }
 
 		options := clusterprometheus.Options{
 			Address: clusterprometheus.Address{URL: "http://" + address},
@@ -154,7 +144,7 @@ var _ = Describe("a Prometheus that is there", func() {
 		Expect(clusterprometheus.Look(ctx, options).Err).To(MatchError(ContainSubstring("of pods istio-system/other")))
 
 		By("ending it")
-		Expect(prometheus.Stop(ctx)).To(Succeed())
+		Expect(server.Stop(ctx)).To(Succeed())
 		_, err = source.Read(ctx, clusterprometheus.Own, begin, end)
 		Expect(err).To(MatchError(ContainSubstring("connection refused")))
 	}, SpecTimeout(2*time.Minute))
@@ -162,8 +152,8 @@ var _ = Describe("a Prometheus that is there", func() {
 
 var cpuLine = regexp.MustCompile(`(?m)^process_cpu_seconds_total (\S+)$`)
 
-// counter is the processor time of a program, by its own metrics.
-func counter(ctx context.Context, url string) float64 {
+// cpuCounter is the processor time of a program, by its own metrics.
+func cpuCounter(ctx context.Context, url string) float64 {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	Expect(err).NotTo(HaveOccurred())

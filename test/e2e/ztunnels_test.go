@@ -1,6 +1,6 @@
 //go:build e2e
 
-package run
+package e2e
 
 import (
 	"context"
@@ -31,10 +31,12 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/ztunnel"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // watchedZtunnel is a ztunnel of a run, and what it reported.
@@ -345,12 +347,13 @@ func (d *disturbedZtunnels) disturb(ctx context.Context) {
 
 // What ztunnels hold is what istiod has, also after they were cut off or replaced, a pod moved
 // and a policy changed.
-var _ = It("rolls out 30 pods with ztunnels, which are disturbed", Label("e2e"), Serial, func(ctx SpecContext) {
+var _ = It("rolls out 30 pods with ztunnels, which are disturbed", func(ctx SpecContext) {
 	const pods, nodes = 30, 3
-	spec := DefaultSpec()
-	spec.Dataplane, spec.Mesh.PodsPerNode = "ambient", pods/nodes
-	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady, spec.Load.Probes = time.Second, 2*time.Second, 2*time.Second, 2
-	spec.NoCalibrate = true
+	spec := run.DefaultSpec()
+	spec.Mesh.Pods, spec.Mesh.Mode = scenario.List[int]{pods}, scenario.List[string]{"strict"}
+	spec.Mesh.Dataplane, spec.Mesh.PodsPerNode = scenario.List[string]{"ambient"}, pods/nodes
+	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady, spec.Load.Probes = second, 2*second, 2*second, 2
+	spec.Instrument.Calibrate = false
 	spec.Out, spec.State = GinkgoT().TempDir(), GinkgoT().TempDir()
 	spec.Programs = component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) },
@@ -360,8 +363,8 @@ var _ = It("rolls out 30 pods with ztunnels, which are disturbed", Label("e2e"),
 	ztunnels := &watchedZtunnels{on: map[string]*watchedZtunnel{}}
 	spec.Drivers = []controlplane.Driver{ztunnels.driver(driver)}
 	disturbed := &disturbedZtunnels{state: spec.State, ztunnels: ztunnels}
-	ladder := Ladder{Spec: spec, Pods: []int{pods}, Modes: []string{"strict"}}
-	runs, err := ladder.Run(ctx, Progress{Say: func(msg string) {
+	ladder := run.Ladder{Spec: spec}
+	runs, err := ladder.Run(ctx, run.Progress{Say: func(msg string) {
 		GinkgoWriter.Println(msg)
 		if strings.HasPrefix(msg, fmt.Sprintf("%s: ", record.PhaseSettle)) { // no phase is measured meanwhile
 			disturbed.disturb(ctx)
@@ -386,18 +389,18 @@ var _ = It("rolls out 30 pods with ztunnels, which are disturbed", Label("e2e"),
 }, SpecTimeout(10*time.Minute))
 
 // Sidecars and ztunnels hold exactly what is expected in one mesh, and receive what concerns them.
-var _ = It("rolls out a mesh with sidecars and ztunnels", Label("e2e"), Serial, func(ctx SpecContext) {
+var _ = It("rolls out a mesh with sidecars and ztunnels", func(ctx SpecContext) {
 	const pods, nodes, sidecars = 12, 2, 6
-	spec := DefaultSpec()
-	spec.Dataplane, spec.Mesh.PodsPerNode, spec.Mode = "mixed", pods/nodes, "strict"
-	spec.topology().Pods, spec.topology().Namespaces, spec.Topology.Services = pods, 2, 4
-	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady, spec.Load.Probes = time.Second, 2*time.Second, time.Second, 1
-	spec.NoCalibrate, spec.ControlPlane.Env = true, []string{"AMBIENT_SCOPED_ADDRESS_PUSHES=false"}
+	spec := run.DefaultSpec()
+	spec.Mesh.Dataplane, spec.Mesh.PodsPerNode, spec.Mesh.Mode = scenario.List[string]{"mixed"}, pods/nodes, scenario.List[string]{"strict"}
+	spec.Mesh.Pods, spec.Mesh.Namespaces, spec.Mesh.Services = scenario.List[int]{pods}, 2, 4
+	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady, spec.Load.Probes = second, 2*second, second, 1
+	spec.ControlPlane.Env = []string{"AMBIENT_SCOPED_ADDRESS_PUSHES=false"}
 	spec.Out, spec.State = GinkgoT().TempDir(), GinkgoT().TempDir()
 	spec.Programs = component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) },
 	}
-	run, err := RunOne(ctx, spec, Progress{Say: func(msg string) { GinkgoWriter.Println(msg) }})
+	run, err := run.RunOne(ctx, spec, run.Progress{Say: func(msg string) { GinkgoWriter.Println(msg) }})
 	Expect(err).NotTo(HaveOccurred())
 	for _, w := range run.Warnings {
 		Expect(w.Reason).NotTo(BeElementOf(record.ReasonCountsDiffer, record.ReasonUnexpectedResources, record.ReasonMissingResources), w.Text)

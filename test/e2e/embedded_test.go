@@ -1,14 +1,11 @@
 //go:build e2e
 
-package embedded_test
+package e2e
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,42 +15,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"scaler.mesh/scaler/internal/cluster"
-	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/measure"
-	"scaler.mesh/scaler/internal/place"
+	where "scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/embedded"
-	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 )
 
-func TestEmbedded(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
-	RunSpecs(t, "Embedded environment", Label("e2e"))
-}
-
 const (
-	namespaces, deployments, replicas = 2, 5, 20 // deployments in each namespace
-	pods                              = namespaces * deployments * replicas
+	rolledNamespaces, rolledDeployments, rolledReplicas = 2, 5, 20 // rolledDeployments in each namespace
+	rolledPods                                          = rolledNamespaces * rolledDeployments * rolledReplicas
 )
 
-// roll creates the objects of a run, which all carry its label, and waits until
-// its pods run.
-func roll(ctx context.Context, client kubernetes.Interface, run string) {
+// rollObjects creates the objects of a run, which all carry its label, and waits until
+// its rolledPods run.
+func rollObjects(ctx context.Context, client kubernetes.Interface, run string) {
 	GinkgoHelper()
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: run + "-" + name, Labels: map[string]string{kwok.RunLabel: run, "app": name}}
 	}
-	for i := range kwok.Nodes(pods) {
+	for i := range kwok.Nodes(rolledPods) {
 		_, err := client.CoreV1().Nodes().Create(ctx, kwok.Node(i, run), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
-	for n := range namespaces {
+	for n := range rolledNamespaces {
 		namespace := fmt.Sprintf("%s-%d", run, n)
 		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: meta("").Labels}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		for i := range deployments {
+		for i := range rolledDeployments {
 			name := fmt.Sprint("app-", i)
 			_, err := client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
 				ObjectMeta: meta(name),
@@ -63,7 +51,7 @@ func roll(ctx context.Context, client kubernetes.Interface, run string) {
 			_, err = client.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
 				ObjectMeta: meta(name),
 				Spec: appsv1.DeploymentSpec{
-					Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+					Replicas: new(int32(rolledReplicas)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
 					Template: corev1.PodTemplateSpec{
 						ObjectMeta: metav1.ObjectMeta{Labels: meta(name).Labels},
 						Spec: corev1.PodSpec{
@@ -87,7 +75,7 @@ func roll(ctx context.Context, client kubernetes.Interface, run string) {
 			}
 		}
 		return running
-	}).Should(Equal(pods))
+	}).Should(Equal(rolledPods))
 }
 
 var _ = Describe("an embedded environment", Ordered, func() {
@@ -96,16 +84,8 @@ var _ = Describe("an embedded environment", Ordered, func() {
 		client *kubernetes.Clientset
 	)
 	BeforeAll(func(ctx SpecContext) {
-		paths, err := component.Paths(ctx, component.Options{BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR")},
-			component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler, component.Kwok)
-		Expect(err).NotTo(HaveOccurred())
-		group, err := process.OpenGroup(filepath.Join(GinkgoT().TempDir(), "one"), process.GroupOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) { Expect(group.Remove(ctx)).To(Succeed()) })
-		env, err = embedded.Start(ctx, cluster.Options{Group: group, KwokConfig: kwok.Stages(), Programs: cluster.Programs{
-			Etcd: paths[component.Etcd], APIServer: paths[component.KubeAPIServer],
-			ControllerManager: paths[component.KubeControllerManager], Scheduler: paths[component.KubeScheduler], Kwok: paths[component.Kwok],
-		}})
+		var err error
+		env, err = embedded.Start(ctx, clusterOptions(ctx, GinkgoT().TempDir(), "one"))
 		Expect(err).NotTo(HaveOccurred())
 		client, err = kubernetes.NewForConfig(env.API().Config)
 		Expect(err).NotTo(HaveOccurred())
@@ -120,30 +100,30 @@ var _ = Describe("an embedded environment", Ordered, func() {
 			Expect(c.Note).NotTo(BeEmpty())
 		}
 		Expect(env.Components()).To(HaveLen(5))
-		_, err := place.Find(env, place.APIServer)
+		_, err := where.Find(env, where.APIServer)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = place.Find(env, "none")
+		_, err = where.Find(env, "none")
 		Expect(err).To(HaveOccurred())
 	})
 
 	It("deletes what carries a run's label, and nothing else", func(ctx SpecContext) {
-		roll(ctx, client, "one")
-		roll(ctx, client, "other")
+		rollObjects(ctx, client, "one")
+		rollObjects(ctx, client, "other")
 		begin := time.Now()
 		deleted, err := env.Delete(ctx, "one")
 		Expect(err).NotTo(HaveOccurred())
 		AddReportEntry("deleting", fmt.Sprintf("%d objects in %v: %v", deleted.Total(), time.Since(begin), deleted))
-		Expect(deleted).To(HaveKeyWithValue("pods", BeNumerically(">=", pods)))
-		Expect(deleted).To(HaveKeyWithValue("deployments.apps", namespaces*deployments))
-		Expect(deleted).To(HaveKeyWithValue("services", namespaces*deployments))
+		Expect(deleted).To(HaveKeyWithValue("pods", BeNumerically(">=", rolledPods)))
+		Expect(deleted).To(HaveKeyWithValue("deployments.apps", rolledNamespaces*rolledDeployments))
+		Expect(deleted).To(HaveKeyWithValue("services", rolledNamespaces*rolledDeployments))
 		Expect(deleted).To(HaveKeyWithValue("configmaps", 1))
-		Expect(deleted).To(HaveKeyWithValue("namespaces", namespaces))
-		Expect(deleted).To(HaveKeyWithValue("nodes", kwok.Nodes(pods)))
+		Expect(deleted).To(HaveKeyWithValue("namespaces", rolledNamespaces))
+		Expect(deleted).To(HaveKeyWithValue("nodes", kwok.Nodes(rolledPods)))
 
 		By("leaving another run and the cluster's own namespaces")
 		all, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(all.Items).To(HaveLen(pods))
+		Expect(all.Items).To(HaveLen(rolledPods))
 		own, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: "!" + kwok.RunLabel})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(own.Items).To(HaveLen(4))
@@ -171,9 +151,9 @@ var _ = Describe("an embedded environment", Ordered, func() {
 		// On a busy machine it may be there again before it is missed: then it goes once more.
 		missed := func() bool {
 			gone := make(chan error, 1)
-			go func() { gone <- env.Absent(ctx, place.APIServer, length) }()
+			go func() { gone <- env.Absent(ctx, where.APIServer, length) }()
 			for {
-				if _, err := env.Delete(ctx, "one"); errors.Is(err, place.ErrNoAPIServer) {
+				if _, err := env.Delete(ctx, "one"); errors.Is(err, where.ErrNoAPIServer) {
 					Expect(<-gone).To(Succeed())
 					return true
 				}

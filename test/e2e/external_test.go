@@ -1,6 +1,6 @@
 //go:build e2e
 
-package run
+package e2e
 
 import (
 	"context"
@@ -26,15 +26,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/reference"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/credential"
 	"scaler.mesh/scaler/test/exposure"
 )
+
+const second = scenario.Duration(time.Second)
 
 // gatekeeper is a server that admits sidecars with a certificate of an authority and with
 // a token, and passes on what they send to a server without either.
@@ -117,7 +120,7 @@ func serveOnceUp(ctx context.Context, state, address string) {
 // An ADS server that scaler does not start, which wants a certificate and a token of
 // every sidecar, serves a rollout on the cluster. What each sidecar must receive comes
 // from a file, the endpoints from the cluster.
-var _ = It("rolls out against an ADS server behind mutual TLS and a token", Label("e2e"), Serial, func(ctx SpecContext) {
+var _ = It("rolls out against an ADS server behind mutual TLS and a token", func(ctx SpecContext) {
 	const pods, name, token = 20, "ads.example", "token-0123456789abcdef"
 	dir := GinkgoT().TempDir()
 	write := func(name string, b []byte) string {
@@ -131,17 +134,17 @@ var _ = It("rolls out against an ADS server behind mutual TLS and a token", Labe
 	own := authority.Pair("sidecar")
 	guard := startGuard(authority, name, token, upstream)
 
-	spec := DefaultSpec()
+	spec := run.DefaultSpec()
 	spec.ControlPlane.Name, spec.Mesh.Sidecars.XDS = "xds://"+guard.address, "delta"
-	spec.ControlPlane.Connection = controlplane.Remote{
+	spec.ControlPlane.Connection = scenario.Connection{
 		ServerName: name, TLSCA: write("root.pem", authority.RootPEM), TokenFile: write("token", []byte(token+"\n")),
 		TLSCert: write("cert.pem", credential.EncodeCertificate(own.Certificate[0])), TLSKey: write("key.pem", credential.EncodeKey(own.PrivateKey)),
 		NodeCluster: "{{.Namespace}}/{{.Service}}", // as the server knows workloads
-		Expect:      filepath.Join("..", "controlplane", "external", "testdata", "expect.yaml"),
+		Expect:      filepath.Join("..", "..", "internal", "controlplane", "external", "testdata", "expect.yaml"),
 	}
-	spec.topology().Services, spec.Topology.Namespaces = 4, 2
-	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady = time.Second, 2*time.Second, 3*time.Second
-	spec.NoCalibrate = true
+	spec.Mesh.Services, spec.Mesh.Namespaces = 4, 2
+	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady = second, 2*second, 3*second
+	spec.Instrument.Calibrate = false
 	spec.Out, spec.State = GinkgoT().TempDir(), GinkgoT().TempDir()
 	spec.Programs = component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) },
@@ -150,8 +153,9 @@ var _ = It("rolls out against an ADS server behind mutual TLS and a token", Labe
 	served := false // before the first sidecar
 	driver, _, err := experiment.FindDriver(nil, spec.ControlPlane.Name)
 	Expect(err).NotTo(HaveOccurred())
-	ladder := Ladder{Spec: spec, Pods: []int{pods}, Modes: driver.ModeNames()}
-	runs, err := ladder.Run(ctx, Progress{Say: func(msg string) {
+	spec.Mesh.Pods, spec.Mesh.Mode = scenario.List[int]{pods}, driver.ModeNames()
+	ladder := run.Ladder{Spec: spec}
+	runs, err := ladder.Run(ctx, run.Progress{Say: func(msg string) {
 		GinkgoWriter.Println(msg)
 		if strings.HasPrefix(msg, fmt.Sprintf("%s: ", record.PhaseBaseline)) { // the first sidecar comes after it
 			served = true

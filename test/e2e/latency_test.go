@@ -1,6 +1,6 @@
 //go:build e2e
 
-package latency
+package e2e
 
 import (
 	"fmt"
@@ -14,13 +14,14 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/latency"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
-	var spec Spec
+var _ = Describe("latency through sidecars", func() {
+	var spec latency.Spec
 	BeforeEach(func() {
-		spec = DefaultSpec()
+		spec = latency.DefaultSpec()
 		spec.RPS, spec.Duration, spec.Warmup, spec.Rounds = []float64{50}, time.Second, 200*time.Millisecond, 1
 		spec.State, spec.Out = GinkgoT().TempDir(), filepath.Join(GinkgoT().TempDir(), "runs")
 		spec.Programs = component.Options{
@@ -40,7 +41,7 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 	for _, controlPlane := range []string{"istiod", "reference"} {
 		It("is measured for every variant, of "+controlPlane, func(ctx SpecContext) {
 			spec.ControlPlane = controlPlane
-			run, err := Run(ctx, spec, Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
+			run, err := latency.Run(ctx, spec, latency.Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(run.Environment.ControlPlane.Name).To(Equal(controlPlane))
 			Expect(run.Rows).To(HaveLen(3))
@@ -56,7 +57,7 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 			for _, row := range run.Rows {
 				Expect(row.Requests).To(BeEquivalentTo(50), row.Variant)
 				Expect(row.ErrorKinds).To(BeEmpty(), row.Variant)
-				if row.Variant == VariantNone {
+				if row.Variant == latency.VariantNone {
 					Expect(row.Sidecars).To(BeNil())
 					continue
 				}
@@ -76,22 +77,22 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 	It("is measured where connections are redirected, of osm", func(ctx SpecContext) {
 		spec.ControlPlane = "osm"
 		if os.Geteuid() != 0 {
-			_, err := Run(ctx, spec, Progress{})
+			_, err := latency.Run(ctx, spec, latency.Progress{})
 			Expect(err).To(MatchError(ContainSubstring("want root")))
 			return
 		}
-		run, err := Run(ctx, spec, Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
+		run, err := latency.Run(ctx, spec, latency.Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Spec.Redirected).To(BeTrue())
 		Expect(run.Checks).To(ConsistOf(
-			record.LatencyCheck{Variant: VariantPermissive, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, OtherIdentity: record.CheckAnswered, Caller: record.CallerUnknown},
-			record.LatencyCheck{Variant: VariantStrict, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, OtherIdentity: record.CheckRefused, Caller: record.CallerAllowed},
+			record.LatencyCheck{Variant: latency.VariantPermissive, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, OtherIdentity: record.CheckAnswered, Caller: record.CallerUnknown},
+			record.LatencyCheck{Variant: latency.VariantStrict, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, OtherIdentity: record.CheckRefused, Caller: record.CallerAllowed},
 		))
 		Expect(run.Rows).To(HaveLen(3))
 		for _, row := range run.Rows {
 			Expect(row.Requests).To(BeEquivalentTo(50), row.Variant)
 			Expect(row.ErrorKinds).To(BeEmpty(), row.Variant)
-			if row.Variant != VariantNone {
+			if row.Variant != latency.VariantNone {
 				Expect(row.Added.P50).NotTo(BeNil(), row.Variant)
 				Expect(row.Sidecars.Count).To(Equal(2))
 				for _, tier := range row.Sidecars.Tiers {
@@ -113,14 +114,14 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 		}
 		spec, err = spec.Prepare(func(string) bool { return false })
 		Expect(err).NotTo(HaveOccurred())
-		Expect(spec.Variants).To(Equal([]string{VariantNone, "automatic"}))
+		Expect(spec.Variants).To(Equal([]string{latency.VariantNone, "automatic"}))
 		if os.Geteuid() != 0 {
-			_, err := Run(ctx, spec, Progress{})
+			_, err := latency.Run(ctx, spec, latency.Progress{})
 			Expect(err).To(MatchError(ContainSubstring("want root")))
 			return
 		}
-		spec.Topology, spec.Chain, spec.Servers = ChainTopology, []time.Duration{0, time.Millisecond}, 2
-		run, err := Run(ctx, spec, Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
+		spec.Topology, spec.Chain, spec.Servers = latency.ChainTopology, []time.Duration{0, time.Millisecond}, 2
+		run, err := latency.Run(ctx, spec, latency.Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
 		Expect(err).NotTo(HaveOccurred())
 		digest, err := component.Digest(spec.Proxy)
 		Expect(err).NotTo(HaveOccurred())
@@ -135,9 +136,9 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 	})
 
 	It("is measured along a chain, over HTTP/2", func(ctx SpecContext) {
-		spec.ControlPlane, spec.Variants, spec.HTTP = "reference", []string{VariantStrict}, 2
-		spec.Topology, spec.Chain, spec.Servers = ChainTopology, []time.Duration{5 * time.Millisecond, 5 * time.Millisecond}, 2
-		run, err := Run(ctx, spec, Progress{})
+		spec.ControlPlane, spec.Variants, spec.HTTP = "reference", []string{latency.VariantStrict}, 2
+		spec.Topology, spec.Chain, spec.Servers = latency.ChainTopology, []time.Duration{5 * time.Millisecond, 5 * time.Millisecond}, 2
+		run, err := latency.Run(ctx, spec, latency.Progress{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		Expect(run.Rows[0].ErrorKinds).To(BeEmpty())
@@ -151,8 +152,8 @@ var _ = Describe("latency through sidecars", Label("e2e"), Serial, func() {
 		script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && exec '%s' --version\n%s\n", paths[component.Envoy], fmt.Sprintf(arguments, paths[component.Envoy]))
 		spec.Programs.Envoy = filepath.Join(GinkgoT().TempDir(), "envoy")
 		Expect(os.WriteFile(spec.Programs.Envoy, []byte(script), 0o755)).To(Succeed())
-		spec.ControlPlane, spec.Variants = "reference", []string{VariantStrict}
-		run, err := Run(ctx, spec, Progress{})
+		spec.ControlPlane, spec.Variants = "reference", []string{latency.VariantStrict}
+		run, err := latency.Run(ctx, spec, latency.Progress{})
 		Expect(err).To(MatchError(ContainSubstring(words)))
 		Expect(run.Status).To(BeEmpty())
 		_, left, err := record.ReadAll(spec.Out)

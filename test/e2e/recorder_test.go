@@ -1,6 +1,6 @@
 //go:build e2e
 
-package measure_test
+package e2e
 
 import (
 	"bytes"
@@ -22,7 +22,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -32,20 +31,6 @@ import (
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/process"
 )
-
-func TestRecorder(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second) // each waits for what must come
-	RunSpecs(t, "Recorder")
-}
-
-var programs map[string]string
-
-var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	programs, err = component.Paths(ctx, component.Options{BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR")}, component.Prometheus, component.Promtool)
-	Expect(err).NotTo(HaveOccurred())
-}, NodeTimeout(20*time.Minute))
 
 // flaky is a target without a content type that fails on request.
 type flaky struct {
@@ -134,9 +119,10 @@ func guarded(dir string, visited *visits, refused *lines) (url, ca, cert, key st
 	return server.URL + "/metrics", cert, cert, write("key.pem", "PRIVATE KEY", private)
 }
 
-var _ = Describe("a recorder", Label("e2e"), func() {
+var _ = Describe("a recorder", func() {
 	var (
 		dir      string
+		promtool string
 		group    *process.Group
 		sampler  *measure.Sampler
 		metrics  *measure.Metrics
@@ -147,9 +133,11 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		finished chan error
 	)
 
-	BeforeEach(func() {
+	BeforeEach(func(ctx SpecContext) {
 		dir = GinkgoT().TempDir()
-		var err error
+		programs, err := component.Paths(ctx, component.Options{BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR")}, component.Promtool)
+		Expect(err).NotTo(HaveOccurred())
+		promtool = programs[component.Promtool]
 		group, err = process.OpenGroup(filepath.Join(dir, "group"), process.GroupOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(group.Stop(ctx)).To(Succeed()) })
@@ -159,10 +147,10 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		metrics = measure.NewMetrics(measure.Build{Version: "test"}, sampler)
 		own, err := metrics.Listen()
 		Expect(err).NotTo(HaveOccurred())
-		ctx, cancel := context.WithCancel(context.Background())
+		running, cancel := context.WithCancel(context.Background())
 		finished = make(chan error, 2)
-		go func() { finished <- own.Run(ctx) }()
-		go func() { finished <- sampler.Run(ctx) }()
+		go func() { finished <- own.Run(running) }()
+		go func() { finished <- sampler.Run(running) }()
 		DeferCleanup(func() {
 			cancel()
 			Expect(<-finished).To(Succeed())
@@ -175,7 +163,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		refused, visited = &lines{}, &visits{}
 		url, ca, cert, key := guarded(dir, visited, refused)
 		options = measure.Options{
-			Prometheus: programs[component.Prometheus],
+			Prometheus: prometheus,
 			Dir:        filepath.Join(dir, "prometheus"),
 			Group:      group,
 			Log:        filepath.Join(dir, "prometheus.log"),
@@ -198,7 +186,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 	It("scrapes, answers and leaves a TSDB that others read", func(ctx SpecContext) {
 		r, err := measure.Start(ctx, options)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(sampler.Watch("prometheus", measure.OfProcess(r.Process()))).To(Succeed())
+		Expect(sampler.Watch("prometheus", measure.OfProcess(process.Find(started(group))))).To(Succeed())
 
 		By("having scraped every target once")
 		now := time.Now()
@@ -227,7 +215,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		to, err := sampler.Edge()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.Scraped(ctx, to)).To(Succeed())
-		Expect(value(ctx, r, "min(timestamp(up))", time.Now())).To(BeNumerically(">=", seconds(to)))
+		Expect(value(ctx, r, "min(timestamp(up))", time.Now())).To(BeNumerically(">=", milliseconds(to)))
 		missed, total, err := r.Gaps(ctx, "flaky", from, to)
 		Expect(err).NotTo(HaveOccurred())
 		skipped := visited.skipped(from, to)
@@ -248,10 +236,10 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		Expect(own.CPUSeconds).To(BeNumerically(">", 0))
 		Expect(own.Heap).NotTo(BeNil())
 		Expect(own.Heap.End).To(And(BeNumerically(">", 100<<10), BeNumerically("<", own.MemoryEnd)))
-		prometheus, err := r.Figures(ctx, sampler, "prometheus", from, to)
+		other, err := r.Figures(ctx, sampler, "prometheus", from, to)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(prometheus.MemoryMean).To(BeNumerically(">", 10<<20))
-		Expect(prometheus.Heap).To(BeNil(), "it is no target here")
+		Expect(other.MemoryMean).To(BeNumerically(">", 10<<20))
+		Expect(other.Heap).To(BeNil(), "it is no target here")
 		Expect(r.Heap(ctx, "guarded", from, to)).To(BeNil(), "a memory limit made the collector's goal")
 		Expect(r.Heap(ctx, "flaky", from, to)).To(Equal(&measure.Heap{Mean: 100e6, End: 100e6}))
 		Expect(r.Heap(ctx, "no such job", from, to)).To(BeNil())
@@ -262,33 +250,33 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		Expect(err).To(MatchError(ContainSubstring(`querying "up{"`)))
 
 		By("sealing the TSDB")
-		samples := value(ctx, r, fmt.Sprintf("sum(count_over_time(up[10m] @ %.3f))", seconds(to)), to)
+		samples := value(ctx, r, fmt.Sprintf("sum(count_over_time(up[10m] @ %.3f))", milliseconds(to)), to)
 		Expect(r.Stop(ctx)).To(Succeed())
 		Expect(r.Done()).To(BeClosed())
 		Expect(r.Err()).NotTo(HaveOccurred())
 		entries, err := os.ReadDir(options.Dir)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(entries).To(HaveLen(1), "one block and nothing else")
-		Expect(size(options.Dir)).To(BeNumerically("<", 1<<20))
+		Expect(sizeOf(options.Dir)).To(BeNumerically("<", 1<<20))
 		output, err := os.ReadFile(options.Log)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(strings.Split(strings.TrimSpace(string(output)), "\n")).To(ConsistOf(ContainSubstring("exiting gracefully")))
 
 		By("dumping it with promtool")
-		dump, err := exec.CommandContext(ctx, programs[component.Promtool], "tsdb", "dump",
+		dump, err := exec.CommandContext(ctx, promtool, "tsdb", "dump",
 			"--match={__name__='up'}", "--max-time="+fmt.Sprint(to.UnixMilli()), options.Dir).Output()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(bytes.Count(dump, []byte("\n"))).To(Equal(int(samples)))
 
 		By("opening it in a plain Prometheus")
 		Expect(os.CopyFS(filepath.Join(dir, "copy"), os.DirFS(options.Dir))).To(Succeed())
-		Expect(query(ctx, group, filepath.Join(dir, "copy"), `sum(count_over_time(up[10m]))`, to)).To(ContainSubstring(fmt.Sprintf(`"%v"`, samples)))
+		Expect(askPlain(ctx, group, filepath.Join(dir, "copy"), `sum(count_over_time(up[10m]))`, to)).To(ContainSubstring(fmt.Sprintf(`"%v"`, samples)))
 	}, SpecTimeout(2*time.Minute))
 
 	It("leaves what it had when Prometheus is killed", func(ctx SpecContext) {
 		r, err := measure.Start(ctx, options)
 		Expect(err).NotTo(HaveOccurred())
-		victim, err := os.FindProcess(r.Process().PID())
+		victim, err := os.FindProcess(started(group))
 		Expect(err).NotTo(HaveOccurred())
 		at := time.Now()
 		Expect(victim.Kill()).To(Succeed())
@@ -296,7 +284,7 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 		Expect(r.Err()).To(HaveOccurred())
 		Expect(r.Scraped(ctx, at)).To(MatchError(ContainSubstring("prometheus ended")))
 		Expect(r.Stop(ctx)).To(MatchError(ContainSubstring("still in the log")))
-		Expect(query(ctx, group, options.Dir, "sum(up)", at)).To(ContainSubstring(`"3"`))
+		Expect(askPlain(ctx, group, options.Dir, "sum(up)", at)).To(ContainSubstring(`"3"`))
 
 		By("serving a copy of that")
 		served, err := measure.Serve(ctx, measure.ServeOptions{
@@ -340,8 +328,22 @@ var _ = Describe("a recorder", Label("e2e"), func() {
 	}, SpecTimeout(time.Minute))
 })
 
-// query starts a plain Prometheus on a TSDB and returns its answer.
-func query(ctx context.Context, group *process.Group, tsdb, expr string, at time.Time) string {
+// started is the process id of the Prometheus that a group has started.
+func started(group *process.Group) int {
+	GinkgoHelper()
+	s, err := process.Inspect(group.Dir())
+	Expect(err).NotTo(HaveOccurred())
+	for _, c := range s.Children {
+		if c.Name == "prometheus" {
+			return c.PID
+		}
+	}
+	Fail("no Prometheus was started")
+	return 0
+}
+
+// askPlain starts a plain Prometheus on a TSDB and returns its answer.
+func askPlain(ctx context.Context, group *process.Group, tsdb, expr string, at time.Time) string {
 	GinkgoHelper()
 	ports, err := process.FreePorts(1)
 	Expect(err).NotTo(HaveOccurred())
@@ -349,13 +351,13 @@ func query(ctx context.Context, group *process.Group, tsdb, expr string, at time
 	Expect(os.WriteFile(config, nil, 0o600)).To(Succeed())
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	p, err := group.Start(process.Spec{
-		Name: "reader", Path: programs[component.Prometheus],
+		Name: "reader", Path: prometheus,
 		Args: []string{"--config.file=" + config, "--storage.tsdb.path=" + tsdb, "--web.listen-address=" + address},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	var answer string
 	Expect(p.WaitReady(ctx, func(ctx context.Context) error {
-		url := fmt.Sprintf("http://%s/api/v1/query?time=%.3f&query=%s", address, seconds(at), strings.ReplaceAll(expr, " ", "%20"))
+		url := fmt.Sprintf("http://%s/api/v1/query?time=%.3f&query=%s", address, milliseconds(at), strings.ReplaceAll(expr, " ", "%20"))
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
@@ -377,10 +379,10 @@ func query(ctx context.Context, group *process.Group, tsdb, expr string, at time
 	return answer
 }
 
-func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+func milliseconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// size is that of all files in a folder, in bytes.
-func size(dir string) (total int64) {
+// sizeOf is that of all files in a folder, in bytes.
+func sizeOf(dir string) (total int64) {
 	Expect(filepath.Walk(dir, func(_ string, info os.FileInfo, err error) error {
 		if err == nil && !info.IsDir() {
 			total += info.Size()

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package cluster_test
+package e2e
 
 import (
 	"context"
@@ -21,9 +21,9 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// marked lists the living processes of the cluster in dir, by the environment
+// markedIn lists the living processes of the cluster in dir, by the environment
 // that all of them carry.
-func marked(dir string) func() ([]int, error) {
+func markedIn(dir string) func() ([]int, error) {
 	return func() ([]int, error) {
 		environments, err := filepath.Glob("/proc/[0-9]*/environ")
 		if err != nil {
@@ -45,8 +45,8 @@ func marked(dir string) func() ([]int, error) {
 	}
 }
 
-// left are the names of what is in a folder.
-func left(dir string) []string {
+// entriesOf are the names of what is in a folder.
+func entriesOf(dir string) []string {
 	GinkgoHelper()
 	entries, err := os.ReadDir(dir)
 	Expect(err).NotTo(HaveOccurred())
@@ -57,8 +57,8 @@ func left(dir string) []string {
 	return names
 }
 
-// up starts a cluster that ends with the spec, as its group does.
-func up(ctx context.Context, o cluster.Options) *cluster.Cluster {
+// upCluster starts a cluster that ends with the spec, as its group does.
+func upCluster(ctx context.Context, o cluster.Options) *cluster.Cluster {
 	GinkgoHelper()
 	c, err := cluster.Up(ctx, o)
 	Expect(err).NotTo(HaveOccurred())
@@ -75,12 +75,12 @@ var _ = Describe("a cluster", func() {
 
 	It("starts within seconds and leaves nothing", func(ctx SpecContext) {
 		start := time.Now()
-		o := options(ctx, root, "one")
+		o := clusterOptions(ctx, root, "one")
 		c, err := cluster.Up(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
 		AddReportEntry("up", time.Since(start).String())
 		dir := filepath.Join(root, "one")
-		Expect(marked(dir)()).To(HaveLen(5))
+		Expect(markedIn(dir)()).To(HaveLen(5))
 
 		all, err := cluster.List(root)
 		Expect(err).NotTo(HaveOccurred())
@@ -96,7 +96,7 @@ var _ = Describe("a cluster", func() {
 		start = time.Now()
 		Expect(o.Group.Remove(ctx)).To(Succeed())
 		AddReportEntry("down", time.Since(start).String())
-		Expect(marked(dir)()).To(BeEmpty())
+		Expect(markedIn(dir)()).To(BeEmpty())
 		Expect(dir).NotTo(BeADirectory())
 		for _, component := range c.Components() {
 			u, err := url.Parse(component.MetricsURL)
@@ -109,7 +109,7 @@ var _ = Describe("a cluster", func() {
 	})
 
 	It("goes down at once when the context is done, and leaves its group as it was", func(ctx SpecContext) {
-		o := options(ctx, root, "one")
+		o := clusterOptions(ctx, root, "one")
 		other, err := o.Group.Start(process.Spec{Name: "other", Path: "/bin/sleep", Args: []string{"1000"}})
 		Expect(err).NotTo(HaveOccurred())
 		c, err := cluster.Up(ctx, o)
@@ -117,7 +117,7 @@ var _ = Describe("a cluster", func() {
 		done, cancel := context.WithCancel(ctx)
 		cancel()
 		Expect(c.Down(done)).To(Succeed())
-		Expect(marked(o.Group.Dir())()).To(Equal([]int{other.PID()}))
+		Expect(markedIn(o.Group.Dir())()).To(Equal([]int{other.PID()}))
 		Expect(c.Died()).NotTo(Receive())
 		Expect(cluster.List(root)).To(BeEmpty())
 
@@ -126,15 +126,15 @@ var _ = Describe("a cluster", func() {
 	})
 
 	It("runs at the same time as another, and refuses its folder", func(ctx SpecContext) {
-		up(ctx, options(ctx, root, "one"))
-		up(ctx, options(ctx, root, "two"))
+		upCluster(ctx, clusterOptions(ctx, root, "one"))
+		upCluster(ctx, clusterOptions(ctx, root, "two"))
 		_, err := process.OpenGroup(filepath.Join(root, "one"), process.GroupOptions{})
 		Expect(err).To(MatchError(ContainSubstring("in use by process " + strconv.Itoa(os.Getpid()))))
 		Expect(cluster.List(root)).To(HaveLen(2))
 	})
 
 	It("reports a component that dies", func(ctx SpecContext) {
-		c := up(ctx, options(ctx, root, "one"))
+		c := upCluster(ctx, clusterOptions(ctx, root, "one"))
 		scheduler := c.Components()[3]
 		Expect(scheduler.Name).To(Equal(cluster.Scheduler))
 		p, err := os.FindProcess(scheduler.Process.PID())
@@ -150,7 +150,7 @@ var _ = Describe("a cluster", func() {
 	})
 
 	It("unwinds when it is interrupted, whatever it was doing", func(ctx SpecContext) {
-		o := options(ctx, root, "one")
+		o := clusterOptions(ctx, root, "one")
 		for _, at := range []string{"starting etcd", "starting kube-apiserver", "starting kwok", "waiting for a first pod to run"} {
 			short, cancel := context.WithCancel(ctx)
 			o.Progress = func(msg string) {
@@ -160,13 +160,13 @@ var _ = Describe("a cluster", func() {
 			}
 			_, err := cluster.Up(short, o)
 			Expect(err).To(MatchError(context.Canceled), at)
-			Expect(marked(o.Group.Dir())()).To(BeEmpty(), at)
-			Expect(left(o.Group.Dir())).To(ConsistOf("logs", "owner.lock", "processes.json"), at)
+			Expect(markedIn(o.Group.Dir())()).To(BeEmpty(), at)
+			Expect(entriesOf(o.Group.Dir())).To(ConsistOf("logs", "owner.lock", "processes.json"), at)
 		}
 	})
 
 	It("says which program does not start and why, and unwinds", func(ctx SpecContext) {
-		o := options(ctx, root, "one")
+		o := clusterOptions(ctx, root, "one")
 		broken := filepath.Join(root, "broken")
 		Expect(os.WriteFile(broken, []byte("#!/bin/sh\necho 'unknown flag: --kubeconfig' >&2\nexit 1\n"), 0o755)).To(Succeed())
 		o.Programs.Scheduler = broken
@@ -174,8 +174,8 @@ var _ = Describe("a cluster", func() {
 		Expect(err).To(MatchError(HavePrefix("starting cluster one: running kube-scheduler (" + broken)))
 		Expect(err).To(MatchError(ContainSubstring("exit status 1")))
 		Expect(err).To(MatchError(ContainSubstring("unknown flag: --kubeconfig")))
-		Expect(marked(o.Group.Dir())()).To(BeEmpty())
-		Expect(left(o.Group.Dir())).To(ConsistOf("logs", "owner.lock", "processes.json"))
+		Expect(markedIn(o.Group.Dir())()).To(BeEmpty())
+		Expect(entriesOf(o.Group.Dir())).To(ConsistOf("logs", "owner.lock", "processes.json"))
 
 		o.Programs.Scheduler = filepath.Join(root, "absent")
 		_, err = cluster.Up(ctx, o)
@@ -183,12 +183,12 @@ var _ = Describe("a cluster", func() {
 	})
 
 	It("starts again with other ports when one was taken", func(ctx SpecContext) {
-		o := options(ctx, root, "one")
+		o := clusterOptions(ctx, root, "one")
 		// As etcd, the first time another program has its port.
 		once := filepath.Join(root, "once")
 		script := "#!/bin/sh\nif [ ! -e " + once + " ]; then touch " + once + "; echo 'bind: address already in use' >&2; exit 1; fi\nexec " + o.Programs.Etcd + " \"$@\"\n"
 		o.Programs.Etcd = filepath.Join(root, "etcd")
 		Expect(os.WriteFile(o.Programs.Etcd, []byte(script), 0o755)).To(Succeed())
-		up(ctx, o)
+		upCluster(ctx, o)
 	})
 })

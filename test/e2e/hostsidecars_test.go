@@ -1,6 +1,6 @@
 //go:build e2e
 
-package run
+package e2e
 
 import (
 	"context"
@@ -81,8 +81,8 @@ func startHostMesh(ctx context.Context, name string) *hostMesh {
 	return m
 }
 
-// resources of the kinds that an adapter's host objects are of.
-var resources = map[string]string{
+// hostResources of the kinds that an adapter's host objects are of.
+var hostResources = map[string]string{
 	"ServiceAccount": "serviceaccounts", "ConfigMap": "configmaps", "ServiceEntry": "serviceentries", "WorkloadEntry": "workloadentries",
 	"Sidecar": "sidecars", "PeerAuthentication": "peerauthentications",
 }
@@ -94,7 +94,7 @@ func (m *hostMesh) run(ctx context.Context, services []controlplane.HostService,
 	objects := append(m.place.Adapter.Mesh.Objects(topology.Mesh{}, knobs), m.place.Adapter.Real.Host.HostObjects(services, workloads)...)
 	for _, o := range objects {
 		gvk := o.GroupVersionKind()
-		gvr := schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: resources[gvk.Kind]}
+		gvr := schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: hostResources[gvk.Kind]}
 		_, err := m.dynamic.Resource(gvr).Namespace(o.GetNamespace()).Create(ctx, o, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred(), "%s %s", gvk.Kind, o.GetName())
 	}
@@ -117,8 +117,8 @@ func (m *hostMesh) run(ctx context.Context, services []controlplane.HostService,
 	return all
 }
 
-// port is that of a test server's URL.
-func port(rawURL string) int {
+// portOf is that of a test server's URL.
+func portOf(rawURL string) int {
 	GinkgoHelper()
 	u, err := url.Parse(rawURL)
 	Expect(err).NotTo(HaveOccurred())
@@ -127,7 +127,8 @@ func port(rawURL string) int {
 	return n
 }
 
-var _ = Describe("real sidecars of workloads of this host", Label("e2e"), Serial, func() {
+// Ordered: workloads have the same addresses in each.
+var _ = Describe("real sidecars of workloads of this host", Ordered, ContinueOnFailure, func() {
 	for _, controlPlane := range []string{"istiod", "reference"} {
 		It("carry requests with mutual TLS, of "+controlPlane, func(ctx SpecContext) {
 			app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -143,7 +144,7 @@ var _ = Describe("real sidecars of workloads of this host", Label("e2e"), Serial
 			Expect(err).NotTo(HaveOccurred())
 			server := controlplane.HostWorkload{
 				Namespace: "real", Name: "server", Account: "server", Address: "127.0.1.1",
-				Serves: "echo", ListenPort: ports[0], AppPort: port(app.URL),
+				Serves: "echo", ListenPort: ports[0], AppPort: portOf(app.URL),
 			}
 			client := controlplane.HostWorkload{
 				Namespace: "real", Name: "client", Account: "client", Address: "127.0.1.2",

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package cluster_test
+package e2e
 
 import (
 	"context"
@@ -30,7 +30,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-const namespace = "mesh"
+const workloadNamespace = "mesh"
 
 func clientOf(c *cluster.Cluster) *kubernetes.Clientset {
 	GinkgoHelper()
@@ -42,8 +42,8 @@ func clientOf(c *cluster.Cluster) *kubernetes.Clientset {
 	return client
 }
 
-// deployment is service i: pods that are simulated sidecars' if run is not "".
-func deployment(i, replicas int, run string) *appsv1.Deployment {
+// workloadDeployment is service i: pods that are simulated sidecars' if run is not "".
+func workloadDeployment(i, replicas int, run string) *appsv1.Deployment {
 	name := fmt.Sprintf("service-%d", i)
 	labels := map[string]string{kwok.ServiceLabel: name}
 	if run != "" {
@@ -51,7 +51,7 @@ func deployment(i, replicas int, run string) *appsv1.Deployment {
 	}
 	n := int32(replicas)
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: workloadNamespace},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &n,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{kwok.ServiceLabel: name}},
@@ -68,10 +68,10 @@ func deployment(i, replicas int, run string) *appsv1.Deployment {
 	}
 }
 
-func service(i int) *corev1.Service {
+func workloadService(i int) *corev1.Service {
 	name := fmt.Sprintf("service-%d", i)
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: workloadNamespace},
 		Spec: corev1.ServiceSpec{
 			Selector: map[string]string{kwok.ServiceLabel: name},
 			Ports:    []corev1.ServicePort{{Name: "http", Port: 80}},
@@ -79,10 +79,10 @@ func service(i int) *corev1.Service {
 	}
 }
 
-// apply creates nodes and deployments with their services, many at a time.
-func apply(ctx context.Context, client kubernetes.Interface, deployments, replicas int, run string) {
+// applyWorkload creates nodes and deployments with their services, many at a time.
+func applyWorkload(ctx context.Context, client kubernetes.Interface, deployments, replicas int, run string) {
 	GinkgoHelper()
-	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workloadNamespace}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	for i := range kwok.Nodes(deployments * replicas) {
 		_, err := client.CoreV1().Nodes().Create(ctx, kwok.Node(i, "test"), metav1.CreateOptions{})
@@ -92,25 +92,25 @@ func apply(ctx context.Context, client kubernetes.Interface, deployments, replic
 	g.SetLimit(32)
 	for i := range deployments {
 		g.Go(func() error {
-			if _, err := client.CoreV1().Services(namespace).Create(ctx, service(i), metav1.CreateOptions{}); err != nil {
+			if _, err := client.CoreV1().Services(workloadNamespace).Create(ctx, workloadService(i), metav1.CreateOptions{}); err != nil {
 				return err
 			}
-			_, err := client.AppsV1().Deployments(namespace).Create(ctx, deployment(i, replicas, run), metav1.CreateOptions{})
+			_, err := client.AppsV1().Deployments(workloadNamespace).Create(ctx, workloadDeployment(i, replicas, run), metav1.CreateOptions{})
 			return err
 		})
 	}
 	Expect(g.Wait()).To(Succeed())
 }
 
-// pods lists all pods of the namespace.
-func pods(ctx context.Context, client kubernetes.Interface) []corev1.Pod {
+// workloadPods lists all pods of the workloadNamespace.
+func workloadPods(ctx context.Context, client kubernetes.Interface) []corev1.Pod {
 	GinkgoHelper()
-	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	list, err := client.CoreV1().Pods(workloadNamespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	Expect(err).NotTo(HaveOccurred())
 	return list.Items
 }
 
-func ready(p corev1.Pod) bool {
+func podReady(p corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
 			return c.Status == corev1.ConditionTrue
@@ -119,24 +119,24 @@ func ready(p corev1.Pod) bool {
 	return false
 }
 
-// count returns how many pods there are, run with an address of their own, and
+// countPods returns how many pods there are, run with an address of their own, and
 // are ready.
-func count(all []corev1.Pod) (total, running, isReady int) {
+func countPods(all []corev1.Pod) (total, running, isReady int) {
 	addresses := map[string]bool{}
 	for _, p := range all {
 		if p.Status.Phase == corev1.PodRunning && p.Status.PodIP != "" && !addresses[p.Status.PodIP] {
 			addresses[p.Status.PodIP] = true
 			running++
 		}
-		if ready(p) {
+		if podReady(p) {
 			isReady++
 		}
 	}
 	return len(all), running, isReady
 }
 
-// report sets or removes ("") the sidecar annotation of all pods.
-func report(ctx context.Context, client kubernetes.Interface, all []corev1.Pod, value string) {
+// reportSidecars sets or removes ("") the sidecar annotation of all pods.
+func reportSidecars(ctx context.Context, client kubernetes.Interface, all []corev1.Pod, value string) {
 	GinkgoHelper()
 	var annotation any
 	if value != "" {
@@ -162,7 +162,7 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 		client *kubernetes.Clientset
 	)
 	BeforeAll(func(ctx SpecContext) {
-		c = up(ctx, options(ctx, GinkgoT().TempDir(), "workload"))
+		c = upCluster(ctx, clusterOptions(ctx, GinkgoT().TempDir(), "workload"))
 		client = clientOf(c)
 	})
 	// settle waits until so many pods are ready, of all, all running.
@@ -170,7 +170,7 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 		GinkgoHelper()
 		start := time.Now()
 		Eventually(func() []int {
-			total, running, r := count(pods(ctx, client))
+			total, running, r := countPods(workloadPods(ctx, client))
 			return []int{total, running, r}
 		}).Should(Equal([]int{deployments * replicas, deployments * replicas, isReady}))
 		return time.Since(start)
@@ -178,12 +178,12 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 
 	It("runs, each pod with an address of its own and unready", func(ctx SpecContext) {
 		start := time.Now()
-		apply(ctx, client, deployments, replicas, "test")
+		applyWorkload(ctx, client, deployments, replicas, "test")
 		settle(ctx, 0)
 		AddReportEntry("all running after", time.Since(start).String())
-		Consistently(func() int { _, _, r := count(pods(ctx, client)); return r }).WithTimeout(time.Second).Should(BeZero())
+		Consistently(func() int { _, _, r := countPods(workloadPods(ctx, client)); return r }).WithTimeout(time.Second).Should(BeZero())
 		nodes := map[string]int{}
-		for _, p := range pods(ctx, client) {
+		for _, p := range workloadPods(ctx, client) {
 			nodes[p.Spec.NodeName]++
 			Expect(p.Status.HostIP).To(HavePrefix("10.1."))
 			Expect(p.Status.ContainerStatuses).To(HaveLen(2))
@@ -191,20 +191,20 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 			Expect(p.ManagedFields).To(BeEmpty(), "nobody reads them, and the policy of the cluster removes them")
 		}
 		Expect(nodes).To(HaveLen(kwok.Nodes(deployments * replicas)))
-		events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
+		events, err := client.CoreV1().Events(workloadNamespace).List(ctx, metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(events.Items).To(BeEmpty(), "controllers and scheduler may not make any")
 	})
 
 	It("makes a pod ready, promptly, when its sidecar says so", func(ctx SpecContext) {
-		one := pods(ctx, client)[:1]
-		watch, err := client.CoreV1().Pods(namespace).Watch(ctx, metav1.SingleObject(one[0].ObjectMeta))
+		one := workloadPods(ctx, client)[:1]
+		watch, err := client.CoreV1().Pods(workloadNamespace).Watch(ctx, metav1.SingleObject(one[0].ObjectMeta))
 		Expect(err).NotTo(HaveOccurred())
 		defer watch.Stop()
 		start := time.Now()
-		report(ctx, client, one, kwok.SidecarReady)
+		reportSidecars(ctx, client, one, kwok.SidecarReady)
 		for event := range watch.ResultChan() {
-			if p, ok := event.Object.(*corev1.Pod); ok && ready(*p) {
+			if p, ok := event.Object.(*corev1.Pod); ok && podReady(*p) {
 				Expect(p.Status.PodIP).To(Equal(one[0].Status.PodIP))
 				Expect(p.Status.ContainerStatuses[1].Ready).To(BeTrue())
 				break
@@ -214,12 +214,12 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 
 		By("all others at once")
 		start = time.Now()
-		report(ctx, client, pods(ctx, client), kwok.SidecarReady)
+		reportSidecars(ctx, client, workloadPods(ctx, client), kwok.SidecarReady)
 		AddReportEntry("all annotated after", time.Since(start).String())
 		settle(ctx, deployments*replicas)
 		AddReportEntry("all ready after", time.Since(start).String())
 		Eventually(func() (int, error) {
-			slices, err := client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{})
+			slices, err := client.DiscoveryV1().EndpointSlices(workloadNamespace).List(ctx, metav1.ListOptions{})
 			n := 0
 			for _, s := range slices.Items {
 				for _, e := range s.Endpoints {
@@ -233,16 +233,16 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 	})
 
 	It("makes it unready again when the sidecar takes that back", func(ctx SpecContext) {
-		some := pods(ctx, client)[:50]
+		some := workloadPods(ctx, client)[:50]
 		before := map[string]string{}
 		for _, p := range some {
 			before[p.Name] = p.Status.PodIP
 		}
-		report(ctx, client, some, "")
+		reportSidecars(ctx, client, some, "")
 		settle(ctx, deployments*replicas-50)
-		report(ctx, client, some, kwok.SidecarReady)
+		reportSidecars(ctx, client, some, kwok.SidecarReady)
 		settle(ctx, deployments*replicas)
-		for _, p := range pods(ctx, client) {
+		for _, p := range workloadPods(ctx, client) {
 			if address := before[p.Name]; address != "" {
 				Expect(p.Status.PodIP).To(Equal(address))
 			}
@@ -250,35 +250,35 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 	})
 
 	It("gives tokens bound to a pod, for the mesh's audience", func(ctx SpecContext) {
-		pod := pods(ctx, client)[0]
+		pod := workloadPods(ctx, client)[0]
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			Audiences:      []string{"istio-ca"},
 			BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
 		}}
-		token, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "default", request, metav1.CreateOptions{})
+		token, err := client.CoreV1().ServiceAccounts(workloadNamespace).CreateToken(ctx, "default", request, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token.Status.Token, Audiences: []string{"istio-ca"}}}
 		review, err = client.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(review.Status.Authenticated).To(BeTrue(), review.Status.Error)
-		Expect(review.Status.User.Username).To(Equal("system:serviceaccount:" + namespace + ":default"))
+		Expect(review.Status.User.Username).To(Equal("system:serviceaccount:" + workloadNamespace + ":default"))
 		Expect(review.Status.User.Extra).To(HaveKeyWithValue("authentication.kubernetes.io/pod-name", authenticationv1.ExtraValue{pod.Name}))
 	})
 
 	It("is replaced and scaled by its controllers", func(ctx SpecContext) {
-		report(ctx, client, pods(ctx, client), kwok.SidecarReady)
+		reportSidecars(ctx, client, workloadPods(ctx, client), kwok.SidecarReady)
 		before := map[string]bool{}
-		for _, p := range pods(ctx, client) {
+		for _, p := range workloadPods(ctx, client) {
 			before[p.Status.PodIP] = true
 		}
-		doomed := pods(ctx, client)[:5]
+		doomed := workloadPods(ctx, client)[:5]
 		for _, p := range doomed {
-			Expect(client.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})).To(Succeed())
+			Expect(client.CoreV1().Pods(workloadNamespace).Delete(ctx, p.Name, metav1.DeleteOptions{})).To(Succeed())
 		}
-		Eventually(func() int { return len(pods(ctx, client)) }).Should(Equal(deployments * replicas))
+		Eventually(func() int { return len(workloadPods(ctx, client)) }).Should(Equal(deployments * replicas))
 		settle(ctx, deployments*replicas-5)
 		fresh := 0
-		for _, p := range pods(ctx, client) {
+		for _, p := range workloadPods(ctx, client) {
 			if !before[p.Status.PodIP] {
 				fresh++
 			}
@@ -288,19 +288,19 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 
 	It("is deleted promptly, with the namespace", func(ctx SpecContext) {
 		start := time.Now()
-		Expect(client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
-		Eventually(func() int { return len(pods(ctx, client)) }).Should(BeZero())
+		Expect(client.CoreV1().Namespaces().Delete(ctx, workloadNamespace, metav1.DeleteOptions{})).To(Succeed())
+		Eventually(func() int { return len(workloadPods(ctx, client)) }).Should(BeZero())
 		AddReportEntry("all pods gone after", time.Since(start).String())
-		// The namespace waits for its pods' grace period before it looks again.
+		// The workloadNamespace waits for its pods' grace period before it looks again.
 		Eventually(func() bool {
-			_, err := client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+			_, err := client.CoreV1().Namespaces().Get(ctx, workloadNamespace, metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		}).WithTimeout(time.Minute).Should(BeTrue())
-		AddReportEntry("the namespace gone after", time.Since(start).String())
+		AddReportEntry("the workloadNamespace gone after", time.Since(start).String())
 	})
 
 	It("without a run's label is ready at once, and runs on for its grace period", func(ctx SpecContext) {
-		template := corev1.PodTemplateSpec{Spec: deployment(0, 1, "").Spec.Template.Spec}
+		template := corev1.PodTemplateSpec{Spec: workloadDeployment(0, 1, "").Spec.Template.Spec}
 		const grace = 2 * time.Second
 		kwok.SetGracePeriod(&template, grace)
 		_, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, &corev1.Pod{
@@ -309,7 +309,7 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() (bool, error) {
 			p, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
-			return ready(*p), err
+			return podReady(*p), err
 		}).Should(BeTrue())
 		plain, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, "plain", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -323,7 +323,7 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 			var event watch.Event
 			Eventually(changes.ResultChan()).Should(Receive(&event))
 			if p, ok := event.Object.(*corev1.Pod); ok && p.DeletionTimestamp != nil {
-				Expect(ready(*p)).To(BeTrue(), "%s", event.Type)
+				Expect(podReady(*p)).To(BeTrue(), "%s", event.Type)
 				deleting = append(deleting, event.Type)
 			}
 		}
@@ -335,13 +335,13 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 			cluster.Etcd: "etcd_server_has_leader", cluster.APIServer: "apiserver_request_total", cluster.ControllerManager: "workqueue_adds_total",
 			cluster.Scheduler: "scheduler_schedule_attempts_total", cluster.Kwok: "process_cpu_seconds_total",
 		} {
-			Expect(scrape(ctx, c, name)).To(ContainSubstring(metric), name)
+			Expect(scrapeComponent(ctx, c, name)).To(ContainSubstring(metric), name)
 		}
 	})
 })
 
-// scrape fetches a component's metrics as Prometheus would.
-func scrape(ctx context.Context, c *cluster.Cluster, name string) string {
+// scrapeComponent fetches a component's metrics as Prometheus would.
+func scrapeComponent(ctx context.Context, c *cluster.Cluster, name string) string {
 	GinkgoHelper()
 	for _, component := range c.Components() {
 		if component.Name != name {

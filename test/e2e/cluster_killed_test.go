@@ -1,6 +1,6 @@
 //go:build e2e
 
-package cluster_test
+package e2e
 
 import (
 	"bufio"
@@ -65,9 +65,9 @@ var _ = Describe("a cluster whose owner", func() {
 
 	It("was killed dies with it, and cleanup removes its folder", func(ctx SpecContext) {
 		startOwner("", "ready")
-		Expect(marked(dir)()).To(HaveLen(5))
+		Expect(markedIn(dir)()).To(HaveLen(5))
 		kill()
-		Eventually(marked(dir)).Should(BeEmpty())
+		Eventually(markedIn(dir)).Should(BeEmpty())
 		Eventually(func() (cluster.State, error) {
 			all, err := cluster.List(root)
 			return all[0].State, err
@@ -81,7 +81,7 @@ var _ = Describe("a cluster whose owner", func() {
 	It("was killed while it started dies with it", func(ctx SpecContext) {
 		startOwner("", "starting kwok")
 		kill()
-		Eventually(marked(dir)).Should(BeEmpty())
+		Eventually(markedIn(dir)).Should(BeEmpty())
 		Expect(cleanUp(ctx)).To(Equal(1))
 		Expect(dir).NotTo(BeADirectory())
 	})
@@ -89,9 +89,9 @@ var _ = Describe("a cluster whose owner", func() {
 	It("was killed before it released a cluster to keep is stopped by cleanup", func(ctx SpecContext) {
 		startOwner("keep", "ready")
 		kill()
-		Expect(marked(dir)()).To(HaveLen(5))
+		Expect(markedIn(dir)()).To(HaveLen(5))
 		Expect(cleanUp(ctx)).To(Equal(1))
-		Expect(marked(dir)()).To(BeEmpty())
+		Expect(markedIn(dir)()).To(BeEmpty())
 		Expect(dir).NotTo(BeADirectory())
 	})
 
@@ -99,7 +99,7 @@ var _ = Describe("a cluster whose owner", func() {
 		startOwner("release", "waiting for a first pod to run")
 		Expect(owner.Wait()).To(Succeed())
 		Expect(cleanUp(ctx)).To(BeZero())
-		Expect(marked(dir)()).To(HaveLen(5))
+		Expect(markedIn(dir)()).To(HaveLen(5))
 		all, err := cluster.List(root)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(all[0].State).To(Equal(cluster.Running))
@@ -110,7 +110,7 @@ var _ = Describe("a cluster whose owner", func() {
 		start := time.Now()
 		Expect(cluster.Stop(ctx, root, "one")).To(Succeed())
 		AddReportEntry("stop", time.Since(start).String())
-		Expect(marked(dir)()).To(BeEmpty())
+		Expect(markedIn(dir)()).To(BeEmpty())
 		Expect(dir).NotTo(BeADirectory())
 	})
 })
