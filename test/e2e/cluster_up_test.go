@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,26 +22,8 @@ import (
 
 // markedIn lists the living processes of the cluster in dir, by the environment
 // that all of them carry.
-func markedIn(dir string) func() ([]int, error) {
-	return func() ([]int, error) {
-		environments, err := filepath.Glob("/proc/[0-9]*/environ")
-		if err != nil {
-			return nil, err
-		}
-		var pids []int
-		for _, path := range environments {
-			env, err := os.ReadFile(path)
-			if err != nil || !strings.Contains(string(env)+"\x00", "SCALER_PROCESS_GROUP_DIR="+dir+"\x00") {
-				continue
-			}
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			if err != nil {
-				return nil, err
-			}
-			pids = append(pids, pid)
-		}
-		return pids, nil
-	}
+func markedIn(dir string) func() []int {
+	return func() []int { return carrying(dir + "\x00") }
 }
 
 // entriesOf are the names of what is in a folder.

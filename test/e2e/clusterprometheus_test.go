@@ -84,7 +84,7 @@ var _ = Describe("a Prometheus that is there", func() {
 		Expect(os.WriteFile(file, fmt.Appendf(nil, clusterPrometheusConfig, address, strings.TrimPrefix(kubelet.URL, "http://")), 0o600)).To(Succeed())
 		server, err := group.Start(process.Spec{
 			Name: "prometheus", Path: prometheus, Dir: dir, Log: filepath.Join(dir, "prometheus.log"),
-			Args: []string{"--clusterPrometheusConfig.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address},
+			Args: []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address},
 		})
 		Expect(err).NotTo(HaveOccurred())
 		pid <- server.Handle().PID()

@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	rolledNamespaces, rolledDeployments, rolledReplicas = 2, 5, 20 // rolledDeployments in each namespace
+	rolledNamespaces, rolledDeployments, rolledReplicas = 2, 5, 20 // deployments in each namespace, with so many pods each
 	rolledPods                                          = rolledNamespaces * rolledDeployments * rolledReplicas
 )
 
 // rollObjects creates the objects of a run, which all carry its label, and waits until
-// its rolledPods run.
+// its pods run.
 func rollObjects(ctx context.Context, client kubernetes.Interface, run string) {
 	GinkgoHelper()
 	meta := func(name string) metav1.ObjectMeta {

@@ -210,15 +210,21 @@ func (p place) reach(session *gexec.Session, phase record.PhaseName) {
 }
 
 // children are the processes that scalers in this place have started and that
-// live, by the environment that all of them carry.
+// live.
 func (p place) children() []int {
+	GinkgoHelper()
+	return carrying(p.state + "/")
+}
+
+// carrying are the living processes of groups, whose folders begin with a text, by the environment that all of them carry.
+func carrying(folder string) []int {
 	GinkgoHelper()
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	Expect(err).NotTo(HaveOccurred())
 	var pids []int
 	for _, path := range environments {
 		// One that cannot be read has ended, or is another user's.
-		if env, err := os.ReadFile(path); err == nil && strings.Contains("\x00"+string(env), "\x00SCALER_PROCESS_GROUP_DIR="+p.state+"/") {
+		if env, err := os.ReadFile(path); err == nil && strings.Contains("\x00"+string(env)+"\x00", "\x00SCALER_PROCESS_GROUP_DIR="+folder) {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			Expect(err).NotTo(HaveOccurred())
 			pids = append(pids, pid)

@@ -102,7 +102,7 @@ func applyWorkload(ctx context.Context, client kubernetes.Interface, deployments
 	Expect(g.Wait()).To(Succeed())
 }
 
-// workloadPods lists all pods of the workloadNamespace.
+// workloadPods lists all pods of the namespace.
 func workloadPods(ctx context.Context, client kubernetes.Interface) []corev1.Pod {
 	GinkgoHelper()
 	list, err := client.CoreV1().Pods(workloadNamespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -291,12 +291,12 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 		Expect(client.CoreV1().Namespaces().Delete(ctx, workloadNamespace, metav1.DeleteOptions{})).To(Succeed())
 		Eventually(func() int { return len(workloadPods(ctx, client)) }).Should(BeZero())
 		AddReportEntry("all pods gone after", time.Since(start).String())
-		// The workloadNamespace waits for its pods' grace period before it looks again.
+		// The namespace waits for its pods' grace period before it looks again.
 		Eventually(func() bool {
 			_, err := client.CoreV1().Namespaces().Get(ctx, workloadNamespace, metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		}).WithTimeout(time.Minute).Should(BeTrue())
-		AddReportEntry("the workloadNamespace gone after", time.Since(start).String())
+		AddReportEntry("the namespace gone after", time.Since(start).String())
 	})
 
 	It("without a run's label is ready at once, and runs on for its grace period", func(ctx SpecContext) {

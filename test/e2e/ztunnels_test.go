@@ -175,14 +175,9 @@ func (w *watchedZtunnels) all() []*watchedZtunnel {
 // is found by the folder of its group.
 func ambientz(state string) []string {
 	GinkgoHelper()
-	environments, err := filepath.Glob("/proc/[0-9]*/environ")
-	Expect(err).NotTo(HaveOccurred())
 	var address string
-	for _, path := range environments {
-		if env, err := os.ReadFile(path); err != nil || !strings.Contains("\x00"+string(env), "\x00SCALER_PROCESS_GROUP_DIR="+state+"/") {
-			continue // one that cannot be read has ended, or is another user's
-		}
-		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+	for _, pid := range (place{state: state}).children() {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // one that cannot be read has ended
 		args := strings.Split(string(line), "\x00")
 		for i, arg := range args {
 			if arg == "--httpAddr" {
