@@ -50,13 +50,13 @@ func captured(where place, name string) capture.Mesh {
 // the resources named.
 func restricted(ctx context.Context, kubeconfig, file string, without ...string) {
 	GinkgoHelper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}
+	var rights []rbacv1.PolicyRule
 	for _, r := range capture.Resources() {
 		if !slices.Contains(without, r.Resource) {
-			role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{"list"}})
+			rights = append(rights, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Verbs: []string{"list"}})
 		}
 	}
-	userWith(ctx, role, kubeconfig, file)
+	newUser(ctx, kubeconfig, file).allow(ctx, "reader", rights)
 }
 
 // apply creates the objects of files, in the namespace default unless they name another.

@@ -52,10 +52,9 @@ func (p place) keep() keptCluster {
 // limited is the cluster as a user sees it who has the documented rights alone.
 func (c keptCluster) limited(ctx context.Context, folder string) keptCluster {
 	GinkgoHelper()
-	role := existing.Role(existing.RoleName, existing.Rights(drivers.Default().Installed.Rights))
-	limited := filepath.Join(folder, "operator")
-	userWith(ctx, role, c.kubeconfig, limited)
-	c.kubeconfig = limited
+	operator := newUser(ctx, c.kubeconfig, filepath.Join(folder, "operator"))
+	operator.allow(ctx, existing.RoleName, existing.Rights(drivers.Default().Installed.Rights))
+	c.kubeconfig = operator.kubeconfig
 	return c
 }
 

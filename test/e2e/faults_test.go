@@ -5,17 +5,14 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
-	"golang.org/x/sys/unix"
 
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -113,58 +110,3 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		Expect(where.recorded().Name).To(Equal("istiod-permissive-20"), "records are left alone")
 	})
 })
-
-var _ = Describe("a full disk", func() {
-	var where place
-	BeforeEach(func() { where = newPlace() })
-
-	It("is reported before anything starts", func() {
-		where.out = disk(20)
-		session := where.rollout(20)
-		Expect(wait(session)).To(Equal(exitFailed))
-		Expect(string(session.Err.Contents())).To(And(
-			ContainSubstring("checking disk of --out: "), ContainSubstring("make room, or name a folder on another disk"),
-		))
-		where.expectNothingLeft()
-		Expect(os.ReadDir(where.out)).To(BeEmpty())
-	})
-
-	It("ends a run that it meets", func() {
-		where.out = disk(110)
-		session := where.rollout(20, "--baseline", "1m")
-		where.reach(session, record.PhaseBaseline)
-		sockets := where.sockets(session)
-		fill(where.out)
-		Expect(wait(session)).To(Equal(exitFailed))
-		Expect(string(session.Err.Contents())).To(And(
-			ContainSubstring("no space left on device"), ContainSubstring("choose another with --out"),
-		))
-		where.expectNothingLeft(sockets...)
-		Expect(where.recorded().Status).To(Equal(record.StatusInterrupted), "as it stood when the disk was full")
-	})
-})
-
-// disk mounts an empty disk of so many megabytes for the spec.
-func disk(megabytes int) string {
-	GinkgoHelper()
-	dir, err := os.MkdirTemp("", "scaler-e2e-disk-")
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(os.Remove, dir)
-	err = unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", megabytes))
-	if errors.Is(err, unix.EPERM) {
-		Skip("NOT TESTED: what a full disk does; mounting one of its own is not permitted here")
-	}
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(unix.Unmount, dir, unix.MNT_DETACH)
-	return dir
-}
-
-// fill writes until the disk is full.
-func fill(dir string) {
-	GinkgoHelper()
-	f, err := os.Create(filepath.Join(dir, "filler"))
-	Expect(err).NotTo(HaveOccurred())
-	_, err = io.Copy(f, strings.NewReader(strings.Repeat("x", 200<<20)))
-	Expect(err).To(MatchError(unix.ENOSPC))
-	Expect(f.Close()).To(Succeed())
-}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -36,15 +37,16 @@ func (p place) mounted(script string, args ...string) *gexec.Session {
 }
 
 var _ = Describe("what a machine lacks", func() {
-	It("11: a full disk is reported with what to do, by the run and before it by doctor", func() {
+	It("11: a full disk is reported with what to do, by the run before it starts anything, and by doctor", func() {
 		where := newPlace()
 		const disk = `mkdir -p $0/disk; mount -t tmpfs -o size=1m none $0/disk; `
 		doctor := where.mounted(disk + `exec "$SCALER" doctor --out $0/disk/out`)
 		Expect(wait(doctor)).To(Equal(exitFailed))
 		Expect(doctor.Out).To(gbytes.Say(`disk of --out +failed .*make room`))
-		run := where.mounted(disk+`exec "$SCALER" "$@" --out $0/disk/out`, where.referenceArgs()...)
+		run := where.mounted(disk+`code=0; "$SCALER" "$@" --out $0/disk || code=$?; ls -A $0/disk; exit $code`, where.referenceArgs()...)
 		Expect(wait(run)).To(Equal(exitFailed))
-		Expect(run.Err).To(gbytes.Say("disk of --out.*make room"))
+		Expect(run.Err).To(gbytes.Say("checking disk of --out: .*make room, or name a folder on another disk"))
+		Expect(run.Out.Contents()).To(BeEmpty(), "the folder is")
 		where.expectNothingLeft()
 	})
 
@@ -53,15 +55,22 @@ var _ = Describe("what a machine lacks", func() {
 		run := where.mounted(`mkdir -p $0/disk; mount -t tmpfs -o size=200m none $0/disk; exec "$SCALER" "$@" --out $0/disk/out`,
 			where.referenceArgs("--baseline", "2m")...)
 		Eventually(run.Err).WithTimeout(2 * time.Minute).Should(gbytes.Say("baseline +[0-9]+s/"))
-		disk := filepath.Join("/proc", strconv.Itoa(run.Command.Process.Pid), "root", filepath.Dir(where.state), "disk")
-		fill, err := os.Create(filepath.Join(disk, "fill"))
+		sockets := where.sockets(run)
+		// Open, the disk outlives the namespace that it is mounted in.
+		disk, err := os.Open(filepath.Join("/proc", strconv.Itoa(run.Command.Process.Pid), "root", filepath.Dir(where.state), "disk"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(disk.Close)
+		there := fmt.Sprintf("/proc/self/fd/%d", disk.Fd())
+		fill, err := os.Create(filepath.Join(there, "fill"))
 		Expect(err).NotTo(HaveOccurred())
 		_, err = io.Copy(fill, io.LimitReader(zeros{}, 300<<20))
 		Expect(errors.Is(err, syscall.ENOSPC)).To(BeTrue(), "%v", err)
 		Expect(fill.Close()).To(Succeed())
 		Expect(wait(run)).To(Equal(exitFailed))
 		Expect(run.Err).To(gbytes.Say("no space left on device: free space on that disk, or choose another with --out"))
-		where.expectNothingLeft()
+		where.expectNothingLeft(sockets...)
+		where.out = filepath.Join(there, "out")
+		Expect(where.recorded().Status).To(Equal(record.StatusInterrupted), "as it stood when the disk was full")
 	})
 
 	It("11: an output folder that is deleted during a run ends it with an error that names it", func() {

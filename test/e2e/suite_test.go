@@ -66,7 +66,8 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 		component.Kwok, component.Istiod, component.Prometheus)
 	Expect(err).NotTo(HaveOccurred())
 	if scaler = os.Getenv(binaryVariable); scaler == "" {
-		scaler, err = gexec.Build("scaler.mesh/scaler/cmd/scaler")
+		// As it is released, and for images without libraries.
+		scaler, err = gexec.BuildWithEnvironment("scaler.mesh/scaler/cmd/scaler", []string{"CGO_ENABLED=0"})
 		Expect(err).NotTo(HaveOccurred())
 	}
 	return []byte(scaler + "\n" + programs[component.Prometheus])

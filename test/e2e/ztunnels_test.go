@@ -391,6 +391,7 @@ var _ = It("rolls out a mesh with sidecars and ztunnels", func(ctx SpecContext) 
 	spec.Mesh.Pods, spec.Mesh.Namespaces, spec.Mesh.Services = scenario.List[int]{pods}, 2, 4
 	spec.Phases.Baseline, spec.Phases.Settle, spec.Phases.Steady, spec.Load.Probes = second, 2*second, second, 1
 	spec.ControlPlane.Env = []string{"AMBIENT_SCOPED_ADDRESS_PUSHES=false"}
+	spec.Instrument.Calibrate = false
 	spec.Out, spec.State = GinkgoT().TempDir(), GinkgoT().TempDir()
 	spec.Programs = component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) },

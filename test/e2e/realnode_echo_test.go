@@ -1,6 +1,6 @@
 //go:build e2e
 
-package realnode
+package e2e
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/internal/workload"
 )
@@ -34,11 +33,8 @@ const echoNamespace = "real"
 
 func newEcho(ctx context.Context, kubeconfig string, pods int32) echo {
 	GinkgoHelper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	client, err := kubernetes.NewForConfig(config)
-	Expect(err).NotTo(HaveOccurred())
-	_, err = client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
+	config, client := connection(kubeconfig)
+	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: echoNamespace, Labels: map[string]string{"istio-injection": "enabled"}},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package realnode
+package e2e
 
 import (
 	"context"
@@ -12,17 +12,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -48,18 +42,13 @@ func prometheusConfig(ctx context.Context, client kubernetes.Interface) string {
 // newPrometheus starts a Prometheus as a process of this machine, and makes it a Service of the cluster. Both end with the spec.
 func newPrometheus(ctx context.Context, kubeconfig string) {
 	GinkgoHelper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	client, err := kubernetes.NewForConfig(config)
-	Expect(err).NotTo(HaveOccurred())
+	_, client := connection(kubeconfig)
 	slice, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	machine := slice.Endpoints[0].Addresses[0] // the API server passes no requests to loopback
 	ports, err := process.FreePorts(1)
 	Expect(err).NotTo(HaveOccurred())
 
-	programs, err := component.Paths(ctx, component.Options{BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), ImageRegistry: []string{"none"}}, component.Prometheus)
-	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
 	group, err := process.OpenGroup(filepath.Join(dir, "group"), process.GroupOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -67,7 +56,7 @@ func newPrometheus(ctx context.Context, kubeconfig string) {
 	file := filepath.Join(dir, "prometheus.yml")
 	Expect(os.WriteFile(file, []byte(prometheusConfig(ctx, client)), 0o600)).To(Succeed())
 	_, err = group.Start(process.Spec{
-		Name: "prometheus", Path: programs[component.Prometheus], Dir: dir, Log: filepath.Join(dir, "prometheus.log"),
+		Name: "prometheus", Path: prometheus, Dir: dir, Log: filepath.Join(dir, "prometheus.log"),
 		Args: []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + net.JoinHostPort(machine, fmt.Sprint(ports[0]))},
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -136,51 +125,4 @@ func expectPrometheus(run record.Run) {
 		all := source.ControlPlane.Steady
 		Expect(all.CPUSeconds).To(HaveValue(And(BeNumerically(">=", *all.CPUSecondsLow), BeNumerically("<=", *all.CPUSecondsHigh))), name)
 	}
-}
-
-// user is one of the cluster who has the rights that were given alone.
-type user struct {
-	client     kubernetes.Interface // with all rights
-	kubeconfig string               // the user's
-}
-
-const account = "operator" // of the user, in namespace default
-
-// newUser makes a user without rights. The user and what it is allowed end with the spec.
-func newUser(ctx context.Context, kubeconfig string) user {
-	GinkgoHelper()
-	rest, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	client, err := kubernetes.NewForConfig(rest)
-	Expect(err).NotTo(HaveOccurred())
-	accounts := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
-	_, err = accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(accounts.Delete(ctx, account, metav1.DeleteOptions{})).To(Succeed()) })
-	token, err := accounts.CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	config, err := clientcmd.LoadFromFile(kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	}
-	u := user{client, filepath.Join(GinkgoT().TempDir(), "kubeconfig")}
-	Expect(clientcmd.WriteToFile(*config, u.kubeconfig)).To(Succeed())
-	return u
-}
-
-// allow gives the user a ClusterRole of rights.
-func (u user) allow(ctx context.Context, name string, rights []rbacv1.PolicyRule) {
-	GinkgoHelper()
-	_, err := u.client.RbacV1().ClusterRoles().Create(ctx, existing.Role(name, rights), metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = u.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: metav1.NamespaceDefault}},
-	}, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) {
-		Expect(u.client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
-		Expect(u.client.RbacV1().ClusterRoles().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
-	})
 }

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package realnode
+package e2e
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -32,27 +31,24 @@ import (
 // exitLacking is node's exit status where the machine cannot have a real node.
 const exitLacking = 3
 
-// settings are those of the kernel that kubelet and kube-proxy may change.
-var settings = []string{
+// nodeSettings are those of the kernel that kubelet and kube-proxy may change.
+var nodeSettings = []string{
 	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 	"net/ipv4/ip_forward", "net/ipv4/conf/all/route_localnet",
 }
 
-func TestRealNode(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "scaler with a real node", Label("e2e"))
-}
-
-var _ = Describe("a cluster with a real node", Ordered, func() {
+// SpecPriority: these specs take longest, one after another.
+var _ = Describe("a cluster with a real node", Ordered, SpecPriority(1), func() {
 	var (
-		state, scaler, node string
-		kubeconfig          string
-		before              []string // what the machine had
+		where      place
+		node       string // program
+		kubeconfig string
+		before     []string // what the machine had
 	)
 	start := func(program string, args ...string) *gexec.Session {
 		GinkgoHelper()
 		cmd := exec.Command(program, args...)
-		cmd.Env = append(os.Environ(), "SCALER_STATE_DIR="+state, "SCALER_IMAGE_REGISTRY=none")
+		cmd.Env = where.command().Env
 		GinkgoWriter.Println("$", filepath.Base(program), strings.Join(args, " "))
 		session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
@@ -63,15 +59,14 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 		cache, err := component.CacheDir(component.Options{CacheDir: os.Getenv("SCALER_CACHE_DIR")})
 		Expect(err).NotTo(HaveOccurred())
 		wrappers := filepath.Join(cache, "realnode-tools", "wrappers")
-		all, err := snapshot.Machine(ctx, settings, filepath.Join(wrappers, "iptables-save"), filepath.Join(wrappers, "ip6tables-save"))
+		all, err := snapshot.Machine(ctx, nodeSettings, filepath.Join(wrappers, "iptables-save"), filepath.Join(wrappers, "ip6tables-save"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(all)).To(BeNumerically(">", 30))
 		return all
 	}
 	objects := func(ctx context.Context) []string {
 		GinkgoHelper()
-		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-		Expect(err).NotTo(HaveOccurred())
+		config, _ := connection(kubeconfig)
 		all, err := snapshot.Objects(ctx, config)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(all)).To(BeNumerically(">", 100))
@@ -80,7 +75,7 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 	// begin starts a rollout of so many pods in the cluster, and finish returns its record.
 	begin := func(pods int, args ...string) *gexec.Session {
 		GinkgoHelper()
-		out, err := os.MkdirTemp(filepath.Dir(state), "out-")
+		out, err := os.MkdirTemp(filepath.Dir(where.state), "out-")
 		Expect(err).NotTo(HaveOccurred())
 		return start(scaler, append([]string{
 			"rollout", "--context", "realnode", "--kubeconfig", kubeconfig, "--yes", "--pods", strconv.Itoa(pods), "--services", "5", "--namespaces", "2",
@@ -107,22 +102,16 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 	}
 
 	BeforeAll(func(ctx SpecContext) {
-		dir, err := os.MkdirTemp("", "scaler-realnode-")
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func() { Expect(os.RemoveAll(dir)).To(Succeed()) })
-		state = filepath.Join(dir, "state")
+		where = newPlace()
+		var err error
 		node, err = gexec.Build("scaler.mesh/scaler/test/realnode/node")
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(gexec.CleanupBuildArtifacts)
 		check := start(node, "check")
 		Eventually(check).WithTimeout(2 * time.Minute).Should(gexec.Exit())
 		if check.ExitCode() == exitLacking {
 			Skip(strings.TrimSpace(string(check.Err.Contents())))
 		}
 		Expect(check.ExitCode()).To(BeZero())
-		scaler, err = gexec.BuildWithEnvironment("scaler.mesh/scaler/cmd/scaler", []string{"CGO_ENABLED=0"}) // for an image without libraries
-		Expect(err).NotTo(HaveOccurred())
-
 		before = machine(ctx)
 		DeferCleanup(func() { Eventually(start(node, "down")).WithTimeout(2 * time.Minute).Should(gexec.Exit(0)) })
 		up := start(node, "up", "--istiod-replicas", "2", "--sidecars", "--scaler", scaler, "--housekeeping-interval", "1s")
@@ -147,7 +136,8 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 
 	It("has what a Prometheus of the cluster has of istiod's pods, and goes on without the right to ask it", func(ctx SpecContext) {
 		newPrometheus(ctx, kubeconfig)
-		user := newUser(ctx, kubeconfig)
+		user := newUser(ctx, kubeconfig, filepath.Join(GinkgoT().TempDir(), "kubeconfig"))
+		DeferCleanup(user.remove)
 		user.allow(ctx, existing.RoleName, existing.Rights(drivers.Default().Installed.Rights))
 		user.allow(ctx, existing.KubeletRoleName, existing.KubeletRights())
 		run := finish(begin(30, "--kubeconfig", user.kubeconfig, "--prometheus-url", "detect"))
@@ -162,7 +152,8 @@ var _ = Describe("a cluster with a real node", Ordered, func() {
 	}, SpecTimeout(5*time.Minute))
 
 	It("runs KWOK, and sidecars in two workers, as pods, one of which is lost, with the documented rights, and is as it was after it", func(ctx SpecContext) {
-		user := newUser(ctx, kubeconfig)
+		user := newUser(ctx, kubeconfig, filepath.Join(GinkgoT().TempDir(), "kubeconfig"))
+		DeferCleanup(user.remove)
 		for role, rights := range map[string][]rbacv1.PolicyRule{
 			existing.RoleName: existing.Rights(drivers.Default().Installed.Rights), existing.WorkersRoleName: existing.WorkerRights(),
 			existing.KwokRoleName: existing.KwokRights(), existing.KubeletRoleName: existing.KubeletRights(),
@@ -314,10 +305,7 @@ func expectRealSidecars(run record.Run, pods int) {
 // istiodAddress is that of one of istiod's pods, which this machine reaches.
 func istiodAddress(ctx context.Context, kubeconfig string) string {
 	GinkgoHelper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	client, err := kubernetes.NewForConfig(config)
-	Expect(err).NotTo(HaveOccurred())
+	_, client := connection(kubeconfig)
 	pods, err := client.CoreV1().Pods("istio-system").List(ctx, metav1.ListOptions{LabelSelector: "app=istiod"})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(pods.Items).To(HaveLen(2))
@@ -327,10 +315,7 @@ func istiodAddress(ctx context.Context, kubeconfig string) string {
 // deleteWorker deletes the pod of the first worker of the run that goes on.
 func deleteWorker(ctx context.Context, kubeconfig string) {
 	GinkgoHelper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	client, err := kubernetes.NewForConfig(config)
-	Expect(err).NotTo(HaveOccurred())
+	_, client := connection(kubeconfig)
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=scaler-worker,batch.kubernetes.io/job-completion-index=0"})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(pods.Items).To(HaveLen(1))

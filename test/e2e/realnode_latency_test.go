@@ -1,6 +1,6 @@
 //go:build e2e
 
-package realnode
+package e2e
 
 import (
 	"encoding/json"
