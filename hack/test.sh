@@ -9,6 +9,9 @@ cd "$(dirname "$0")/.."
 # components have in common.
 export GOFLAGS="${GOFLAGS:-} -trimpath"
 
+# As scaler is released and as it builds its components: what they have in common is compiled once.
+export CGO_ENABLED=0
+
 # What is tested is what is built here: no registry is contacted.
 export SCALER_IMAGE_REGISTRY=none
 
@@ -35,30 +38,35 @@ step() {
 	echo "== took $((SECONDS - began)) s"
 }
 
-# Where goroutines share data.
-concurrent="./internal/onecall ./internal/process ./internal/calibrate ./internal/component ./internal/controlplane/... ./pkg/convergence
-	./internal/experiment ./internal/fleet ./internal/fidelity ./internal/latency ./internal/run ./internal/xdsload
-	./internal/dataplane ./internal/grafana ./internal/observe ./pkg/record ./internal/measure ./internal/worker ./internal/workload ./internal/sidecar ./internal/analyse/stats
-	./pkg/xdsprobe/..."
-
-# Packages with suites that start the real programs. Three run at a time, because they mostly
-# wait; test/robust, the longest, is the first. Specs of test/e2e run in parallel among themselves.
-suites=$(grep -rlE --include='*_test.go' '^//go:build e2e' . | xargs -n1 dirname | sort -ru | grep -vFx ./test/e2e)
-
-step go vet -tags e2e ./... # no file has a tag that excludes e2e
-step go -C hack/opinions vet ./...
-step hack/lint.sh
-step go test ./...
-# shellcheck disable=SC2086
-if command -v "$(go env CC)" >/dev/null; then
-	step env CGO_ENABLED=1 go test -race -short $concurrent
-else
-	echo "== LEFT OUT: go test -race, which needs a C compiler; there is no $(go env CC)"
+# Packages that start goroutines or are called by several. Their tests run once, with the race detector.
+concurrent=(
+	./internal/calibrate ./internal/cluster ./internal/component/... ./internal/controlplane
+	./internal/controlplane/{authority,external,istio,linkerd/linkerdproxy,reference/...} ./internal/dataplane ./internal/experiment
+	./internal/fidelity ./internal/fleet ./internal/forward ./internal/latency ./internal/loadagent ./internal/measure/... ./internal/observe
+	./internal/onecall ./internal/place/existing ./internal/process ./internal/run/... ./internal/sidecar ./internal/worker
+	./internal/workload ./internal/xdsload ./internal/ztunnel ./pkg/convergence ./pkg/record ./pkg/xdsprobe/...
+)
+if ! command -v "$(go env CC)" >/dev/null; then
+	echo "== LEFT OUT: the race detector, which needs a C compiler; there is no $(go env CC)"
+	concurrent=()
 fi
+# Without -short pkg/xdsprobe tries ten times as many random sequences, which takes long with the race detector.
+mapfile -t single < <(go list ./... | grep -vFxf <(go list "${concurrent[@]:-unsafe}"))
+single+=(./pkg/xdsprobe)
+
+# Other packages with specs that start real programs, because these need unexported names or a browser.
+mapfile -t suites < <(grep -rlE --include='*_test.go' '^//go:build e2e' . | xargs -n1 dirname | sort -u | grep -vFx ./test/e2e)
+
+# All of go vet is part of each test.
+step go test -vet=all "${single[@]}"
+if [ ${#concurrent[@]} -gt 0 ]; then
+	step env CGO_ENABLED=1 go test -vet=all -race -short "${concurrent[@]}"
+fi
+step go -C hack/opinions vet ./...
 step go run ./cmd/scaler components build
-# shellcheck disable=SC2086
-step go test -tags e2e -p 3 -count=1 -timeout 40m $suites
-step go tool ginkgo -tags e2e -procs 3 -timeout 40m -poll-progress-after 2m -no-color ./test/e2e
+# Four at a time on two processors, because specs mostly wait.
+step go tool ginkgo -tags e2e -vet=all -procs 4 -timeout 40m -poll-progress-after 2m -no-color ./test/e2e
+step go test -tags e2e -vet=all -count=1 -timeout 40m "${suites[@]}" -ginkgo.label-filter=e2e
 for verify in hack/verify-*.sh; do
 	step "$verify"
 done

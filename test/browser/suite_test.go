@@ -25,7 +25,7 @@ var (
 
 func TestBrowser(t *testing.T) {
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "Browser")
+	RunSpecs(t, "Browser", Label("e2e"))
 }
 
 var _ = BeforeSuite(func() {

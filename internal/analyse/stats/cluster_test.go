@@ -63,9 +63,6 @@ func TestClusterQuantile(t *testing.T) {
 // sidecar for independent does.
 func TestClusterQuantileCovers(t *testing.T) {
 	trials, sidecars := 200, 4
-	if testing.Short() {
-		trials = 50
-	}
 	for _, tt := range []struct {
 		changes          int
 		q, between, each float64 // quantile, standard deviations of the logarithms

@@ -167,9 +167,6 @@ func detected(r *rand.Rand, of law, n, figures, moved int, shift float64) (right
 func TestFalseAlarms(t *testing.T) {
 	const figures = 120
 	trials := 400
-	if testing.Short() {
-		trials = 60
-	}
 	bound := 0.05 + 3*math.Sqrt(0.05*0.95/float64(trials))
 	for _, of := range laws {
 		for _, n := range []int{4, 5} {
@@ -192,9 +189,6 @@ func TestFalseAlarms(t *testing.T) {
 // How large a true difference has to be to be detected, among 300 figures, as a run
 // has them, of which 10 differ and which vary by 5 % from run to run.
 func TestPower(t *testing.T) {
-	if testing.Short() { // as under the race detector, which is many times slower and has nothing to find here
-		t.Skip("without -short")
-	}
 	const trials, figures, moved = 100, 300, 10
 	for _, tt := range []struct {
 		n      int
