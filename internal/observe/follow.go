@@ -36,8 +36,8 @@ type source struct {
 	watch    cache.WatchFuncWithContext
 }
 
-// follow feeds store with a source's objects until ctx ends, or until there is no
-// use in trying again.
+// follow feeds store with a source's objects until ctx ends, or until a retry cannot
+// succeed.
 func follow(ctx context.Context, s source, store cache.ReflectorStore, o Options, events *queue) error {
 	// A reflector's own messages name its internals; ours go to OnLost.
 	ctx = klog.NewContext(ctx, klog.Logger{})
@@ -109,8 +109,7 @@ func follow(ctx context.Context, s source, store cache.ReflectorStore, o Options
 	}
 }
 
-// isRefusal reports whether the API server understood a request and will not do
-// it, now or later.
+// isRefusal reports whether the API server understood a request and will never fulfil it.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
@@ -122,9 +121,9 @@ type object interface {
 	metav1.Object
 }
 
-// changes is a store that a reflector fills. It keeps little of the objects and
-// reports their changes at once, in the reflector's own goroutine: a time
-// taken here is that of the decoded event.
+// changes is a store that a reflector fills. It keeps only a part of the objects and
+// reports their changes at once, in the reflector's own goroutine: a time taken here is
+// the time at which the event was decoded.
 type changes[T object] struct {
 	reduce   func(T) T                // what is kept of an object
 	report   func(time.Time, Kind, T) // is called for each change
@@ -153,8 +152,8 @@ func (c *changes[T]) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes a list of all objects there are: the first, or one after a lost
-// watch, when what is not in it was deleted meanwhile.
+// Replace takes a list of all objects: the first list, or one after a lost watch, in
+// which case objects that are not in it were deleted meanwhile.
 func (c *changes[T]) Replace(list []any, _ string) error {
 	seen := time.Now()
 	listed := make(map[cache.ObjectName]bool, len(list))
@@ -221,8 +220,8 @@ func (c *changes[T]) end(seen time.Time) {
 	}
 }
 
-// object returns what a reflector hands over, without managed fields: they are
-// half of many objects, and nothing here reads them.
+// object returns an object from a reflector without managed fields: they are half of many
+// objects, and nothing here reads them.
 func (c *changes[T]) object(obj any) (T, error) {
 	o, ok := obj.(T)
 	if !ok {

@@ -23,7 +23,7 @@ type service struct {
 
 func newMerger() *merger { return &merger{services: make(map[string]*service)} }
 
-// set takes a change of a slice. One that belongs to no service is ignored.
+// set processes a change of a slice. A slice that belongs to no service is ignored.
 func (m *merger) set(kind Kind, slice *discoveryv1.EndpointSlice) {
 	owner := slice.Labels[discoveryv1.LabelServiceName]
 	if owner == "" {
@@ -59,9 +59,8 @@ func (m *merger) take(seen time.Time) []EndpointsEvent {
 	return events
 }
 
-// merge returns the endpoints of all slices by port. An endpoint may be in two
-// slices while it moves from one to the other; the one that takes more traffic
-// counts.
+// merge returns the endpoints of all slices by port. An endpoint may be in two slices
+// while it moves from one to the other; then the entry that takes more traffic counts.
 func (s *service) merge() map[string][]Endpoint {
 	ports := make(map[string][]Endpoint, len(s.ports))
 	for port := range s.ports {
@@ -124,7 +123,7 @@ func endpointsOf(slice *discoveryv1.EndpointSlice) map[string][]Endpoint {
 	return ports
 }
 
-// value returns what p points to, or what its absence means.
+// value returns what p points to, or absent if p is nil.
 func value[T any](p *T, absent T) T {
 	if p == nil {
 		return absent

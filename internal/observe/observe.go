@@ -1,6 +1,5 @@
-// Package observe watches a run's pods and EndpointSlices and reports every
-// change with the time at which it was seen. What a change means, for a sidecar
-// or for convergence, is left to others.
+// Package observe watches a run's pods and EndpointSlices and reports every change with
+// the time at which it was seen. It does not interpret the changes.
 package observe
 
 import (
@@ -23,11 +22,12 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// Options states what is watched and which callbacks are called. They are called one at a
-// time, in the order in which changes were seen; one that takes its time delays
-// the others but makes no time wrong.
+// Options state what is watched and which callbacks are called. They are called one at a
+// time, in the order in which changes were seen. A slow callback delays the others but
+// does not change any reported time.
 type Options struct {
-	// Client asks the API server. It must be set, and must not limit its own rate.
+	// Client is the client for the API server. It is required, and must not limit its own
+	// rate.
 	Client kubernetes.Interface
 	// Run selects the objects: those whose label kwok.RunLabel has this value.
 	// Pods have it from their template; EndpointSlices from their Service, whose
@@ -36,10 +36,9 @@ type Options struct {
 
 	OnPod       func(PodEvent)       // nil = pods are not watched
 	OnEndpoints func(EndpointsEvent) // nil = EndpointSlices are not watched
-	// OnLost is called for every attempt to list or watch that failed, and for every
-	// watch that ended before its time. They are taken up again: meanwhile changes
-	// may be seen late, or, if several undo each other, not at all. nil = they
-	// are not reported.
+	// OnLost is called for every failed attempt to list or watch, and for every watch
+	// that ended early. They are resumed: meanwhile changes may be seen late, or, if
+	// several undo each other, not at all. nil = they are not reported.
 	OnLost func(error)
 }
 
@@ -71,9 +70,9 @@ func (k Kind) String() string {
 type PodEvent struct {
 	Seen time.Time // when the change was read and decoded; monotonic
 	Kind Kind
-	// Pod is the pod after the change, without managed fields, to be read only.
-	// One whose deletion was found out after a lost watch is as it was last seen,
-	// reduced to its metadata and IPs.
+	// Pod is the pod after the change, without managed fields. It must not be changed. If
+	// its deletion was only discovered after a lost watch, it is as last seen, reduced to
+	// its metadata and IPs.
 	Pod *corev1.Pod
 }
 
@@ -82,23 +81,23 @@ type PodEvent struct {
 type EndpointsEvent struct {
 	Seen    time.Time // when the change was read and decoded; monotonic
 	Service string    // "namespace/name"
-	// Ports holds, by the port's name, the endpoints of each port of the service,
-	// in the order of their addresses. A port that was seen once stays, with no
-	// endpoints if it has none: a service without pods lists no ports either.
+	// Ports holds, by the port's name, the endpoints of each port of the service, in the
+	// order of their addresses. A port that was seen once is kept, without endpoints if
+	// it has none: a service without pods lists no ports either.
 	Ports map[string][]Endpoint
 }
 
-// Endpoint is one address of a service port, with its conditions as consumers
-// must read them: those left out are filled in as the API says.
+// Endpoint is one address of a service port. Omitted conditions are filled in as the API
+// defines.
 type Endpoint struct {
 	Addr                        netip.AddrPort
 	Ready, Serving, Terminating bool
 }
 
-// Run watches until ctx ends, then returns nil; all it started has ended by then.
-// A watch that is lost is taken up again, and what was missed is reported then. It
-// returns an error only when a retry cannot succeed: the run's name is
-// not a label value, or the API server refuses the request as such.
+// Run watches until ctx ends, then returns nil; everything it started has ended by then.
+// A lost watch is resumed, and missed changes are reported then. It returns an error only
+// if a retry cannot succeed: the run's name is not a label value, or the API server
+// refuses the request.
 func Run(ctx context.Context, o Options) error {
 	selector, err := labels.ValidatedSelectorFromSet(labels.Set{kwok.RunLabel: o.Run})
 	if err != nil {

@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// queue takes events from the watches, which must not wait for callbacks, and
-// calls the callbacks one after the other. It has no bound: what waits is what the
-// API server sent.
+// queue takes events from the watches, which must not wait for callbacks, and calls the
+// callbacks one after the other. Its length is not limited.
 type queue struct {
 	ready chan struct{} // holds one notice while events wait
 

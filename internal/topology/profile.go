@@ -28,7 +28,7 @@ type Profile struct {
 	GracePeriod      float64 // seconds for which a pod that is deleted runs on, terminating; 0 = it is gone at once
 }
 
-// None as the value of a part leaves it out, whatever the named profile has.
+// None as the value of a part omits it, whatever the named profile has.
 const None = -1
 
 // Part is one part of a profile.
@@ -185,8 +185,8 @@ func (s Spec) shares(skew float64) []int {
 	return all
 }
 
-// apply makes a mesh's services those of its profile: the last ones have a TCP port, those
-// before them are headless. Gateways follow.
+// apply applies a profile to the mesh's services: the last ones get a TCP port, those
+// before them become headless. Gateways are appended.
 func (m *Mesh) apply(p Profile) {
 	m.Profile = p
 	n := len(m.Services)

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// MaxPods is the largest mesh that is built: five times the largest cluster
-// that Kubernetes is tested for, and a guard against typing errors.
+// MaxPods is the largest mesh that can be built: five times the largest cluster that
+// Kubernetes is tested for. It protects against typing errors.
 const MaxPods = 100_000
 
-// Spec states how large a mesh is and what its call graph looks like.
+// Spec describes the size of a mesh and its call graph.
 type Spec struct {
 	Pods       int    // 1 to MaxPods
 	Services   int    // 0 means one for every 10 pods, the last of them begun
@@ -22,7 +22,7 @@ type Spec struct {
 	Own     Profile // parts that were set, over those of Profile; 0 = as it says, None = none
 }
 
-// Defaults returns s with its zero values replaced by what they mean.
+// Defaults returns s with its zero values replaced by the defaults.
 func (s Spec) Defaults() Spec {
 	if s.Shape == Captured {
 		return s
@@ -42,7 +42,7 @@ func (s Spec) Defaults() Spec {
 	return s
 }
 
-// FieldError is a field of a Spec whose value cannot be used.
+// FieldError is the error for a field of a Spec with an invalid value.
 type FieldError struct {
 	Field string // as the flag that sets it, without dashes
 	Value string
@@ -54,9 +54,9 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s %s: want %s", e.Field, e.Value, e.Want)
 }
 
-// Validate returns a *FieldError for the first field whose value is out of
-// bounds or contradicts another, and nil if Build can be called. Zero values
-// are judged by what they mean.
+// Validate returns a *FieldError for the first field whose value is out of bounds or
+// contradicts another, and nil if Build can be called. Zero values count as their
+// defaults.
 func (s Spec) Validate() error {
 	if s.Pods < 1 || s.Pods > MaxPods {
 		return &FieldError{"pods", strconv.Itoa(s.Pods), fmt.Sprintf("1 to %d", MaxPods)}

@@ -1,6 +1,6 @@
-// Package topology builds a mesh: its namespaces, its services, how many pods
-// each has and which others it calls. It is pure and knows no mesh's objects:
-// what a control plane needs for a layout is the business of its adapter.
+// Package topology builds a mesh: its namespaces, its services, how many pods each has
+// and which others it calls. It is pure and makes no objects: the adapter of a control
+// plane makes the objects for a layout.
 package topology
 
 import (
@@ -12,14 +12,13 @@ import (
 
 // The shapes of a call graph.
 const (
-	// Star: the first service is called by all others, and calls none. The
-	// fan-out plays no part.
+	// Star: the first service is called by all others, and calls none. The fan-out has no
+	// effect.
 	Star = "star"
-	// Layers: the services are cut into four layers of equal size (the first
-	// ones take the remainder). Each service calls FanOut services of the next
-	// layer, so the graph has no cycle; the last layer calls none. All services
-	// of a layer are called equally often, give or take one; the seed decides by
-	// whom.
+	// Layers: the services are cut into four layers of equal size (the first ones take
+	// the remainder). Each service calls FanOut services of the next layer, so the graph
+	// has no cycle; the last layer calls none. All services of a layer are called equally
+	// often, give or take one; the seed decides by whom.
 	Layers = "layers"
 	// Random: each service calls FanOut others, drawn by the seed without
 	// replacement. Cycles are possible, calls to itself are not.
@@ -43,8 +42,8 @@ type Mesh struct {
 	Endpoints int
 }
 
-// Service is one service and the one workload behind it. Of a mesh that was captured it is a
-// workload, which may be behind several services or none, and has no Ports.
+// Service is one service and the workload behind it. In a captured mesh it is a workload,
+// which may be behind several services or none, and has no Ports.
 type Service struct {
 	Name      string // unique in the mesh, not only in its namespace
 	Namespace string
@@ -96,9 +95,9 @@ type Port struct {
 // "namespace/name:port", as a convergence.Want has it.
 func (s Service) ServicePort(p Port) string { return s.Namespace + "/" + s.Name + ":" + p.Name }
 
-// Build returns the mesh that s describes: services take namespaces in turn
-// (service i is in namespace i modulo their number), and the pods are dealt
-// evenly, the first services taking the remainder, unless the profile skews them. The same Spec
+// Build returns the mesh that s describes: services are assigned to namespaces in turn
+// (service i is in namespace i modulo their number), and pods are distributed evenly, the
+// first services taking the remainder, unless the profile skews them. The same Spec
 // always gives the same Mesh. s must be valid: see Spec.Validate.
 func Build(s Spec) Mesh {
 	s = s.Defaults()
@@ -153,7 +152,7 @@ func starCalls(services int) [][]int {
 func layerCalls(services, fanOut int, rng *rand.Rand) [][]int {
 	calls := make([][]int, services)
 	layers := min(layerCount, services)
-	// start of layer k; that of the one after the last is the number of services
+	// start of layer k; for the layer after the last, the number of services
 	start := func(k int) int { return k*(services/layers) + min(k, services%layers) }
 	for k := range layers - 1 {
 		next, width := start(k+1), start(k+2)-start(k+1)
@@ -172,8 +171,8 @@ func layerCalls(services, fanOut int, rng *rand.Rand) [][]int {
 
 func randomCalls(services, fanOut int, rng *rand.Rand) [][]int {
 	calls := make([][]int, services)
-	// Distances around the ring of all services: none is zero, so that no
-	// service draws itself.
+	// Distances around the ring of all services. None is zero, so that no service calls
+	// itself.
 	distances := make([]int, services-1)
 	for d := range distances {
 		distances[d] = d + 1

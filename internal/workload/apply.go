@@ -25,9 +25,9 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// Applier makes a mesh's objects in a cluster: namespaces, service accounts,
-// services, what its knobs become, and one Deployment for each service, scaled
-// as a plan says.
+// Applier makes a mesh's objects in a cluster: namespaces, service accounts, services,
+// the objects of its settings, and one Deployment for each service, scaled as a plan
+// says.
 type Applier struct {
 	Client    kubernetes.Interface // must not limit its own rate, or arrival is measured wrong
 	Run       string               // value of the run label on everything made
@@ -66,9 +66,9 @@ type Applier struct {
 
 	Parallel int // requests in flight at most; 0 = 32
 
-	// Scaling is called, just before the request is sent, when the Deployment of
-	// a service is created, or scaled to more replicas. It is called from
-	// several goroutines; nil = it is not called.
+	// Scaling is called, just before the request is sent, when the Deployment of a
+	// service is created, or scaled up. It is called from several goroutines; nil = it is
+	// not called.
 	Scaling func(service topology.Service, replicas int, at time.Time)
 
 	mu     sync.Mutex
@@ -83,7 +83,7 @@ type scaled struct {
 	replicas int
 }
 
-// Surroundings creates everything but the Deployments: what exists before the
+// Surroundings creates everything except the Deployments, that is, what exists before the
 // first pod arrives.
 func (a *Applier) Surroundings(ctx context.Context) error {
 	if a.Templates != nil {
@@ -113,7 +113,8 @@ func (a *Applier) Surroundings(ctx context.Context) error {
 	return a.objects(ctx, a.Objects)
 }
 
-// Prepare creates the namespaces of the mesh before Surroundings does, and these objects.
+// Prepare creates these objects and the namespaces of the mesh, before Surroundings is
+// called.
 func (a *Applier) Prepare(ctx context.Context, objects []*unstructured.Unstructured) error {
 	if err := a.namespaces(ctx); err != nil {
 		return err
@@ -151,9 +152,9 @@ func (a *Applier) podAnnotations(namespace string) map[string]string {
 	return maps.Clone(a.PodAnnotations(namespace))
 }
 
-// Step brings the Deployments of one step to their replicas. It may be called while
-// an earlier step of a plan is still under way: a Deployment that a later step has
-// scaled already stays as it is.
+// Step scales the Deployments of one step to their replicas. It may be called while an
+// earlier step of a plan is still in progress: a Deployment that a later step has already
+// scaled is not changed.
 func (a *Applier) Step(ctx context.Context, step Step) error {
 	services := make([]int, 0, len(step.Replicas))
 	for service := range step.Replicas {
@@ -187,7 +188,7 @@ func (a *Applier) scale(ctx context.Context, service, replicas int) error {
 	return a.bring(ctx, exists, a.deployment(service, replicas))
 }
 
-// bring creates a Deployment or, where it exists, changes its replicas.
+// bring creates a Deployment or, if it exists, changes its replicas.
 func (a *Applier) bring(ctx context.Context, exists bool, d *appsv1.Deployment) error {
 	deployments := a.Client.AppsV1().Deployments(d.Namespace)
 	if !exists {
@@ -331,7 +332,7 @@ func (a *Applier) templated(s topology.Service, template corev1.PodTemplateSpec,
 	}
 }
 
-// create makes an object, however often its API server must be asked.
+// create creates an object, with retries.
 func create(ctx context.Context, kind, name string, do func(context.Context) error) error {
 	return Persist(ctx, func(ctx context.Context, try int) error {
 		err := do(ctx)
@@ -342,7 +343,7 @@ func create(ctx context.Context, kind, name string, do func(context.Context) err
 	})
 }
 
-// each calls do for 0 to n-1, several at once, until one fails.
+// each calls do for 0 to n-1, several at once, until one returns an error.
 func (a *Applier) each(ctx context.Context, n int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(a.Parallel, 0))

@@ -28,7 +28,7 @@ func (a *Applier) objects(ctx context.Context, objects []*unstructured.Unstructu
 	if len(objects) == 0 {
 		return nil
 	}
-	// Which resource a kind is, the API server is asked once for all of a group.
+	// The API server is asked once for all kinds of a group which resources they are.
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(a.Client.Discovery()))
 	for _, wave := range waves(objects) {
 		err := a.each(ctx, len(wave), func(ctx context.Context, i int) error { return a.object(ctx, mapper, wave[i]) })
@@ -76,7 +76,7 @@ func (a *Applier) object(ctx context.Context, mapper meta.RESTMapper, of *unstru
 	})
 }
 
-// relabel gives an object that is there the labels and annotations of another.
+// relabel gives an existing object the labels and annotations of another.
 func relabel(ctx context.Context, client dynamic.ResourceInterface, as *unstructured.Unstructured) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": as.GetLabels(), "annotations": as.GetAnnotations()}})
 	if err != nil {

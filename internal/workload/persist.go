@@ -11,17 +11,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Waits between two tries of a request that could not be made.
+// Waits between two tries of a failed request.
 const (
 	firstWait = 100 * time.Millisecond
 	lastWait  = 2 * time.Second
 )
 
-// Persist makes a request until it succeeds, fails for a reason that trying
-// again does not solve, or ctx is done: then it returns the last error. An API
-// server that is away for a while makes a rollout late and does not end it.
-// Tries counts from 0; what was asked for by an earlier try may have been done
-// though its answer was lost.
+// Persist repeats a request until it succeeds, fails for a reason that a retry does not
+// solve, or ctx is done; then it returns the last error. An API server that is away for a
+// while delays a rollout but does not end it. Tries are counted from 0; an earlier try
+// may have succeeded although its answer was lost.
 func Persist(ctx context.Context, do func(ctx context.Context, try int) error) error {
 	wait := firstWait
 	for try := 0; ; try++ {
@@ -40,8 +39,8 @@ func Persist(ctx context.Context, do func(ctx context.Context, try int) error) e
 	}
 }
 
-// mayPass reports whether an error is one of reaching the API server, or of an
-// API server that is starting or overloaded.
+// mayPass reports whether an error is a failure to reach the API server, or comes from
+// one that is starting or overloaded.
 func mayPass(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false

@@ -1,7 +1,6 @@
-// Package workload creates a mesh's pods: a plan that states how many
-// replicas each workload has at what moment, which is pure, and an applier that
-// obeys it. What the objects mean to a control plane, and whether the mesh has
-// converged, is left to others.
+// Package workload creates a mesh's pods: a plan, which is pure and states how many
+// replicas each workload has at what time, and an applier that follows it. It knows
+// neither what the objects mean to a control plane nor whether the mesh has converged.
 package workload
 
 import (
@@ -18,9 +17,9 @@ type Step struct {
 	Replicas map[int]int   // by index of a service: how many it has from then on; services that stay as they are are not in it
 }
 
-// Plan returns the steps in which the mesh's pods arrive, each of a burst's pods but
-// the last. Services fill up in their order, so that a burst brings whole
-// workloads as far as they fit, and one workload is touched by few steps.
+// Plan returns the steps in which the mesh's pods arrive, each of b.Size pods except the
+// last. Services are filled in their order, so that a burst brings whole workloads as far
+// as they fit, and each workload changes in few steps.
 func Plan(mesh topology.Mesh, a scenario.Arrival) []Step {
 	size, interval := a.Bursts()
 	if size == 0 {

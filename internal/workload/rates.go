@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// ReadyRates returns the pods that became ready each second, from the first to the last and
-// without the first, and the largest number within one second. A second is longer where time
-// is dilated. The times are in order. A rate that is not known is nil.
+// ReadyRates returns the pods that became ready per second, from the first to the last
+// and without counting the first, and the largest number within one second. second is
+// longer than a second if time is dilated. The times are in order. A rate that cannot be
+// determined is nil.
 func ReadyRates(ready []time.Time, second time.Duration) (mean, peak *float64) {
 	if len(ready) == 0 {
 		return nil, nil
