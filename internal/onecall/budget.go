@@ -22,7 +22,7 @@ const (
 
 var budget = semaphore.NewWeighted(budgetSize)
 
-// take waits until a message of n bytes may be received.
+// take waits until the budget allows to receive a message of n bytes.
 func (c *Conn) take(n int) {
 	c.waited = 0
 	if n <= free {

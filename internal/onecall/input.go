@@ -12,13 +12,12 @@ import (
 // destination.
 const inputSize = 4 << 10
 
-// inputs lends the buffers of connections on which something has come.
+// inputs lends the buffers for connections on which bytes have arrived.
 var inputs = sync.Pool{New: func() any { return new([inputSize]byte) }}
 
-// input reads a connection ahead of what is asked for, without a buffer of its own
-// while there is nothing to read: it waits for the socket to become readable
-// before it borrows one. A TLS connection is read as it is, because it reads ahead
-// itself.
+// input reads ahead on a connection, without holding a buffer while there is nothing to
+// read: it waits for the socket to become readable before it borrows one. A TLS
+// connection is read directly, because it reads ahead itself.
 type input struct {
 	conn net.Conn
 	raw  syscall.RawConn // nil for what cannot be waited for
@@ -57,7 +56,7 @@ func (i *input) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill waits for something to read, and reads it.
+// fill waits until bytes arrive, and reads them.
 func (i *input) fill() error {
 	if err := i.raw.Read(i.receive); err != nil {
 		i.release()
@@ -74,7 +73,7 @@ func (i *input) fill() error {
 	return nil
 }
 
-// once reads what there is. It returns false if it must be called again when the
+// once reads the available bytes. It returns false if it must be called again when the
 // socket is readable.
 func (i *input) once(fd uintptr) bool {
 	if i.buffer == nil {

@@ -1,13 +1,13 @@
-// Package onecall is a gRPC client for one call at a time on a connection of its
-// own, of which a process holds thousands: nearly all the time each waits for the
-// next message, and then it costs a goroutine and a few kB, but no buffers. Everything
-// happens on the goroutine that receives; only what others send, pings and the end
-// of the context come from elsewhere.
+// Package onecall is a gRPC client for one call at a time on its own connection. It is
+// made for processes with thousands of connections that nearly always wait for the next
+// message: a waiting one costs a goroutine and a few kB, but no buffers. The receiving
+// goroutine does all the work, except for messages sent by others, pings, and the end of
+// the context.
 //
 // It speaks gRPC over HTTP/2 as https://github.com/grpc/grpc describes it in
-// doc/PROTOCOL-HTTP2.md, with frames and header compression by golang.org/x/net,
-// and is tested with gRPC's interoperability cases. Left out: name resolution,
-// balancing, retries, compression, proxies; and calls side by side.
+// doc/PROTOCOL-HTTP2.md, with frames and header compression by golang.org/x/net, and is
+// tested with gRPC's interoperability cases. It has no name resolution, load balancing,
+// retries, compression, proxies or concurrent calls.
 package onecall
 
 import (
@@ -55,7 +55,7 @@ type Options struct {
 	Keepalive time.Duration // HTTP/2 pings on an idle connection; 0 means none
 }
 
-// Conn is a connection with at most one call on it at a time.
+// Conn is a connection with at most one call at a time.
 type Conn struct {
 	// fixed after Dial
 	ctx     context.Context // of the call
@@ -88,8 +88,8 @@ type Conn struct {
 // begun is the epoch of times that are kept as numbers.
 var begun = time.Now()
 
-// Dial makes a connection, which lasts no longer than ctx: it returns when TCP,
-// TLS and the exchange of HTTP/2 settings are done.
+// Dial opens a connection, which ends with ctx at the latest: it returns when TCP, TLS
+// and the exchange of HTTP/2 settings are done.
 func Dial(ctx context.Context, o Options) (*Conn, error) {
 	o.Window = max(o.Window, defaultWindow)
 	connecting, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -110,7 +110,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// handshake makes an HTTP/2 connection of a TCP connection.
+// handshake starts HTTP/2 on a TCP connection.
 func (c *Conn) handshake(ctx context.Context) error {
 	if c.options.TLS != nil {
 		config := c.options.TLS
@@ -149,7 +149,7 @@ func host(address string) string {
 	return name
 }
 
-// greet exchanges the prefaces of RFC 9113, 3.4.
+// greet exchanges the connection prefaces of RFC 9113, 3.4.
 func (c *Conn) greet() error {
 	b := []byte(http2.ClientPreface)
 	var settings []byte
@@ -174,9 +174,9 @@ func (c *Conn) greet() error {
 	return c.settings(theirs)
 }
 
-// Open begins the call of a method, as in "/package.Service/Method". The deadline
-// of Dial's context is sent to the server. It fails while another call is under way,
-// and when the server is about to end the connection.
+// Open begins the call of a method, as in "/package.Service/Method". The deadline of
+// Dial's context is sent to the server. It returns an error while another call is in
+// progress, and when the server is about to end the connection.
 func (c *Conn) Open(method string, md metadata.MD) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,10 +246,10 @@ func (c *Conn) open(method string, md metadata.MD) ([]byte, error) {
 	return block, err
 }
 
-// Again makes way for another call once the server has answered the last one: Open
-// or Ask begins it, and the connection is served by Receive meanwhile. It is for who
-// receives. It returns false, and does nothing, if the server is about to end the
-// connection, so that there will be no other call.
+// Again prepares the connection for another call after the server has answered the last
+// one: Open or Ask begins it, and Receive serves the connection meanwhile. It must be
+// called by the goroutine that calls Receive. It returns false, and does nothing, if the
+// server is about to end the connection, so that another call is not possible.
 func (c *Conn) Again() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -260,8 +260,8 @@ func (c *Conn) Again() bool {
 	c.header, c.trailer, c.over, c.answered = nil, nil, nil, false
 	c.incoming = incoming{}
 	if o.opened && !o.closed {
-		// The server did not wait for all that was to be sent. What cannot be sent
-		// is found out by reading.
+		// The server did not wait for everything that was to be sent. A write error shows
+		// up at the next read.
 		_ = c.write(func(b []byte) []byte { return c.appendCancel(b) })
 	}
 	o.opened, o.closing, o.closed, o.pending = false, false, false, nil
@@ -270,28 +270,29 @@ func (c *Conn) Again() bool {
 	return true
 }
 
-// Header returns what the server sent before its first message, as of the last
-// return of Receive; nil before.
+// Header returns the metadata that the server sent before its first message, as of the
+// last return of Receive; nil before.
 func (c *Conn) Header() metadata.MD { return c.header }
 
-// Trailer returns what the server sent with its status; nil before.
+// Trailer returns the metadata that the server sent with its status; nil before.
 func (c *Conn) Trailer() metadata.MD { return c.trailer }
 
-// Answered reports whether the call was ended by a status of the server's, rather
-// than by what became of connection, stream or context.
+// Answered reports whether the server ended the call with a status, rather than the
+// connection, the stream or the context.
 func (c *Conn) Answered() bool { return c.answered }
 
-// Untouched reports whether the server reported that it has not seen to the call, which
-// may then be made again elsewhere (gRPC's transparent retries).
+// Untouched reports whether the server reported that it has not processed the call, which
+// may then be retried elsewhere (gRPC's transparent retries).
 func (c *Conn) Untouched() bool { return c.untouched }
 
-// abort ends what goes on and what is to come with an error, the first one.
+// abort ends the current and all later operations with an error; only the first error
+// counts.
 func (c *Conn) abort(err error) {
 	c.cut.CompareAndSwap(nil, &err)
 	_ = c.conn.SetDeadline(time.Now())
 }
 
-// cause returns why reading or writing failed: what it was aborted for, or else err.
+// cause returns why reading or writing failed: the error of abort, or else err.
 func (c *Conn) cause(err error) error {
 	if cut := c.cut.Load(); cut != nil {
 		return *cut
@@ -299,8 +300,8 @@ func (c *Conn) cause(err error) error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// Close cancels the call if it goes on, and ends the connection. Nobody may be
-// receiving.
+// Close cancels the call if it is in progress, and closes the connection. No goroutine
+// may be receiving.
 func (c *Conn) Close() error {
 	c.unwatch()
 	err := errors.New("closed")

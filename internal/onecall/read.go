@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxMessage is the largest message that is taken.
+// maxMessage is the size of the largest message that is accepted.
 const maxMessage = 1 << 30
 
 // announced limits the memory allocated for a message on the strength of its announced
@@ -85,11 +85,10 @@ func (c *Conn) wrong(err error) error {
 	return c.cause(err)
 }
 
-// errProtocol means that the server did what gRPC over HTTP/2 does not allow.
+// errProtocol means that the server violated gRPC over HTTP/2.
 var errProtocol = errors.New("the server broke the protocol")
 
-// next goes on by a frame, or a part of one. It returns a message when one is
-// whole.
+// next processes a frame, or a part of one. It returns a message when one is complete.
 func (c *Conn) next() (mem.Buffer, error) {
 	in := &c.incoming
 	if in.frame > 0 {
@@ -158,7 +157,7 @@ func (c *Conn) opened() bool {
 	return c.outgoing.opened
 }
 
-// leave keeps further calls from being made, and reports whether one is under way.
+// leave prevents further calls, and reports whether one is in progress.
 func (c *Conn) leave() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,8 +172,8 @@ func (c *Conn) locked(frames func(b []byte) []byte) error {
 	return c.write(frames)
 }
 
-// data begins a DATA frame. The server is granted as much again along with what
-// is sent anyway, or when half of the windows was used.
+// data begins a DATA frame. The server is granted the same number of bytes again,
+// together with the next write or when half of the windows was used.
 func (c *Conn) data(head http2.FrameHeader) error {
 	in := &c.incoming
 	length := int(head.Length)
@@ -217,8 +216,8 @@ func (c *Conn) skip() error {
 	return err
 }
 
-// message reads what a DATA frame holds of a message, and returns the message if
-// that was the end of it.
+// message reads the part of a message in a DATA frame, and returns the message if that
+// completes it.
 func (c *Conn) message() (mem.Buffer, error) {
 	in := &c.incoming
 	target := in.prefix[:]
@@ -263,7 +262,8 @@ func (c *Conn) message() (mem.Buffer, error) {
 	return mem.NewBuffer(body, messages), nil
 }
 
-// grow makes the body of a message twice as large, or as large as it is to be.
+// grow doubles the body of a message, or extends it to the message's length if that is
+// less.
 func (in *incoming) grow() {
 	small := in.body
 	in.body = messages.Get(min(in.size, 2*len(*small)))
@@ -271,7 +271,7 @@ func (in *incoming) grow() {
 	messages.Put(small)
 }
 
-// messages lends the buffers of messages. What is lent is not cleared.
+// messages lends the buffers of messages. Borrowed buffers are not cleared.
 var messages = &bufferPool{}
 
 // bufferPool lends buffers in sizes of powers of two, from smallest to maxMessage.

@@ -5,13 +5,13 @@ import (
 	"net"
 )
 
-// recordHeader is the length of a TLS record's header (RFC 8446, 5.1): its last
-// two bytes are the length of what follows.
+// recordHeader is the length of a TLS record's header (RFC 8446, 5.1). Its last two bytes
+// are the length of the rest.
 const recordHeader = 5
 
-// records is a connection that is read one TLS record at a time. Given more, the
-// buffer that crypto/tls keeps for each connection grows to 32 kB, where 18 hold
-// the largest record.
+// records reads a connection one TLS record at a time. With larger reads the buffer that
+// crypto/tls keeps for each connection grows to 32 kB, although 18 kB hold the largest
+// record.
 type records struct {
 	net.Conn
 	header [recordHeader]byte

@@ -17,18 +17,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// binSuffix ends the names of metadata that hold bytes.
+// binSuffix ends the names of metadata with binary values.
 const binSuffix = "-bin"
 
 func encodeBinary(v string) string { return base64.RawStdEncoding.EncodeToString([]byte(v)) }
 
-// decodeBinary takes base64 with or without padding.
+// decodeBinary decodes base64 with or without padding.
 func decodeBinary(v string) (string, error) {
 	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(v, "="))
 	return string(b), err
 }
 
-// timeout writes a duration as grpc-timeout does: at most eight digits and a unit.
+// timeout formats a duration as a grpc-timeout: at most eight digits and a unit.
 func timeout(d time.Duration) string {
 	const most = 1e8 - 1
 	for _, unit := range []struct {
@@ -42,7 +42,7 @@ func timeout(d time.Duration) string {
 	return strconv.FormatInt(int64(d/time.Hour), 10) + "H"
 }
 
-// headers takes the headers of the response, or its trailers.
+// headers processes the headers of the response, or its trailers.
 func (c *Conn) headers(f *http2.MetaHeadersFrame) error {
 	if f.Truncated {
 		return fmt.Errorf("%w: headers of more than %d bytes", errProtocol, maxHeaderList)
@@ -80,7 +80,7 @@ func (c *Conn) headers(f *http2.MetaHeadersFrame) error {
 	return c.finish(md)
 }
 
-// acceptable checks the headers of a response: they must be gRPC's.
+// acceptable checks that the headers of a response are gRPC's.
 func acceptable(code string, md metadata.MD, ended bool) error {
 	kind := strings.Join(md["content-type"], ",")
 	ours := strings.HasPrefix(kind, "application/grpc")
@@ -132,8 +132,7 @@ func (c *Conn) finish(md metadata.MD) error {
 	return nil
 }
 
-// unescape reads a grpc-message, which is percent-encoded; what is not properly so
-// is taken as it is.
+// unescape decodes a percent-encoded grpc-message; invalid escapes are kept unchanged.
 func unescape(s string) string {
 	if text, err := url.PathUnescape(s); err == nil {
 		return text
@@ -145,7 +144,7 @@ func unescape(s string) string {
 // doc/PROTOCOL-HTTP2.md.
 func (c *Conn) reset(code http2.ErrCode) error {
 	became := codes.Internal
-	// A server that finds the deadline passed cancels, perhaps before we do.
+	// A server that finds the deadline exceeded cancels, perhaps before this client does.
 	if deadline, ok := c.ctx.Deadline(); ok && code == http2.ErrCodeCancel && !time.Now().Before(deadline) {
 		return status.FromContextError(context.DeadlineExceeded).Err()
 	}

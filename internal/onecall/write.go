@@ -15,10 +15,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// minMaxFrame is the size of frames that every peer takes (RFC 9113, 4.2).
+// minMaxFrame is the size of frames that every peer accepts (RFC 9113, 4.2).
 const minMaxFrame = 16 << 10
 
-// errSent means that nothing can be sent any more; receiving returns why.
+// errSent means that nothing can be sent any more; Receive returns the reason.
 var errSent = errors.New("the call is over")
 
 // outgoing is the state of sending, including what is not sent yet. It is guarded by
@@ -35,7 +35,7 @@ type outgoing struct {
 	received           uint32 // bytes that the server was not granted anew
 }
 
-// writes lends the buffers in which frames are put together.
+// writes lends the buffers in which frames are assembled.
 var writes = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxKept is the size up to which such a buffer is kept.
@@ -58,9 +58,9 @@ func (c *Conn) write(frames func(b []byte) []byte) error {
 	return nil
 }
 
-// writeInTime writes. With a keepalive the server has pingTimeout to take it, as by
-// grpc-go's TCP_USER_TIMEOUT (gRFC A18): who waits for that holds mu, and no ping
-// could find that the server is gone.
+// writeInTime writes. With a keepalive, the write must finish within pingTimeout, as with
+// grpc-go's TCP_USER_TIMEOUT (gRFC A18): the writer holds mu meanwhile, so that no ping
+// could detect that the server is gone.
 func (c *Conn) writeInTime(b []byte) error {
 	if c.options.Keepalive > 0 {
 		c.writeUntil(time.Now().Add(pingTimeout))
@@ -73,7 +73,7 @@ func (c *Conn) writeInTime(b []byte) error {
 	return err
 }
 
-// writeUntil sets the deadline of writing, unless everything was aborted.
+// writeUntil sets the write deadline, unless the connection was aborted.
 func (c *Conn) writeUntil(deadline time.Time) {
 	_ = c.conn.SetWriteDeadline(deadline)
 	if c.cut.Load() != nil { // perhaps just before
@@ -81,9 +81,9 @@ func (c *Conn) writeUntil(deadline time.Time) {
 	}
 }
 
-// Send sends messages, together. It does not wait for the server to grant them:
-// what exceeds the windows of flow control is sent by Receive when they open. Once
-// the call is over it returns an error, and Receive returns why.
+// Send sends messages together. It does not wait for flow control: what exceeds the
+// windows is sent by Receive when they open. After the end of the call it returns an
+// error, and Receive returns the reason.
 func (c *Conn) Send(messages ...[]byte) error {
 	if err := sendable(messages...); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *Conn) Send(messages ...[]byte) error {
 	return c.flush(messages...)
 }
 
-// sendable fails for a message that is too large.
+// sendable returns an error for a message that is too large.
 func sendable(messages ...[]byte) error {
 	for _, m := range messages {
 		if len(m) > maxMessage {
@@ -117,9 +117,8 @@ func (c *Conn) CloseSend() error {
 	return c.flush()
 }
 
-// flush sends what is pending and then messages, as far as the windows allow; the
-// rest becomes pending. What the server is to be granted goes along. The caller
-// holds mu.
+// flush sends the pending bytes and then messages, as far as the windows allow; the rest
+// becomes pending. It also sends window updates that are due. The caller holds mu.
 func (c *Conn) flush(messages ...[]byte) error {
 	if err := c.ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
@@ -127,7 +126,7 @@ func (c *Conn) flush(messages ...[]byte) error {
 	return c.write(func(b []byte) []byte { return c.appendMessages(b, messages...) })
 }
 
-// appendMessages adds what flush sends. The caller holds mu.
+// appendMessages appends what flush sends. The caller holds mu.
 func (c *Conn) appendMessages(b []byte, messages ...[]byte) []byte {
 	o, stream := &c.outgoing, c.stream.Load()
 	b = c.grant(b, c.options.Window/16)
@@ -142,7 +141,7 @@ func (c *Conn) appendMessages(b []byte, messages ...[]byte) []byte {
 	return b
 }
 
-// appendPending adds what is pending as far as the windows allow.
+// appendPending appends the pending bytes as far as the windows allow.
 func (o *outgoing) appendPending(b []byte, stream uint32) []byte {
 	for len(o.pending) > 0 && min(o.window, o.connWindow) > 0 {
 		n := min(o.window, o.connWindow, int64(o.maxFrame), int64(len(o.pending)))
@@ -155,7 +154,7 @@ func (o *outgoing) appendPending(b []byte, stream uint32) []byte {
 	return b
 }
 
-// appendMessage adds a message, or makes it pending.
+// appendMessage appends a message, or makes it pending.
 func (o *outgoing) appendMessage(b []byte, stream uint32, message []byte) []byte {
 	var prefix [5]byte
 	binary.BigEndian.PutUint32(prefix[1:], uint32(len(message)))
@@ -175,7 +174,7 @@ func (o *outgoing) appendData(b []byte, stream uint32, first, second []byte) []b
 	return append(append(b, first...), second...)
 }
 
-// grant adds window updates for what was received, if that is at least so much.
+// grant appends window updates for the received bytes, if there are at least that many.
 // The caller holds mu.
 func (c *Conn) grant(b []byte, least int32) []byte {
 	n := c.outgoing.received
@@ -203,7 +202,7 @@ func (c *Conn) granted(stream uint32, n uint32) error {
 	return c.flush()
 }
 
-// settings takes the server's settings and acknowledges them.
+// settings applies the server's settings and acknowledges them.
 func (c *Conn) settings(f *http2.SettingsFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,10 +232,10 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 	return c.flush()
 }
 
-// encode makes the block of a call's headers. Its encoder begins with an empty table,
-// which a later call's may although the server's table is not: entries count from the
-// newest, and the oldest go first (RFC 7541, 2.3.3 and 4.4). For the server to agree
-// on the size of the table, it never grows again.
+// encode encodes a call's headers. Its encoder starts with an empty table. For a later
+// call this is allowed although the server's table is not empty: entries count from the
+// newest, and the oldest are evicted first (RFC 7541, 2.3.3 and 4.4). The table never
+// grows again, so that the server agrees on its size.
 func (o *outgoing) encode(fields []hpack.HeaderField) ([]byte, error) {
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
@@ -249,7 +248,7 @@ func (o *outgoing) encode(fields []hpack.HeaderField) ([]byte, error) {
 	return block.Bytes(), nil
 }
 
-// appendHeaders adds the frames that open the stream. The caller holds mu.
+// appendHeaders appends the frames that open the stream. The caller holds mu.
 func (c *Conn) appendHeaders(b, block []byte) []byte {
 	stream, kind := c.stream.Load(), http2.FrameHeaders
 	for rest := block; kind == http2.FrameHeaders || len(rest) > 0; kind = http2.FrameContinuation {
@@ -264,13 +263,13 @@ func (c *Conn) appendHeaders(b, block []byte) []byte {
 	return b
 }
 
-// appendFrame adds the header of a frame (RFC 9113, 4.1).
+// appendFrame appends the header of a frame (RFC 9113, 4.1).
 func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, stream uint32, length int) []byte {
 	b = append(b, byte(length>>16), byte(length>>8), byte(length), byte(kind), byte(flags))
 	return appendUint32(b, stream)
 }
 
-// appendCancel adds the frame that cancels the call.
+// appendCancel appends the frame that cancels the call.
 func (c *Conn) appendCancel(b []byte) []byte {
 	return appendUint32(appendFrame(b, http2.FrameRSTStream, 0, c.stream.Load(), 4), uint32(http2.ErrCodeCancel))
 }
@@ -285,8 +284,8 @@ func appendWindowUpdate(b []byte, stream, n uint32) []byte {
 	return appendUint32(appendFrame(b, http2.FrameWindowUpdate, 0, stream, 4), n)
 }
 
-// ping keeps a connection alive, or finds out that it is not. It is guarded by
-// Conn.mu.
+// ping holds the state of keepalive pings, which detect a dead connection. It is guarded
+// by Conn.mu.
 type ping struct {
 	timer *time.Timer // nil means none
 	sent  int64       // when, since begun; 0 if none is under way
@@ -300,8 +299,8 @@ func (p *ping) stop() {
 	}
 }
 
-// keepalive schedules pings as grpc-go does: one when nothing was read for a time, and
-// the end of the connection when then nothing is read for pingTimeout.
+// keepalive schedules pings as grpc-go does: it sends one when nothing was read for a
+// time, and ends the connection when then nothing is read for pingTimeout.
 func (c *Conn) keepalive() {
 	if c.options.Keepalive <= 0 {
 		return
