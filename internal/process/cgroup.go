@@ -32,8 +32,9 @@ type memoryFiles struct {
 
 	usage    string // bytes that are charged to the group
 	inactive string // of memory.stat: file pages not used lately, those of groups below included
-	// Bytes of the buffers of TCP sockets, where usage does not include them, and the file that has
-	// the kernel count them from its first writing on.
+	// sockets is the file with the bytes of TCP socket buffers, for versions in which
+	// usage does not include them; countSockets is the file that makes the kernel count
+	// them once it was written to.
 	sockets, countSockets string
 }
 
@@ -69,26 +70,26 @@ func (e *OutOfMemoryError) Error() string {
 	return fmt.Sprintf("%s was killed by the kernel: out of memory at its limit of %d MiB", e.Name, e.Limit>>20)
 }
 
-// killed reports whether a process was ended by SIGKILL, as the kernel does when
-// memory is short.
+// killed reports whether a process was ended by SIGKILL, as the kernel does when memory
+// runs out.
 func killed(state *os.ProcessState) bool {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// groups counts the control groups made, to make their names unique.
+// groups numbers the control groups, so that their names are unique.
 var groups atomic.Int64
 
 func groupName(child string) string {
 	return fmt.Sprintf("scaler-%d-%d-%s", os.Getpid(), groups.Add(1), child)
 }
 
-// ownGroup is the path of a control group that scaler made: one that groupName names,
-// or one of priorities in it.
+// ownGroup matches the path of a control group made by scaler: one named by groupName, or
+// one for a priority in it.
 var ownGroup = regexp.MustCompile(`^` + cgroupRoot + `/(?:[^/]+/)*scaler-[0-9]+-[0-9]+-[^/]+(?:/(?:first|own|last))?$`)
 
 // isOwnGroup reports whether a path, which may come from a file, is that of a control
-// group that scaler made.
+// group made by scaler.
 func isOwnGroup(dir string) bool { return filepath.Clean(dir) == dir && ownGroup.MatchString(dir) }
 
 // memoryGroup is a control group of one child, which counts its memory and may limit it.
@@ -98,8 +99,8 @@ type memoryGroup struct {
 	kills int // processes that the kernel killed in it, as of its end
 }
 
-// CanLimitMemory states why children cannot be given a memory limit, nil if they
-// can.
+// CanLimitMemory returns the reason why children cannot be given a memory limit; nil if
+// they can.
 func CanLimitMemory() error {
 	g, err := newMemoryGroup(groupName("try"), 1<<30, func(string) error { return nil })
 	if err != nil {
@@ -108,14 +109,13 @@ func CanLimitMemory() error {
 	return g.remove()
 }
 
-// newMemoryGroup makes a control group that may hold so many bytes and swap
-// none of them; 0 means no limit. planned receives its folder before it is made.
+// newMemoryGroup makes a control group with a memory limit in bytes and without swap; 0
+// means no limit. planned is called with its folder before it is made.
 //
-// It is made as near to the root as this user may, but below the last group on
-// the way that limits scaler itself, which therefore holds for it too. Below
-// scaler's own group it cannot be in version 2, where a group has either
-// processes or groups, and in either version the creator of that group may want to
-// remove it as it was.
+// It is made as near to the root as this user is permitted, but below the last group on
+// the way that limits scaler itself, so that this limit applies to it too. It is not made
+// below scaler's own group: in version 2 a group has either processes or groups, and in
+// both versions the creator of that group may want to remove it.
 func newMemoryGroup(name string, limit int64, planned func(dir string) error) (*memoryGroup, error) {
 	parents, files, err := memoryParents()
 	if err != nil {
@@ -192,16 +192,16 @@ func parseCgroups(text, wanted string) (mount, group string, v2 bool, err error)
 
 func (g *memoryGroup) make(limit int64) error {
 	if g.files.limit == memoryV2.limit {
-		// Fails where it is enabled already and may not be written: then the
-		// limit's file contains.
+		// Fails if the controller is enabled already and the file may not be written:
+		// then the limit's file exists.
 		_ = os.WriteFile(filepath.Join(filepath.Dir(g.dir), "cgroup.subtree_control"), []byte("+memory"), 0)
 	}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		return err
 	}
 	if g.files.countSockets != "" {
-		// Version 1 counts the sockets that are made in a group once a limit was set.
-		// Where it cannot, WorkingSet reports it.
+		// Version 1 counts the sockets that are made in a group after a limit was set. If
+		// that fails, WorkingSet reports it.
 		_ = g.write(g.files.countSockets, strconv.FormatInt(1<<62, 10))
 	}
 	if limit == 0 {
@@ -210,7 +210,7 @@ func (g *memoryGroup) make(limit int64) error {
 	if err := g.write(g.files.limit, strconv.FormatInt(limit, 10)); err != nil {
 		return errors.Join(err, g.remove())
 	}
-	// Where the kernel counts no swap there is no file for it.
+	// If the kernel does not count swap, there is no file for it.
 	if err := g.write(g.files.swap, g.files.swapValue(limit)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 		return errors.Join(err, g.remove())
 	}
@@ -219,8 +219,8 @@ func (g *memoryGroup) make(limit int64) error {
 
 func (g *memoryGroup) write(name, value string) error { return writeControl(g.dir, name, value) }
 
-// writeControl writes a control file, which must be there: creating one is nothing
-// that a control group lets anybody do.
+// writeControl writes an existing control file; control groups do not allow to create
+// files.
 func writeControl(dir, name, value string) error {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {
@@ -230,12 +230,12 @@ func writeControl(dir, name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// add moves a process into the group. What it holds already stays accounted
-// where it is.
+// add moves a process into the group. Memory that it holds already stays accounted to its
+// previous group.
 func (g *memoryGroup) add(pid int) error { return g.write("cgroup.procs", strconv.Itoa(pid)) }
 
-// close removes the group after its processes have ended and keeps how many of
-// them the kernel killed for want of memory.
+// close removes the group after its processes have ended and keeps the number that the
+// kernel killed for lack of memory.
 func (g *memoryGroup) close() error {
 	text, err := os.ReadFile(filepath.Join(g.dir, g.files.kills))
 	if err == nil {
@@ -258,8 +258,8 @@ func parseKills(text string) int {
 	return 0
 }
 
-// remove deletes the group. A process that was killed a moment ago may still be
-// in it for another.
+// remove deletes the group. A process that was just killed may still be in it for a
+// moment.
 func (g *memoryGroup) remove() error { return removeGroup(g.dir) }
 
 func removeGroup(dir string) error {

@@ -14,23 +14,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultGrace is enough for an API server with no clients left to end its
-// watches and for Prometheus to write its head block.
+// defaultGrace is long enough for an API server without clients to end its watches and
+// for Prometheus to write its head block.
 const defaultGrace = 10 * time.Second
 
 // GroupOptions configure a group.
 type GroupOptions struct {
-	// Keep lets children outlive this program. Until [Group.MarkKept] they are
-	// orphans, for [Orphans] to find, should it end. False: the kernel kills
+	// Keep lets children outlive this program. If this program ends before
+	// [Group.MarkKept], they are orphans that [Orphans] finds. False: the kernel kills
 	// them when this program ends.
 	Keep bool
 	// Grace is the time from SIGTERM to SIGKILL for each child; 0 means 10 s.
 	Grace time.Duration
-	// Prioritize lets children with [PriorityFirst] run before scaler, and scaler
-	// before those with [PriorityLast], where they compete for processors: by
-	// control groups of this group's own where that is permitted, which scaler
-	// joins until it stops the group, and by niceness otherwise. A program can have
-	// one such group at a time. False: all are alike.
+	// Prioritize gives children with [PriorityFirst] precedence over scaler, and scaler
+	// precedence over those with [PriorityLast], when they compete for processors: by
+	// control groups of this group where that is permitted, which scaler joins until it
+	// stops the group, and by niceness otherwise. A program can have one such group at a
+	// time. False: all have the same priority.
 	Prioritize bool
 	// LimitsMemory reports that a child will have a MemoryLimit, which rules out
 	// priorities by control groups of version 2.
@@ -51,14 +51,14 @@ type Group struct {
 	stopped  bool
 }
 
-// OpenGroup makes a group that owns the folder dir, which is made where
-// missing, for this user alone. The folder is the group's whole: cleaning up
-// after a killed owner deletes it with all it holds, so no record belongs there,
-// and a folder that holds anything is refused. It is an error if the folder holds
-// a group already; the error says whose.
+// OpenGroup makes a group that owns the folder dir, which is created if missing,
+// accessible only for this user. The whole folder belongs to the group: cleaning up after
+// a killed owner deletes it with everything in it, so records must not be written there,
+// and a folder that is not empty is refused. If the folder belongs to a group already,
+// the error says to whose.
 //
-// Until the group is stopped or kept, this process holds a lock in the folder,
-// by which others know that it lives.
+// Until the group is stopped or kept, this process holds a lock in the folder, which
+// shows others that it lives.
 func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 	if opts.Grace == 0 {
 		opts.Grace = defaultGrace
@@ -70,7 +70,7 @@ func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("opening process group: %w", err)
 	}
-	// What outlives its parent becomes a child of this program, and no stranger's.
+	// Processes that outlive their parent become children of this program.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("opening process group: becoming the parent of what escapes: %w", err)
 	}
@@ -94,8 +94,8 @@ func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 	return g, nil
 }
 
-// ownFolder makes a folder and takes its lock. A cleanup may take a folder for a remnant
-// that has no lock yet.
+// ownFolder makes a folder and takes its lock. Until it has the lock, a cleanup may
+// mistake the folder for a remnant.
 func ownFolder(dir string) (l *lock, err error) {
 	for range removeTries {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -109,13 +109,13 @@ func ownFolder(dir string) (l *lock, err error) {
 	return nil, err
 }
 
-// plan notes control groups before they are made, for a cleanup to find.
+// plan records control groups before they are made, so that a cleanup finds them.
 func (g *Group) plan(dirs []string) error {
 	g.state.ControlGroups = dirs
 	return g.state.save(g.dir)
 }
 
-// Priorities states how children are ordered; nothing without
+// Priorities returns how children are prioritized; the zero value without
 // [GroupOptions.Prioritize].
 func (g *Group) Priorities() Priorities {
 	if g.levels == nil {
@@ -124,7 +124,7 @@ func (g *Group) Priorities() Priorities {
 	return g.levels.Priorities
 }
 
-// begin marks the folder, which is locked, as the group's.
+// begin marks the locked folder as the group's.
 func (g *Group) begin() (err error) {
 	if _, err := os.Lstat(statePath(g.dir)); err == nil {
 		g.owner.release() // or this process would seem to be its owner
@@ -149,7 +149,8 @@ func (g *Group) begin() (err error) {
 	return nil
 }
 
-// checkEmpty states what a folder holds that is no lock of an earlier group.
+// checkEmpty returns an error that names anything in a folder except the locks of an
+// earlier group.
 func checkEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -182,9 +183,9 @@ func taken(dir string) error {
 // Dir returns the group's folder as an absolute path.
 func (g *Group) Dir() string { return g.dir }
 
-// Start starts a child in a process group of its own and returns once the
-// program was executed; see [WaitReady] for more. A child's name may be used
-// again when the one before has ended, whose place it takes when all are
+// Start starts a child in its own process group and returns when the program was
+// executed; use [WaitReady] to wait for readiness. A child's name may be reused after the
+// previous one has ended; the new child takes its place in the order in which all are
 // stopped.
 func (g *Group) Start(spec Spec) (*Process, error) {
 	g.mu.Lock()
@@ -228,9 +229,9 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// MarkKept records that the children are meant to live on after this program,
-// and gives up ownership: they are no orphans, and [State.Remove] may end them
-// from now on. It is an error in a group without Keep.
+// MarkKept records that the children are to outlive this program, and releases ownership:
+// they are not orphans, and [State.Remove] may end them from now on. It returns an error
+// in a group without Keep.
 func (g *Group) MarkKept() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -255,10 +256,9 @@ func (g *Group) MarkKept() error {
 }
 
 // Stop stops the children one after another, the last started first, each as
-// [Process.Stop] does, and closes the group: nothing more can be started, and
-// the folder, which stays, may be deleted or used again. It returns when all
-// children have been reaped. A ctx that is done kills at once; further calls
-// do nothing.
+// [Process.Stop] does, and closes the group: nothing more can be started, and the folder,
+// which remains, may be deleted or reused. It returns when all children have been reaped.
+// If ctx is done it kills at once; further calls do nothing.
 func (g *Group) Stop(ctx context.Context) error {
 	return g.close(ctx, func() error {
 		for _, name := range []string{stateName, ownerLock} {
@@ -292,8 +292,8 @@ func (g *Group) Remove(ctx context.Context) error {
 	return nil
 }
 
-// close stops the children and, while the folder is still locked, ends it as a
-// group's.
+// close stops the children and, while the folder is still locked, calls end to release
+// it.
 func (g *Group) close(ctx context.Context, end func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -313,8 +313,8 @@ func (g *Group) close(ctx context.Context, end func() error) error {
 	return end()
 }
 
-// collect ends what children started and what left their process groups, as
-// daemons do. The kernel has made it this program's own.
+// collect ends the descendants of children and the processes that left their process
+// groups, as daemons do. The kernel has made them children of this program.
 func (g *Group) collect() error {
 	for _, p := range g.children {
 		reap(-p.pid)

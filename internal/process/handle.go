@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Handle refers to one process of this machine, and to no later one that has its
-// id. It may be kept and passed on after the process has ended. Handles of the
-// same process are equal if they were made in the same way. The zero Handle
-// refers to none.
+// Handle refers to one process of this machine, and not to a later one with the same id.
+// It may be kept and passed on after the process has ended. Handles of the same process
+// are equal if they were made in the same way. The zero Handle refers to no process.
 type Handle struct {
 	id    identity
 	child *Process // whose end is accounted; nil = not a child of this process
@@ -19,8 +18,8 @@ type Handle struct {
 // Self refers to this program.
 func Self() Handle { return Find(os.Getpid()) }
 
-// Find refers to the process that has an id now. If there is none, the handle
-// refers to one that has ended.
+// Find returns a handle to the process that has an id now. If there is none, the handle
+// refers to a process that has ended.
 func Find(pid int) Handle {
 	start, _ := startTime(pid) // 0 where it has ended: no process started then
 	return Handle{id: identity{PID: pid, Start: start}}
@@ -47,15 +46,15 @@ func (h Handle) ExitCPU() (time.Duration, bool) {
 	return h.child.cpu, true
 }
 
-// WithoutExitCPU refers to the same process and never has an ExitCPU: for a child
-// whose accounted time includes that of others.
+// WithoutExitCPU returns a handle to the same process that never has an ExitCPU: for a
+// child whose accounted time includes that of others.
 func (h Handle) WithoutExitCPU() Handle {
 	h.child = nil
 	return h
 }
 
-// String names the process in messages; no other process of this boot has the
-// same text.
+// String describes the process in messages. The text is unique among the processes of
+// this boot.
 func (h Handle) String() string {
 	return fmt.Sprintf("process %d (started at tick %d)", h.id.PID, h.id.Start)
 }

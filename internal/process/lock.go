@@ -16,7 +16,7 @@ const (
 	// for as long as it lives. The kernel releases it however the owner ends, and
 	// it holds across process id namespaces and, on NFS, across machines.
 	ownerLock = "owner.lock"
-	// removalLock is held by whoever removes the group: one at a time.
+	// removalLock is held by the process that removes the group, so that only one does.
 	removalLock = "removal.lock"
 
 	lockPoll = 10 * time.Millisecond
@@ -25,7 +25,7 @@ const (
 	ownerLockTime = time.Second
 )
 
-// errHeld reports that another has a lock that is not compatible.
+// errHeld reports that another process has an incompatible lock.
 var errHeld = errors.New("the lock is held")
 
 // lock is a file with a flock(2) on it, which ends when it is closed.
@@ -34,13 +34,14 @@ type lock struct {
 	path string
 }
 
-// takeLock opens a file of a folder and locks it: how is LOCK_EX or LOCK_SH,
-// flags are added to those of open(2). The error is errHeld where another has it,
-// and fs.ErrNotExist where there is no such file.
+// takeLock opens a file of a folder and locks it: how is LOCK_EX or LOCK_SH, flags are
+// added to those of open(2). The error is errHeld if another process has the lock, and
+// fs.ErrNotExist if there is no such file.
 func takeLock(dir, name string, how, flags int) (*lock, error) {
 	path := filepath.Join(dir, name)
 	for {
-		// Not os.O_CREATE through a link, and no waiting for a FIFO's other end.
+		// os.O_CREATE must not follow a link, and opening must not wait for a FIFO's
+		// other end.
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|flags, 0o600)
 		if err != nil {
 			return nil, err
@@ -105,7 +106,7 @@ func (l *lock) inode() (uint64, error) {
 	return stat.Ino, nil
 }
 
-// release gives the lock up and leaves the file.
+// release releases the lock and leaves the file.
 func (l *lock) release() { l.file.Close() }
 
 // held reports whether another process has an exclusive lock on a file.

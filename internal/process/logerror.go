@@ -12,8 +12,9 @@ const (
 	maxLineBytes  = 600 // of a line
 )
 
-// errorLine is a line of a log that states an error, in the formats of the programs that scaler
-// starts: klog, zap's console as in istiod, JSON, logfmt, Envoy's, and what cobra prints last.
+// errorLine matches a line of a log that states an error, in the formats of the programs
+// that scaler starts: klog, zap's console as in istiod, JSON, logfmt, Envoy's, and
+// cobra's last line.
 var errorLine = regexp.MustCompile(`^[EF]\d{4} \d\d:|` +
 	`^\S+\t(?i:error|fatal|panic)\t|` +
 	`"level": ?"(?i:error|fatal|panic|dpanic)"|` +
@@ -21,7 +22,8 @@ var errorLine = regexp.MustCompile(`^[EF]\d{4} \d\d:|` +
 	`^\[[^\]]+\]\[\d+\]\[(?:error|critical)\]|` +
 	`^Error: `)
 
-// panicLine is the first line of a panic, or of another end that the Go runtime reports.
+// panicLine matches the first line of a panic, or of another fatal error of the Go
+// runtime.
 var panicLine = regexp.MustCompile(`^(?:panic|fatal error): `)
 
 // errorLines returns the lines of a log that hold the error: of a panic its first lines,
@@ -53,7 +55,8 @@ var linePrefix = regexp.MustCompile(`^(?:Error: |\S+\t\w+\t)`)
 
 var digits = regexp.MustCompile(`\d+`)
 
-// clip joins lines, long ones without their middle: a cause stands first or last.
+// clip joins lines and removes the middle of long ones: a cause is at the beginning or at
+// the end.
 func clip(lines []string) string {
 	var short []string
 	for _, line := range lines {

@@ -27,10 +27,10 @@ func (g *Group) Logs() []string {
 	return logs
 }
 
-// CapLogs keeps logs below about limit bytes each until ctx is done, then returns nil. It
-// looks at them at the interval: the end of one that has become longer is copied to
-// PATH.1, in place of an earlier one, and the log is emptied. What is written in between
-// is lost. Writers must append, as those of a [Group] do.
+// CapLogs keeps logs below about limit bytes each until ctx is done, then returns nil. At
+// each interval, the end of a log that has become longer is copied to PATH.1, in place of
+// an earlier one, and the log is emptied. What is written in between is lost. Writers
+// must append, as the children of a [Group] do.
 func CapLogs(ctx context.Context, logs []string, limit int64, interval time.Duration) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -61,7 +61,7 @@ func capLog(path string, limit int64) error {
 	if err != nil || !info.Mode().IsRegular() || info.Size() <= limit {
 		return err
 	}
-	// On a full disk the old log is lost, which makes room.
+	// On a full disk the old copy is lost, which makes room.
 	copyErr := copyEnd(path+".1", f, info.Size(), limit)
 	if err := f.Truncate(0); err != nil {
 		return err

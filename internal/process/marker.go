@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// stateName is the file in a group's folder that says whose it is.
+	// stateName is the file in a group's folder that identifies its owner.
 	stateName = "processes.json"
 	// stateMagic cannot be in a file of this name by accident.
 	stateMagic = "scaler process group 8f0b6f6e-2d5c-4f0e-9a53-61c1f6a6b7de"
-	// stateVersion changes when a program that knows another one could do harm.
+	// stateVersion changes when a program that knows only another version could do harm.
 	stateVersion = 1
-	// maxState bounds what is read: some 100,000 children.
+	// maxState limits the bytes read: enough for some 100,000 children.
 	maxState = 16 << 20
 )
 
@@ -33,7 +33,7 @@ func statePath(dir string) string { return filepath.Join(dir, stateName) }
 type stateFile struct {
 	Magic   string `json:"magic"`
 	Version int    `json:"version"`
-	// ID is random, and in the environment of all the group's processes.
+	// ID is random. All the group's processes have it in their environment.
 	ID  string `json:"id"`
 	UID int    `json:"uid"` // the owner's effective user id
 	// Lock is the inode of ownerLock: a copy of the folder has another.
@@ -56,7 +56,8 @@ type location struct {
 	Namespace string `json:"pidNamespace"`
 }
 
-// initialNamespace sees the processes of all others (PROC_PID_INIT_INO).
+// initialNamespace is the namespace that sees the processes of all others
+// (PROC_PID_INIT_INO).
 const initialNamespace = "pid:[4026531836]"
 
 func here() (location, error) {
@@ -76,13 +77,13 @@ func here() (location, error) {
 	return location{host, strings.TrimSpace(string(machine)), boot, namespace}, nil
 }
 
-// sameIDs reports whether process ids of p are those of other.
+// sameIDs reports whether the process ids of both locations refer to the same processes.
 func (p location) sameIDs(other location) bool {
 	return p.Boot == other.Boot && p.Namespace == other.Namespace
 }
 
-// sees reports whether somebody here can know what became of processes there:
-// they are among those seen here, or their machine was restarted since.
+// sees reports whether a process at p can know the fate of processes at there: they are
+// among those visible at p, or their machine has been restarted since.
 func (p location) sees(there location) bool {
 	if p.Boot == there.Boot {
 		return p.Namespace == there.Namespace || p.Namespace == initialNamespace
@@ -125,7 +126,7 @@ func newStateFile(owner *lock) (stateFile, error) {
 	}, nil
 }
 
-// save makes or replaces the file, complete from its first instant.
+// save creates or replaces the file atomically.
 func (s stateFile) save(dir string) error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -145,8 +146,8 @@ func (s stateFile) save(dir string) error {
 	return err
 }
 
-// ForeignError reports that a folder is none of this user's and this version's
-// process groups. Nothing in it is changed.
+// ForeignError reports that a folder is not a process group of this user and this
+// version. Nothing in it is changed.
 type ForeignError struct {
 	Dir    string
 	Reason string
@@ -157,9 +158,8 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s: %s; left alone", e.Dir, e.Reason)
 }
 
-// readState reads and checks the state of the group in dir. The error is
-// fs.ErrNotExist where there is none, and a [ForeignError] where it is not one of
-// this user and version.
+// readState reads and checks the state of the group in dir. The error is fs.ErrNotExist
+// if there is none, and a [ForeignError] if it is not one of this user and version.
 func readState(dir string) (stateFile, error) {
 	foreign := func(format string, args ...any) (stateFile, error) {
 		return stateFile{}, &ForeignError{dir, fmt.Sprintf(format, args...)}

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network is a network namespace of this program's own (network_namespaces(7)) with nothing
-// but a loopback interface: a child in it can bind any port, and reaches nothing of the
-// machine but what listens in the namespace. It ends with the last child and the last
-// connection in it, once it is closed. Its methods may be called by several goroutines.
+// Network is a network namespace made by this program (network_namespaces(7)) that has
+// only a loopback interface: a child in it can bind any port, and reaches only what
+// listens in the namespace. It ends with the last child and the last connection in it,
+// once it is closed. Its methods may be called by several goroutines.
 type Network struct{ file *os.File }
 
-// OpenNetwork makes a network namespace. It needs the capability CAP_SYS_ADMIN, as root has
-// it, also the root of a user namespace.
+// OpenNetwork makes a network namespace. It needs the capability CAP_SYS_ADMIN, which
+// root has, including the root of a user namespace.
 func OpenNetwork() (*Network, error) {
 	n := &Network{}
 	err := onThread(func() (err error) {
@@ -37,17 +37,18 @@ func OpenNetwork() (*Network, error) {
 	return n, nil
 }
 
-// onThread calls do on a thread of its own, which ends afterwards: what do changes about
-// its thread holds for nothing else.
+// onThread calls do on a separate thread, which ends afterwards, so that changes that do
+// makes to its thread affect nothing else.
 func onThread(do func() error) error {
 	done := make(chan error)
 	go ownThread(func() { done <- do() })
 	return <-done
 }
 
-// ownThread calls do on a thread that ends with the calling goroutine, which is to return right
-// afterwards. That is not the program's main thread, which Go keeps for good, as do left it: the
-// kernel shows its namespaces, niceness and processors as those of the program.
+// ownThread calls do on a thread that ends with the calling goroutine, which must return
+// right afterwards. It avoids the program's main thread, which Go keeps for ever in the
+// state in which do left it: the kernel shows its namespaces, niceness and processors as
+// those of the program.
 func ownThread(do func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
@@ -64,7 +65,7 @@ func ownThread(do func()) {
 	<-done
 }
 
-// raiseLoopback sets the loopback interface of the thread's namespace up.
+// raiseLoopback brings up the loopback interface of the thread's namespace.
 func raiseLoopback() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -87,8 +88,8 @@ func (n *Network) enter() error {
 	return nil
 }
 
-// Do calls do on a thread in the namespace. What do opens belongs to the namespace; goroutines
-// that it starts do not run there.
+// Do calls do on a thread in the namespace. Sockets that do opens belong to the
+// namespace; goroutines that it starts do not run there.
 func (n *Network) Do(do func() error) error {
 	return onThread(func() error {
 		if err := n.enter(); err != nil {
@@ -121,12 +122,12 @@ func (n *Network) Dial(ctx context.Context, address string) (conn net.Conn, err 
 	return conn, err
 }
 
-// Close gives the namespace up: nothing more can enter it.
+// Close closes the namespace: nothing more can enter it.
 func (n *Network) Close() error { return n.file.Close() }
 
-// Dialer connects to addresses of one namespace, often. Its threads stay there until Close, as a
-// new one for each connection would take longer than to connect. Its methods may be called by
-// several goroutines.
+// Dialer connects repeatedly to addresses of one namespace. It keeps its threads there
+// until Close, because a new thread for each connection would take longer than
+// connecting. Its methods may be called by several goroutines.
 type Dialer struct {
 	network *Network
 	calls   chan func(entered error)
@@ -158,7 +159,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (conn
 	return conn, err
 }
 
-// serve makes calls on a thread of the namespace, this one first.
+// serve makes calls on a thread of the namespace, beginning with this one.
 func (d *Dialer) serve(call func(entered error)) {
 	err := d.network.enter()
 	call(err)
@@ -172,7 +173,7 @@ func (d *Dialer) serve(call func(entered error)) {
 	}
 }
 
-// Close ends the threads and returns when they have ended. Connections stay.
+// Close ends the threads and returns when they have ended. Connections stay open.
 func (d *Dialer) Close() {
 	close(d.ended)
 	d.threads.Wait()

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// pauseScript stops the process of its first argument and continues it as many
-// seconds later as its second says. It is a program of its own: a process that is
-// stopped cannot continue itself.
+// pauseScript stops the process given by its first argument and continues it after the
+// number of seconds given by its second. It is a separate program because a stopped
+// process cannot continue itself.
 const pauseScript = `kill -STOP "$1" && sleep "$2"; kill -CONT "$1"`
 
-// PauseSelf stops this program for a while and returns when it goes on. What does
-// so is a child of the group, called pause.
+// PauseSelf stops this program for a time and returns when it continues. The group's
+// child pause does that.
 func (g *Group) PauseSelf(ctx context.Context, length time.Duration) error {
 	helper, err := g.Start(Spec{
 		Name: "pause",

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// lowestPort is above the ports that well-known services listen on.
+	// lowestPort is above the ports of well-known services.
 	lowestPort = 10000
-	// portTries bounds how many ports are tried for each that is wanted.
+	// portTries limits the ports that are tried for each one that is wanted.
 	portTries = 100
-	// portRange states which ports the kernel assigns itself.
+	// portRange is the file with the range of ports that the kernel assigns itself.
 	portRange = "/proc/sys/net/ipv4/ip_local_port_range"
 )
 
@@ -31,13 +31,13 @@ func FreeAddress() (string, error) {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0])), nil
 }
 
-// FreePorts returns n TCP ports that are free at every address of this machine,
-// all different, drawn at random from those that the kernel does not hand out to
-// outgoing connections: of those a run makes thousands, and any of them might
-// take a port before the program that it is meant for.
+// FreePorts returns n different TCP ports that are free at every address of this machine.
+// They are drawn at random from those that the kernel does not assign to outgoing
+// connections: a run makes thousands of these, and any of them might take a port before
+// the program that it is meant for.
 //
-// They are reserved for the program that will listen on them: for reservedFor no
-// other FreePorts of any process gives them away, unless this process ends before or
+// They are reserved for the program that will listen on them: for the time reservedFor no
+// other call of FreePorts in any process returns them, unless this process ends before or
 // draws mostReserved others.
 func FreePorts(n int) ([]int, error) {
 	below := 32768 // the kernel's default
@@ -63,8 +63,8 @@ func FreePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("choosing free ports: %d of %d found between %d and %d", len(ports), n, lowestPort, below)
 }
 
-// A port is chosen seconds before it is listened on, which reservedFor is well above;
-// mostReserved is many more than are chosen meanwhile.
+// A port is chosen seconds before it is listened on; reservedFor is well above that, and
+// mostReserved is well above the number of ports chosen meanwhile.
 const (
 	reservedFor  = 2 * time.Minute
 	mostReserved = 1000
@@ -83,10 +83,10 @@ type reservation struct {
 
 var reservations reserved
 
-// add binds a socket to a port at all addresses. While it is bound as sockets are
-// by default, that fails wherever anybody has the port. Then it allows others to
-// reuse it, as servers do that listen (socket(7), SO_REUSEADDR): those get it, but
-// not another add.
+// add binds a socket to a port at all addresses. While the socket is bound without
+// SO_REUSEADDR, that fails if anybody has the port. Then it sets SO_REUSEADDR
+// (socket(7)): servers that listen with that option get the port, but another add does
+// not.
 func (r *reserved) add(port int) error {
 	socket, err := bound(port)
 	if err == nil {
@@ -106,8 +106,8 @@ func (r *reserved) add(port int) error {
 	return err
 }
 
-// bound returns a socket that has a port at all addresses, of IPv6 too where there
-// is that.
+// bound returns a socket that is bound to a port at all addresses, including IPv6 if
+// available.
 func bound(port int) (socket int, err error) {
 	for _, family := range []struct {
 		number  int

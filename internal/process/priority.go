@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Priority reports whether a child runs before others of its group where they
-// compete for processors. It counts in a group with [GroupOptions.Prioritize].
+// Priority says whether a child has precedence over others of its group when they compete
+// for processors. It has an effect in a group with [GroupOptions.Prioritize].
 type Priority int
 
 // The priorities of children.
@@ -26,20 +26,19 @@ const (
 	MechanismNice   = "nice"       // scheduling priorities of processes
 )
 
-// Priorities state how the children of a group are ordered where they compete for
-// processors, in the unit of the mechanism: a share or weight of processor time
-// relative to the others, where more is first, or a niceness, where less is.
+// Priorities state how the children of a group are prioritized when they compete for
+// processors, in the unit of the mechanism: a share or weight of processor time relative
+// to the others, where more is first, or a niceness, where less is first.
 type Priorities struct {
 	Mechanism        string // "" = none
 	First, Own, Last int
 	Detail           string // why it is not a better mechanism; "" = there is none
 }
 
-// Weights of control groups, in the unit of version 2, and the niceness of
-// children relative to scaler's. By weight, each level gets 16 times the processor
-// time of the next where both want all of it; by niceness, a program gets 1.25
-// times the time of one that is a level nicer, which is 9 times for the first and
-// 28 times for the last.
+// Weights of control groups, in the unit of version 2, and the niceness of children
+// relative to scaler's. By weight, each level gets 16 times the processor time of the
+// next if both want all of it. By niceness, a program gets 1.25 times the time of one
+// that is one step nicer, which is 9 times for the first level and 28 times for the last.
 const (
 	weightFirst = 2560
 	weightOwn   = 160
@@ -61,10 +60,10 @@ type levels struct {
 	groups *weightGroups // nil without control groups
 }
 
-// newLevels finds the best mechanism that is permitted: control groups, then
-// niceness. limitsMemory reports that a child will have a MemoryLimit: a process is
-// in one control group of version 2 alone, so its weight is not set by one.
-// planned receives the control groups before they are made.
+// newLevels uses the best mechanism that is permitted: control groups, then niceness.
+// limitsMemory means that a child will have a MemoryLimit: a process is in only one
+// control group of version 2, so its weight cannot be set by another one. planned is
+// called with the control groups before they are made.
 func newLevels(name string, limitsMemory bool, planned func(dirs []string) error) (*levels, error) {
 	groups, err := newWeightGroups(name, limitsMemory, planned)
 	if err == nil {
@@ -113,16 +112,16 @@ func ownNice() int {
 	return 20 - raw
 }
 
-// mayNice reports whether this user may set that niceness, tried with a thread that
-// ends with it.
+// mayNice reports whether this user may set that niceness. It tries this on a thread that
+// ends afterwards.
 func mayNice(nice int) bool {
 	may := make(chan bool)
 	go ownThread(func() { may <- unix.Setpriority(unix.PRIO_PROCESS, 0, nice) == nil })
 	return <-may
 }
 
-// setNice gives the calling thread, and what it starts, a niceness relative to its
-// own.
+// setNice changes the niceness of the calling thread, and of what it starts, relative to
+// its current one.
 func setNice(relative int) error {
 	if relative == 0 {
 		return nil
@@ -142,8 +141,7 @@ func (l *levels) leave() error {
 	return l.groups.remove()
 }
 
-// abandon moves scaler back and leaves the control groups of children that live
-// on.
+// abandon moves scaler back and leaves the control groups of children that live on.
 func (l *levels) abandon() error {
 	if l == nil || l.groups == nil {
 		return nil

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// markerName is the environment variable that every child carries, and
-	// whatever it starts itself; its value is the group's random id.
+	// markerName is the environment variable that every child and its descendants have;
+	// its value is the group's random id.
 	markerName = "SCALER_PROCESS_GROUP"
-	// folderName is the variable that names the group's folder, for people:
-	// nothing is decided by it, as paths are equal on a host and in containers.
+	// folderName is the variable with the group's folder, for people. The program does
+	// not use it, because paths on a host and in containers may be equal.
 	folderName = "SCALER_PROCESS_GROUP_DIR"
 )
 
@@ -34,8 +34,8 @@ func startTime(pid int) (uint64, error) {
 	return start, err
 }
 
-// alive reports whether the process is still the same one, and not a zombie: an
-// orphan may stay one for ever where process 1 does not reap.
+// alive reports whether the process is still the same one, and not a zombie: an orphan
+// may stay a zombie for ever if process 1 does not reap.
 func (i identity) alive() bool {
 	start, state, err := readStat(i.PID)
 	return err == nil && start == i.Start && state != 'Z' && state != 'X'
@@ -66,13 +66,13 @@ func parseStat(data []byte) (start uint64, state byte, err error) {
 	return start, fields[0][0], nil
 }
 
-// member is a living process that carries a group's id.
+// member is a living process that has a group's id in its environment.
 type member struct {
 	identity
 	pidfd int // refers to the process, never to a later one with its id
 }
 
-// members finds all living processes of a group that this user may look at.
+// members finds all living processes of a group that this user may inspect.
 func members(group stateFile) ([]*member, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -98,12 +98,12 @@ func members(group stateFile) ([]*member, error) {
 	return found, nil
 }
 
-// asMember takes hold of a process if it is one of the group: its environment
-// has the random id, and its user is the group's. It is nil if it is not. What is
-// read of a process id between taking its pidfd and finding that the process
-// still is there is that process's.
+// asMember opens a process if it belongs to the group: its environment has the random id,
+// and its user is the group's. It returns nil otherwise. What is read of a process id
+// between opening its pidfd and finding that the process still exists belongs to that
+// process.
 func asMember(pid int, group stateFile) (*member, error) {
-	// Most processes are others': a look before anything is opened. A zombie has
+	// Most processes do not belong to the group: this check opens nothing. A zombie has
 	// no environment.
 	if !carries(pid, group.ID) {
 		return nil, nil
@@ -132,8 +132,8 @@ func carries(pid int, id string) bool {
 	return err == nil && hasMarker(environ, id)
 }
 
-// SameGroup reports whether a process is of the group that this one is of, by what
-// their environments hold.
+// SameGroup reports whether a process belongs to the same group as this one, according to
+// their environments.
 func SameGroup(pid int) bool {
 	id := os.Getenv(markerName)
 	return id != "" && carries(pid, id)
@@ -151,7 +151,7 @@ func hasMarker(environ []byte, id string) bool {
 
 func (m *member) close() { _ = unix.Close(m.pidfd) }
 
-// stop ends a process that is not our child. It cannot be waited for, so its
+// stop ends a process that is not a child of this one. It cannot be waited for, so its
 // end is polled.
 func (m *member) stop(ctx context.Context, grace time.Duration) error {
 	if err := m.signal(unix.SIGTERM); err != nil {
@@ -177,7 +177,7 @@ func (m *member) stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// kill ends a process at once, and reaps it if it has become a child of ours.
+// kill ends a process at once, and reaps it if it has become a child of this one.
 func (m *member) kill() error {
 	if err := m.signal(unix.SIGKILL); err != nil {
 		return err
@@ -196,9 +196,9 @@ func (m *member) kill() error {
 	}
 }
 
-// reap takes the exit status of processes that have become children of ours, if
-// they have ended: of one, or with a negative id of a whole process group. It
-// reports whether some have not.
+// reap takes the exit status of processes that have become children of this one, if they
+// have ended: of one process, or with a negative id of a whole process group. It reports
+// whether some have not ended.
 func reap(pid int) (running bool) {
 	for {
 		reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
@@ -221,7 +221,7 @@ func reapGroup(pgid int) {
 	}
 }
 
-// reapTime bounds reapGroup: what takes longer is reaped when the group ends.
+// reapTime limits reapGroup: a process that takes longer is reaped when the group ends.
 const reapTime = time.Second
 
 func (m *member) signal(s unix.Signal) error {

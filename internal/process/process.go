@@ -24,27 +24,28 @@ type Spec struct {
 	// Name is the name of the child in states and errors, such as "etcd". No two living
 	// children of a group have the same one.
 	Name string
-	// Path is the program; it is not looked up in PATH.
+	// Path is the path of the program; PATH is not searched.
 	Path string
 	// Args are the arguments after the program's name.
 	Args []string
 	// Env is the complete environment. Nil means PATH and HOME only, with
 	// scaler's values.
 	Env []string
-	// Dir is the working folder; "" is scaler's own.
+	// Dir is the working folder; "" means scaler's.
 	Dir string
-	// Log is the file that takes standard output and standard error. It is
-	// appended to, and made with its folder where missing. "" discards.
+	// Log is the file for standard output and standard error. It is appended to, and
+	// created with its folder if missing. "" discards the output.
 	Log string
 	// Files are open files that the child inherits as descriptors 3 and on.
 	Files []*os.File
 	// Priority is the priority of the child in a group with [GroupOptions.Prioritize];
 	// zero means the same as scaler's.
 	Priority Priority
-	// Network is the network namespace that the child lives in; nil is scaler's own.
+	// Network is the network namespace that the child lives in; nil means scaler's.
 	Network *Network
-	// User is the id of the user, and of the group, that the child runs as; 0 is scaler's own.
-	// It needs root. Program and working folder may be in folders that the user cannot search.
+	// User is the id of the user, and of the group, that the child runs as; 0 means
+	// scaler's. It needs root. Program and working folder may be in folders that the user
+	// cannot search.
 	User uint32
 	// CPUs are the processors the child may use; nil means the same as scaler's own.
 	CPUs []int
@@ -52,9 +53,9 @@ type Spec struct {
 	// control group of their own; 0 means no limit. The kernel kills whatever exceeds it:
 	// see [Process.OutOfMemory]. Start fails where [CanLimitMemory] does.
 	MemoryLimit int64
-	// CountMemory asks for [Handle.WorkingSet] of the child, which takes a control
-	// group that holds it alone. Where none is permitted the child is started all the
-	// same. A MemoryLimit includes it.
+	// CountMemory requests [Handle.WorkingSet] of the child, which needs a control group
+	// for the child. If none is permitted, the child is started anyway. A MemoryLimit
+	// includes it.
 	CountMemory bool
 }
 
@@ -89,9 +90,9 @@ func (p *Process) Name() string { return p.spec.Name }
 // Done is closed when the child has ended and was reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err states why the child ended, with its command and the end of its log. It is
-// nil while the child runs, and when it ended because Stop or Kill was called;
-// an end that was not requested is an error whatever the exit status.
+// Err returns the reason why the child ended, with its command and the end of its log. It
+// is nil while the child runs, and when it ended because Stop or Kill was called; an end
+// that was not requested is an error whatever the exit status.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -124,9 +125,9 @@ func (p *Process) OutOfMemory() bool {
 	}
 }
 
-// Stop sends SIGTERM to the child's process group, then SIGKILL when the grace
-// of its Group has passed or ctx is done, and returns when the child has been
-// reaped. With a ctx that is done already the child is killed at once.
+// Stop sends SIGTERM to the child's process group, then SIGKILL when the grace of its
+// Group has passed or ctx is done, and returns when the child has been reaped. If ctx is
+// done already, the child is killed at once.
 func (p *Process) Stop(ctx context.Context) error {
 	p.asked.Store(true)
 	if err := p.signal(unix.SIGTERM); err != nil {
@@ -153,8 +154,8 @@ func (p *Process) Kill() {
 	_ = p.signal(unix.SIGKILL) // where it fails, Stop returns the error
 }
 
-// signal reaches the whole process group, and no other process: while the child is
-// not reaped its pid cannot be given to another process.
+// signal sends a signal to the whole process group, and to no other process: until the
+// child is reaped, its pid cannot be given to another process.
 func (p *Process) signal(s unix.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,9 +168,9 @@ func (p *Process) signal(s unix.Signal) error {
 	return nil
 }
 
-// start forks the child and returns when it runs. mortal asks the kernel to
-// kill it when scaler ends; marker is added to its environment. planned receives the
-// folder of a control group of its own before that is made.
+// start forks the child and returns when it runs. mortal asks the kernel to kill it when
+// scaler ends; marker is added to its environment. planned is called with the folder of
+// the child's control group before that is made.
 func start(spec Spec, marker []string, mortal bool, grace time.Duration, place placement, planned func(dir string) error) (*Process, error) {
 	log, err := openLog(spec.Log)
 	if err != nil {
@@ -178,10 +179,9 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 	cmd := &exec.Cmd{
 		Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...),
 		Env: environment(spec.Env, marker), Dir: spec.Dir, Stdout: log, Stderr: log, ExtraFiles: spec.Files,
-		// A group of its own, so that a terminal's ctrl-C reaches scaler alone.
-		// Not a session of its own: where the kernel shares processors by
-		// session, niceness would no longer weigh children against each other
-		// (sched_autogroup_enabled, see sched(7)).
+		// A separate process group, so that a terminal's ctrl-C reaches only scaler. Not
+		// a separate session: if the kernel shares processors by session, niceness would
+		// not weigh children against each other (sched_autogroup_enabled, see sched(7)).
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if mortal {
@@ -212,11 +212,10 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 	return p, nil
 }
 
-// run forks, waits and reaps on one thread. The kernel sends a parent-death
-// signal when the thread that forked ends, not the process, so that thread is
-// kept for as long as the child lives. Priority, processors and network are set on it
-// before the fork, since the child inherits them from its first instant; it ends with
-// them. See ownThread.
+// run forks, waits and reaps on one thread. The kernel sends a parent-death signal when
+// the thread that forked ends, not the process, so that thread is kept as long as the
+// child lives. Priority, processors and network are set on the thread before the fork, so
+// that the child inherits them from the start. See ownThread.
 func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 	if err := p.fork(cmd); err != nil {
 		if p.group != nil {
@@ -231,7 +230,7 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 
 	awaitExit(p.pid)
 	p.mu.Lock()
-	// Processes that the child started end with it, while its pid, and so its
+	// Processes that the child started end with it, while its pid, which is also its
 	// process group's, is still reserved.
 	_ = unix.Kill(-p.pid, unix.SIGKILL)
 	err := cmd.Wait()
@@ -311,8 +310,8 @@ func (p *Process) fork(cmd *exec.Cmd) error {
 	return nil
 }
 
-// join puts the child into its control groups. It has held next to nothing until
-// now, and used next to no processor time.
+// join moves the child into its control groups. Until then it has used almost no memory
+// and processor time.
 func (p *Process) join(pid int) error {
 	if p.group != nil {
 		if err := p.group.add(pid); err != nil && p.spec.MemoryLimit > 0 {
@@ -329,7 +328,7 @@ func (p *Process) join(pid int) error {
 	return nil
 }
 
-// awaitExit returns when the child has ended, and leaves it to be reaped.
+// awaitExit returns when the child has ended, without reaping it.
 func awaitExit(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -339,7 +338,7 @@ func awaitExit(pid int) {
 	}
 }
 
-// ExitError is the end of a child that was not requested.
+// ExitError reports the end of a child that was not requested.
 type ExitError struct {
 	Name    string
 	Command []string // the program and its arguments
@@ -377,7 +376,7 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 }
 
-// logTail returns what was written since offset, of much the last part.
+// logTail returns what was written since offset, or its last part if that is much.
 func logTail(path string, offset int64) string {
 	const maxBytes = 1 << 20
 	if path == "" {

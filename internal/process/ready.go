@@ -12,9 +12,9 @@ const (
 	probeTimeout = 5 * time.Second
 )
 
-// WaitReady calls probe about every 50 ms until it returns nil. It ends early
-// with p.Err() when the process ends. When ctx is done the error contains that
-// of the last probe. Each probe has a few seconds.
+// WaitReady calls probe about every 50 ms until it returns nil. If the process ends, it
+// returns p.Err(). If ctx is done, the error contains that of the last probe. Each probe
+// has a timeout of a few seconds.
 func (p *Process) WaitReady(ctx context.Context, probe func(context.Context) error) error {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
@@ -36,7 +36,7 @@ func (p *Process) WaitReady(ctx context.Context, probe func(context.Context) err
 	}
 }
 
-// runProbe ends the probe when the process ends.
+// runProbe runs the probe and cancels it when the process ends.
 func (p *Process) runProbe(ctx context.Context, probe func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A remnant is the folder of a group whose owner was killed while it opened the group,
-// or whose removal was killed at its very end: it is empty, or holds only locks that
-// nobody holds and state files that did not get their name.
+// A remnant is the folder of a group whose owner was killed while it opened the group, or
+// whose removal was killed at its very end. It is empty, or has only locks that nobody
+// holds and state files that were not renamed yet.
 
 // isRemnant reports whether a remnant may hold a file of this name.
 func isRemnant(name string) bool {
 	return name == ownerLock || name == removalLock || strings.HasPrefix(name, stateName+".")
 }
 
-// isRemnantFolder reports whether dir, which has no state file, is a remnant: one of the
-// folders of root's folders, of this user, whose lock nobody holds.
+// isRemnantFolder reports whether dir, which has no state file, is a remnant: a folder in
+// or below root that belongs to this user and whose lock nobody holds.
 func isRemnantFolder(root, dir string) bool {
 	below, err := filepath.Rel(root, dir)
 	if err != nil || strings.Count(below, string(filepath.Separator)) != 1 {
@@ -48,8 +48,8 @@ func isRemnantFolder(root, dir string) bool {
 	return true
 }
 
-// removeRemnant deletes a remnant, unless somebody has opened a group in it meanwhile.
-// Nothing but what a remnant may hold is deleted.
+// removeRemnant deletes a remnant, unless a group was opened in it meanwhile. It deletes
+// only what a remnant may contain.
 func removeRemnant(dir string) error {
 	owner, err := takeLock(dir, ownerLock, unix.LOCK_EX, os.O_CREATE)
 	switch {

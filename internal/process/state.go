@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// State is a group as seen from outside, at one moment.
+// State is the state of a group at one moment, as seen from outside.
 type State struct {
 	Dir        string // the group's folder
 	Owner      int    // process id of the program that opened it; 0: it gave it up
@@ -29,16 +29,16 @@ type State struct {
 type Child struct {
 	Name string
 	PID  int
-	// Alive is false, too, for a process that cannot be seen from here: in another
-	// process id namespace or on another machine.
+	// Alive is also false for a process that is not visible from here: in another process
+	// id namespace or on another machine.
 	Alive bool
 
 	memoryGroup string
 }
 
-// Inspect reads the state of the group in dir. The error is fs.ErrNotExist
-// where there is none, and a [ForeignError] where what is there was not made by
-// this user with this version of the file.
+// Inspect reads the state of the group in dir. The error is fs.ErrNotExist if there is
+// none, and a [ForeignError] if the folder was not made by this user with this version of
+// the file.
 func Inspect(dir string) (State, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -72,8 +72,8 @@ func inspect(dir string) (State, error) {
 	return s, nil
 }
 
-// ownerHolds reports whether the owner of a group lives: the lock says so, not a
-// process id, which may mean another process here.
+// ownerHolds reports whether the owner of a group lives. The lock decides that, not a
+// process id, which may belong to another process here.
 func ownerHolds(dir string, file stateFile) (bool, error) {
 	var stat unix.Stat_t
 	err := unix.Lstat(filepath.Join(dir, ownerLock), &stat)
@@ -91,10 +91,10 @@ func ownerHolds(dir string, file stateFile) (bool, error) {
 	return held(dir, ownerLock)
 }
 
-// Orphans finds the groups in root and the folders below it whose owner is
-// dead and that were not meant to be kept. A root that does not exist has none.
-// Groups that cannot be read, and folders that hold what is no group of this
-// user and version, are errors; the others are returned all the same.
+// Orphans finds the groups in root and the folders below it whose owner is dead and that
+// were not meant to be kept. A root that does not exist has none. Groups that cannot be
+// read, and folders that are not groups of this user and version, are reported as errors;
+// the others are returned nevertheless.
 func Orphans(root string) ([]State, error) {
 	// A root may be a symbolic link, which WalkDir would not follow.
 	resolved, err := filepath.EvalSymlinks(root)
@@ -136,14 +136,13 @@ func Orphans(root string) ([]State, error) {
 	return orphans, errors.Join(append(errs, err)...)
 }
 
-// Remove ends the group's processes, the last started first, with SIGTERM and
-// after the usual grace, or when ctx is done, with SIGKILL; then it deletes
-// the folder. Processes are known by the group's random id in their environment
-// and by their user, so none is missed that was started just before its owner
-// died, and none is taken for another that has its id now. Of several calls at a
-// time, in any processes, one does so, and the others wait for it. A group whose
-// owner lives is not changed, with an error, and neither is one whose processes
-// cannot be seen from here.
+// Remove ends the group's processes, the last started first, with SIGTERM and then, after
+// the usual grace or when ctx is done, with SIGKILL; then it deletes the folder.
+// Processes are identified by the group's random id in their environment and by their
+// user, so that none is missed that was started just before its owner died, and no other
+// process that has its id now is ended. If it is called several times at once, in any
+// processes, one call does the work, and the others wait for it. It returns an error, and
+// changes nothing, if the group's owner lives or its processes are not visible from here.
 func (s State) Remove(ctx context.Context) error {
 	if s.remnant {
 		return removeRemnant(s.Dir)
@@ -169,7 +168,7 @@ func (s State) Remove(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	// Shared, so that others can see that no owner lives, and none can begin.
+	// A shared lock, so that others can see that no owner lives, and none can begin.
 	owner, err := takeLock(s.Dir, ownerLock, unix.LOCK_SH, 0)
 	if errors.Is(err, errHeld) {
 		return inUse("removing", now)
@@ -257,8 +256,8 @@ func stopAll(ctx context.Context, members []*member) error {
 	return errors.Join(errs...)
 }
 
-// deleteFolder deletes a group's folder. What shows that it is a group goes
-// last, so that a removal that is killed can be done again.
+// deleteFolder deletes a group's folder. The files that identify it as a group are
+// deleted last, so that a killed removal can be repeated.
 func deleteFolder(dir string) error {
 	last := []string{stateName, ownerLock, removalLock}
 	entries, err := os.ReadDir(dir)
@@ -277,7 +276,7 @@ func deleteFolder(dir string) error {
 			return err
 		}
 	}
-	// Another that waits for the lock may make its file anew meanwhile.
+	// Another process that waits for the lock may recreate its file meanwhile.
 	for range removeTries {
 		if err = os.RemoveAll(dir); !errors.Is(err, unix.ENOTEMPTY) {
 			break
@@ -288,9 +287,9 @@ func deleteFolder(dir string) error {
 
 const removeTries = 100
 
-// awaitEnd waits for children that are ending: their environment goes first,
-// their ports and files a little later. A child that does not end is one that
-// this user may not look at, and so not stop.
+// awaitEnd waits for children that are ending: their environment disappears first, their
+// ports and files a little later. A child that does not end is one that this user may not
+// inspect, and therefore not stop.
 func awaitEnd(dir string) error {
 	deadline := time.NewTimer(defaultGrace)
 	defer deadline.Stop()
@@ -313,8 +312,8 @@ func awaitEnd(dir string) error {
 	}
 }
 
-// byStartOrder sorts the last started child first, and processes that are no
-// children of the owner before all.
+// byStartOrder sorts the last started child first, and processes that are not children of
+// the owner before all.
 func byStartOrder(children []Child) func(a, b *member) int {
 	position := func(m *member) int {
 		i := slices.IndexFunc(children, func(c Child) bool { return c.PID == m.PID })

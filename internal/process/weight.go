@@ -30,17 +30,17 @@ type weightGroups struct {
 	first, own, last string
 }
 
-// plannedError reports that control groups could not be noted before they were made.
+// plannedError reports that control groups could not be recorded before they were made.
 type plannedError struct{ error }
 
 func (e *plannedError) Unwrap() error { return e.error }
 
 // newWeightGroups makes the control groups and moves scaler into its own.
 //
-// In version 1 the group of the run is made in scaler's own, so that what holds
-// for that also holds for the run. In version 2 a group has either processes or
-// groups, so it is made next to scaler's own or further up, but not above a group
-// that limits the processors of scaler.
+// In version 1 the group of the run is made in scaler's own group, so that its limits
+// also apply to the run. In version 2 a group has either processes or groups, so the
+// group of the run is made next to scaler's own or further up, but not above a group that
+// limits the processors of scaler.
 func newWeightGroups(name string, limitsMemory bool, planned func(dirs []string) error) (*weightGroups, error) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -137,9 +137,9 @@ func (w *weightGroups) priorities() Priorities {
 	return p
 }
 
-// make makes the groups and moves scaler. On a processor where only the last of
-// them want time, their weight is a small part of the run's: with the greatest
-// weight of the run they still weigh as much as one ordinary program.
+// make makes the groups and moves scaler. If only processes of the last level want a
+// processor, their weight is a small part of the run's; because the run has the greatest
+// weight, they still weigh as much as one ordinary program.
 func (w *weightGroups) make() error {
 	most := maxShares
 	if w.v2 {
@@ -161,10 +161,10 @@ func (w *weightGroups) makeOne(dir string, level int) error {
 	file := "cpu.shares"
 	if w.v2 {
 		file = "cpu.weight"
-		// Fails where it is enabled already and may not be written: then the file
-		// of the weight is there.
+		// Fails if the controller is enabled already and the file may not be written:
+		// then the weight's file exists.
 		_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"), []byte("+cpu"), 0)
-		// So that the memory of what is in it is counted, where that is permitted.
+		// Enables counting of memory in the group, where that is permitted.
 		_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"), []byte("+memory"), 0)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -192,8 +192,8 @@ func (w *weightGroups) remove() error {
 	return removeGroups(w.dirs())
 }
 
-// removeGroups removes control groups that are listed each after the one that it
-// is in; those that do not exist are left out.
+// removeGroups removes control groups, which are listed parents first. Those that do not
+// exist are skipped.
 func removeGroups(dirs []string) error {
 	var errs []error
 	for i := len(dirs) - 1; i >= 0; i-- {

@@ -17,9 +17,9 @@ type memoryCount struct {
 	err   error // why it is not counted; nil where it is, and where nobody asked for it
 }
 
-// makeGroup makes the control group of the child's memory, where it is to have one. In
-// version 2 a process is in one group, so that a child that is in one for its priority
-// is counted there. planned receives the group's folder before it is made.
+// makeGroup makes the control group of the child's memory, if the child is to have one.
+// In version 2 a process is in one group, so that a child in a group for its priority is
+// counted there. planned is called with the group's folder before it is made.
 func (p *Process) makeGroup(planned func(dir string) error) (err error) {
 	if p.spec.MemoryLimit == 0 && !p.spec.CountMemory {
 		return nil
@@ -40,7 +40,7 @@ func (p *Process) makeGroup(planned func(dir string) error) (err error) {
 	return nil
 }
 
-// ErrNotCounted reports that nobody asked for the memory of a process to be counted.
+// ErrNotCounted reports that counting the memory of a process was not requested.
 var ErrNotCounted = errors.New("its memory is not counted by a control group")
 
 // WorkingSet returns the bytes that a child with [Spec.CountMemory] or [Spec.MemoryLimit]
