@@ -1,12 +1,12 @@
 // Package kwok describes what KWOK simulates: the Stages that act as a kubelet for
-// simulated pods, and the fake nodes that these run on. Starting KWOK and creating nodes
-// and pods is left to others.
+// simulated pods, and the fake nodes that these run on. Callers start KWOK and create
+// nodes and pods.
 //
 // A pod on a fake node runs and has an address at once. If it has the label [RunLabel],
 // it becomes Ready only when its simulated sidecar reports so, through the annotation
 // [SidecarAnnotation], and unready again when the annotation is removed, like a real pod
-// whose readiness is that of its proxy. Other pods are Ready at once. A pod that is deleted is
-// gone at once, or runs on for the time in [GraceAnnotation].
+// whose readiness is that of its proxy. Other pods are Ready at once. A deleted pod
+// disappears at once, or runs on for the time in [GraceAnnotation].
 package kwok
 
 import (
@@ -26,33 +26,35 @@ import (
 )
 
 const (
-	// RunLabel is carried by every object of a run; its value is the run's name.
+	// RunLabel is the label of every object of a run; its value is the run's name.
 	RunLabel = "scaler.mesh/run"
 	// ServiceLabel distinguishes the pods of one service from those of another; its
 	// value is the service's name.
 	ServiceLabel = "scaler.mesh/service"
-	// RealLabel is carried by pods of a run on real nodes, and by what makes them; its value is "true".
+	// RealLabel is the label of a run's pods on real nodes, and of their owners; its
+	// value is "true".
 	RealLabel = "scaler.mesh/real"
-	// ProfileLabel is carried by an object that the mesh's profile has, not what changes it.
+	// ProfileLabel is the label of an object that belongs to the mesh's profile, in
+	// contrast to objects that change it.
 	ProfileLabel = "scaler.mesh/profile"
-	// SidecarAnnotation on a pod states what its simulated sidecar reports.
+	// SidecarAnnotation on a pod is the state that its simulated sidecar reports.
 	SidecarAnnotation = "scaler.mesh/sidecar"
 	// SidecarReady is the annotation's value that makes the pod Ready; with any
 	// other, or without the annotation, it is not.
 	SidecarReady = "ready"
-	// GraceAnnotation on a pod is for how long it runs on, terminating, after it was
+	// GraceAnnotation on a pod is the time that it runs on, terminating, after it was
 	// deleted, as in 5s; see SetGracePeriod.
 	GraceAnnotation = "scaler.mesh/grace-period"
-	// NodeAnnotation marks the nodes that KWOK manages, its value is FakeNode.
+	// NodeAnnotation marks the nodes that KWOK manages; its value is FakeNode.
 	NodeAnnotation = "kwok.x-k8s.io/node"
-	// NodeTaint keeps pods that do not tolerate it from fake nodes; its value
-	// is FakeNode, its effect NoSchedule. Fake nodes carry a label of the same
-	// key and value, for the pods' node selector.
+	// NodeTaint keeps pods that do not tolerate it from fake nodes; its value is
+	// FakeNode, its effect NoSchedule. Fake nodes have a label of the same key and value,
+	// for the pods' node selector.
 	NodeTaint = "kwok.x-k8s.io/node"
 	// FakeNode is the value of NodeAnnotation and NodeTaint.
 	FakeNode = "fake"
-	// PodsPerNode is the number of simulated pods for which there should be one
-	// node; a node has room for ten times as many.
+	// PodsPerNode is the number of simulated pods for each node; a node has room for ten
+	// times as many.
 	PodsPerNode = 100
 	// KubeletVersion is the version that fake nodes report. It must be a valid version:
 	// istiod reads all nodes' kubelet versions to decide how it injects sidecars.
@@ -65,8 +67,8 @@ var stages []byte
 // delays matches the durations in the Stages, in milliseconds.
 var delays = regexp.MustCompile(`(urationMilliseconds: )(\d+)`)
 
-// Stages returns a configuration file for the kwok program: its options that
-// do not differ from cluster to cluster, and the Stages.
+// Stages returns a configuration file for the kwok program: the options that are the same
+// in every cluster, and the Stages.
 func Stages() []byte { return append([]byte(nil), stages...) }
 
 // SlowedStages returns Stages with all delays multiplied by a factor.
@@ -81,7 +83,7 @@ func SlowedStages(slowdown float64) []byte {
 	})
 }
 
-// SetRun gives an object the label of a run, in addition to those that it has.
+// SetRun adds the label of a run to an object.
 func SetRun(o metav1.Object, run string) {
 	labels := o.GetLabels()
 	if labels == nil {
@@ -111,10 +113,9 @@ func HasGracePeriod(pod *corev1.Pod) bool { return pod.Annotations[GraceAnnotati
 // Nodes returns the number of fake nodes for a run of this number of pods, at least 1.
 func Nodes(pods int) int { return max(1, (pods+PodsPerNode-1)/PodsPerNode) }
 
-// Node returns fake node i (0 to 65533) of a run, to be created as it is: the
-// run's name goes into label and node name, and must be a valid DNS label.
-// Nodes have an address each, of 10.1.0.0/16, and no pod CIDR: how pods get
-// their addresses stands in stages.yaml.
+// Node returns fake node i (0 to 65533) of a run, ready to be created: the run's name is
+// part of label and node name, and must be a valid DNS label. Each node has an address of
+// 10.1.0.0/16, and no pod CIDR: stages.yaml defines the addresses of pods.
 func Node(i int, run string) *corev1.Node { return Shared.Node(i, run) }
 
 // Pool identifies the fake nodes that one KWOK manages. They have an annotation, a label
@@ -122,7 +123,7 @@ func Node(i int, run string) *corev1.Node { return Shared.Node(i, run) }
 // pods select the label and tolerate the taint.
 type Pool struct{ Key, Value string }
 
-// Shared is the pool of a cluster that has no real nodes but those of scaler.
+// Shared is the pool for a cluster that has no other nodes.
 var Shared = Pool{NodeTaint, FakeNode}
 
 // PoolOf returns the pool of the nodes of one run, for clusters that have other nodes
@@ -138,8 +139,8 @@ func (p Pool) Toleration() corev1.Toleration {
 	return corev1.Toleration{Key: p.Key, Operator: corev1.TolerationOpEqual, Value: p.Value, Effect: corev1.TaintEffectNoSchedule}
 }
 
-// selection is the line of stages.yaml that says which nodes KWOK manages, and pods the
-// expression there that makes a pod's address.
+// selection is the line of stages.yaml that selects the nodes that KWOK manages, and pods
+// the expression there that makes a pod's address.
 const (
 	selection = "manageNodesWithAnnotationSelector: " + NodeTaint + "=" + FakeNode
 	pods      = `printf "10.%d.%d.%d" (add 64 (mod`
@@ -163,8 +164,8 @@ func Addresses() []netip.Prefix {
 	return all
 }
 
-// nodeNetwork begins the addresses of the nodes of a pool: in a cluster with nodes of others
-// they are of a range for tests of networks (RFC 2544).
+// nodeNetwork returns the beginning of the addresses of a pool's nodes: in a cluster with
+// other nodes they are from a range for tests of networks (RFC 2544).
 func (p Pool) nodeNetwork() string {
 	if p == Shared {
 		return "10.1"

@@ -48,8 +48,8 @@ type Options struct {
 	// WithoutPodGC leaves pods of nodes that the API server does not know, which are otherwise
 	// deleted after about a minute.
 	WithoutPodGC bool
-	// LogDir takes a log file for each component; "" is the folder logs in the
-	// group's.
+	// LogDir is the folder for the log files of the components; "" is the folder logs in
+	// the group's.
 	LogDir string
 	// Progress receives each step; nil is silent.
 	Progress func(msg string)
@@ -86,9 +86,9 @@ func (o Options) validate() error {
 type Component struct {
 	Name    string
 	Process process.Handle // of its present life
-	// MetricsURL is what Prometheus scrapes. Where it is HTTPS the files, PEM,
-	// hold the server's authority and the client's certificate and key;
-	// otherwise they are "".
+	// MetricsURL is the URL that Prometheus scrapes. If it is HTTPS, the files, in PEM,
+	// are the server's authority and the client's certificate and key; otherwise they are
+	// "".
 	MetricsURL, CAFile, CertFile, KeyFile string
 }
 
@@ -105,17 +105,15 @@ type Cluster struct {
 	running    map[string]running // by name
 }
 
-// running is a component and its process, which another may have taken the
-// place of.
+// running is a component and its process, which a later one may have replaced.
 type running struct {
 	part
 	process *process.Process
 }
 
-// Up starts a cluster and returns when it runs pods: all components are ready
-// and a pod was scheduled and given an address. That takes seconds. On error,
-// and when ctx ends, everything that it started is stopped and its files are
-// removed; the group stays open.
+// Up starts a cluster and returns when all components are ready and a first pod was
+// scheduled and given an address. That takes seconds. On error, and when ctx ends,
+// everything that it started is stopped and its files are removed; the group stays open.
 func Up(ctx context.Context, opts Options) (*Cluster, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
@@ -125,7 +123,7 @@ func Up(ctx context.Context, opts Options) (*Cluster, error) {
 	}
 	c, err := up(ctx, opts)
 	if portTaken(err) {
-		// Nothing can hold a port between choosing it and a program's using it.
+		// A port cannot be reserved between choosing it and a program's listening on it.
 		opts.Progress("a port was taken by another program meanwhile; starting again with others")
 		c, err = up(ctx, opts)
 	}
@@ -300,8 +298,8 @@ func (c *Cluster) component(p part, handle process.Handle) Component {
 	return component
 }
 
-// watch reports a component that ends unasked, if nobody has reported so many
-// already that it is of no use. Its goroutine ends with the component.
+// watch reports a component that ends unexpectedly, unless many reports are waiting
+// already. Its goroutine ends with the component.
 func (c *Cluster) watch(p *process.Process) {
 	go func() {
 		<-p.Done()
@@ -346,14 +344,13 @@ func (c *Cluster) Running(name string) bool {
 	}
 }
 
-// Died delivers an error for each component that ended without being asked
-// to. It is never closed.
+// Died delivers an error for each component that ended unexpectedly. It is never closed.
 func (c *Cluster) Died() <-chan error { return c.died }
 
-// Down stops the cluster's components, the last started first, and deletes its
-// files except the logs. What else runs in the group goes on: an owner that
-// wants all of it gone removes the group instead. When ctx is done it kills
-// instead of asking, and returns only when the components have ended.
+// Down stops the cluster's components, the last started first, and deletes its files
+// except the logs. Other processes in the group continue: an owner that wants to end all
+// of them removes the group instead. If ctx is done it kills the components, and returns
+// only when they have ended.
 func (c *Cluster) Down(ctx context.Context) error {
 	c.mu.Lock()
 	var processes []*process.Process

@@ -106,7 +106,7 @@ func (l layout) etcdArgs() []arg {
 		wire("listen-peer-urls", peer),
 		wire("initial-advertise-peer-urls", peer),
 		wire("initial-cluster", "default="+peer),
-		// As kubeadm has it: other users of this machine can reach the port.
+		// As in kubeadm: other users of this machine can reach the port.
 		wire("client-cert-auth", true),
 		wire("trusted-ca-file", l.pki.CA),
 		wire("cert-file", l.pki.ServerCert),
@@ -135,8 +135,8 @@ func (l layout) apiServerArgs() []arg {
 		wire("etcd-keyfile", l.pki.AdminKey),
 		wire("bind-address", "127.0.0.1"),
 		wire("secure-port", l.ports.apiServer),
-		// The address is stated only because it would otherwise be looked for on
-		// other interfaces, which there may not be.
+		// The address is given only because the program would otherwise look for one on
+		// other interfaces, which may not exist.
 		wire("advertise-address", "127.0.0.1"),
 		differs("endpoint-reconciler-type", "none", "lease",
 			"Endpoints cannot be loopback addresses, so the service kubernetes has none.",

@@ -9,9 +9,9 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// What the logs of kept clusters are shortened to.
+// Limits of the logs of kept clusters.
 const (
-	// CapLogsCommand is scaler's hidden command that does so.
+	// CapLogsCommand is the hidden command of scaler that enforces them.
 	CapLogsCommand = "cap-logs"
 	// CapLogsComponent is the name of the log rotation in a cluster's status.
 	CapLogsComponent = "log-rotation"
@@ -21,8 +21,8 @@ const (
 	LogInterval = 10 * time.Second
 )
 
-// CapLogs starts a child of the group that keeps the logs of the others short. It is for
-// a group that is about to be kept: nobody else looks after its logs then.
+// CapLogs starts a child of the group that limits the logs of the others. It is for a
+// group that is about to be kept: nothing else limits its logs then.
 func CapLogs(group *process.Group) error {
 	logs := group.Logs()
 	if len(logs) == 0 {

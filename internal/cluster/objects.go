@@ -17,10 +17,11 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// object is something in the API of the cluster that makes it differ from a stock one.
+// object is an API object that makes the cluster differ from a stock one.
 type object struct {
 	setting Setting
-	// make makes it, may be called again, and fails until it has an effect.
+	// make creates it. It may be called repeatedly, and returns an error until the object
+	// has an effect.
 	make func(context.Context, kubernetes.Interface) error
 }
 
@@ -49,7 +50,7 @@ const (
 	clientsGroup = "scaler-clients"
 )
 
-// makeObjects makes what a component works with.
+// makeObjects makes the API objects of a component.
 func makeObjects(ctx context.Context, kubeconfig string, component *process.Process, all []object) error {
 	if len(all) == 0 {
 		return nil
@@ -75,8 +76,8 @@ func exists(err error) error {
 }
 
 // makeFieldsPolicy makes a policy by which objects of runs are created without managed
-// fields. Of an object that has none the API server does not track those of updates; see
-// skipNonAppliedManager in its fieldmanager. A failure does no harm.
+// fields. The API server does not track the managed fields of updates of an object that
+// has none; see skipNonAppliedManager in its fieldmanager. A failure does no harm.
 func makeFieldsPolicy(ctx context.Context, client kubernetes.Interface) error {
 	api := client.AdmissionregistrationV1()
 	resources := func(group string, names ...string) admissionv1.NamedRuleWithOperations {
@@ -110,7 +111,7 @@ func makeFieldsPolicy(ctx context.Context, client kubernetes.Interface) error {
 	if exists(err) != nil {
 		return err
 	}
-	// The API server learns of it by a watch of its own.
+	// The API server watches the policy, so that it takes effect after a moment.
 	tried, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: fieldsPolicy, Labels: map[string]string{kwok.RunLabel: "none"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -124,8 +125,8 @@ func makeFieldsPolicy(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// makeClientsRole makes the role of controller-manager and scheduler. RBAC can name what
-// is allowed only: all but creating, and creating what they create.
+// makeClientsRole makes the role of controller-manager and scheduler. RBAC can only list
+// what is allowed: everything except creating, and creating what they create.
 func makeClientsRole(ctx context.Context, client kubernetes.Interface) error {
 	all := []string{"*"}
 	_, err := client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
@@ -151,7 +152,7 @@ func makeClientsRole(ctx context.Context, client kubernetes.Interface) error {
 	if exists(err) != nil {
 		return err
 	}
-	// The API server learns of it by a watch of its own.
+	// The API server watches the role, so that it takes effect after a moment.
 	review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: clientsGroup, Groups: []string{clientsGroup}, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Resource: "pods", Namespace: metav1.NamespaceDefault},
 	}}, metav1.CreateOptions{})

@@ -41,7 +41,7 @@ func pkiIn(dir string) pki {
 // certificateLife is longer than any cluster lives.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
-// makePKI makes a certificate authority and what it vouches for.
+// makePKI makes a certificate authority and the certificates that it signs.
 func makePKI(dir string) (pki, error) {
 	files := pkiIn(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -101,8 +101,8 @@ func (files pki) write() error {
 		}
 	}
 
-	// RSA as kubeadm's: what signing and verifying tokens costs is part of what
-	// a storm of them costs.
+	// RSA as in kubeadm: the cost of signing and verifying tokens is part of the cost of
+	// a storm of them.
 	tokenKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return err

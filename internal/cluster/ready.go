@@ -24,8 +24,8 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// newHTTPClient trusts the cluster's authority and carries the admin's
-// certificate.
+// newHTTPClient makes a client that trusts the cluster's authority and presents the
+// admin's certificate.
 func newHTTPClient(files pki) (*http.Client, error) {
 	ca, err := os.ReadFile(files.CA)
 	if err != nil {
@@ -50,8 +50,8 @@ func answers(client *http.Client, url string) func(context.Context) error {
 	}
 }
 
-// writeKubeconfig writes a file with the certificates in it, so that it can be
-// copied.
+// writeKubeconfig writes a kubeconfig file that contains the certificates, so that it can
+// be copied.
 func writeKubeconfig(path, name, server, ca, certificate, key string) error {
 	config := api.NewConfig()
 	config.Clusters[name] = &api.Cluster{Server: server, CertificateAuthority: ca}
@@ -67,7 +67,7 @@ func writeKubeconfig(path, name, server, ca, certificate, key string) error {
 	return nil
 }
 
-// newClient makes a client of the cluster without a rate limit of its own.
+// newClient makes a client of the cluster without a rate limit.
 func newClient(kubeconfig string) (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -80,8 +80,8 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 const (
 	firstRun = "scaler-first" // run of runPod's node
 	firstPod = "scaler-first"
-	// firstPodTimeout is the age at which a first pod that does not run is replaced, with its node: on a busy machine KWOK
-	// was seen not to take one for minutes, although it ran.
+	// firstPodTimeout is the age at which a first pod that does not run is replaced,
+	// together with its node: on a busy machine KWOK was seen to ignore one for minutes.
 	firstPodTimeout = 20 * time.Second
 )
 
@@ -121,7 +121,7 @@ func (f first) create(ctx context.Context) error {
 	if err := f.loadSchemas(ctx, pod.Spec); err != nil {
 		return err
 	}
-	// Refused until the namespace has its service account.
+	// It is refused until the namespace has its service account.
 	_, err = f.client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err

@@ -56,7 +56,7 @@ func commandLine(args []arg) []string {
 	return all
 }
 
-// notes say in a sentence what each component is in an embedded cluster.
+// notes describe each component of an embedded cluster in a sentence.
 var notes = map[string]string{
 	Etcd:              "one member, on this machine's disk, without waiting for it",
 	APIServer:         "one replica, without limits on requests",

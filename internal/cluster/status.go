@@ -45,17 +45,17 @@ type Status struct {
 	Processes  []ComponentStatus `json:"processes"`
 }
 
-// ComponentStatus is a process of a cluster: a component or what joined its
-// group. Of several with the same name it is the last.
+// ComponentStatus describes a process of a cluster: a component or another process in its
+// group. If several have the same name, it is the last one.
 type ComponentStatus struct {
 	Name  string `json:"name"`
 	PID   int    `json:"pid"`
 	Alive bool   `json:"alive"`
 }
 
-// List describes all clusters in root, sorted by name; none if root does not
-// exist. Those that cannot be read are errors; the others are returned all the
-// same.
+// List describes all clusters in root, sorted by name; none if root does not exist.
+// Clusters that cannot be read are reported as errors; the others are returned
+// nevertheless.
 func List(root string) ([]Status, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,9 +139,8 @@ func state(processes []ComponentStatus) State {
 // ErrNotFound reports that there is no cluster of the given name.
 var ErrNotFound = errors.New("no such cluster")
 
-// Stop ends a cluster that has no owner and deletes its folder. The error is
-// ErrNotFound if there is none; a cluster whose owner lives is left to it, with
-// an error.
+// Stop ends a cluster that has no owner and deletes its folder. The error is ErrNotFound
+// if there is none. A cluster whose owner lives is not changed, and an error returned.
 func Stop(ctx context.Context, root, name string) error {
 	if err := ValidateName(name); err != nil {
 		return err // it might name a folder elsewhere

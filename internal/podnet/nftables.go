@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apply makes the rules those of the namespace with this descriptor, by nftables, which needs no
-// program of the host. One rule of iptables becomes one for each of its port ranges.
+// apply sets the rules of the namespace with this descriptor. It uses nftables, which
+// needs no program of the host. One rule of iptables becomes one for each of its port
+// ranges.
 func (r Rules) apply(namespace int) error {
 	c, err := nftables.New(nftables.WithNetNSFd(namespace))
 	if err != nil {

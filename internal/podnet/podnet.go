@@ -67,8 +67,8 @@ func attributes(name string) netlink.LinkAttrs {
 // does so too.
 var settings = map[string]string{"net/ipv4/tcp_tw_reuse": "1", "net/ipv4/ip_local_port_range": "20000 65000"}
 
-// Add makes the network of another pod, which reaches all others, and whatever address it connects
-// to is taken to be on the same network.
+// Add makes the network of another pod. The pod reaches all others, and any address it
+// connects to is assumed to be on the same network.
 func (n *Net) Add() (*Pod, error) {
 	number := len(n.pods) + 1
 	address, err := nth(number)
@@ -115,8 +115,8 @@ func nth(number int) (netip.Addr, error) {
 	return netip.AddrFrom4(base), nil
 }
 
-// connect makes the interface of a pod, on a thread in its namespace. Its other end, port, is in the
-// namespace of the bridge.
+// connect makes the interface of a pod, on a thread in its namespace. The interface's
+// other end, port, is in the namespace of the bridge.
 func connect(address netip.Addr, port string, to int) error {
 	pair := netlink.NewVeth(attributes(eth0))
 	pair.PeerName, pair.PeerNamespace = port, netlink.NsFd(to)
@@ -134,7 +134,8 @@ func connect(address netip.Addr, port string, to int) error {
 	if err := netlink.LinkSetUp(link); err != nil {
 		return err
 	}
-	// The addresses of Services are redirected before anything is sent there, but need a route.
+	// Connections to the addresses of Services are redirected before anything is sent
+	// there, but a route is needed.
 	everywhere := &net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}
 	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: everywhere, Scope: netlink.SCOPE_LINK}); err != nil {
 		return err
@@ -147,7 +148,7 @@ func connect(address netip.Addr, port string, to int) error {
 	return nil
 }
 
-// Close gives all namespaces up. Processes in them must have ended.
+// Close closes all namespaces. Processes in them must have ended.
 func (n *Net) Close() error {
 	var errs []error
 	for _, p := range n.pods {
@@ -160,7 +161,7 @@ func (n *Net) Close() error {
 // Network returns the network namespace, for starting processes in it.
 func (p *Pod) Network() *process.Network { return p.network }
 
-// Apply sets the rules of the pod's table nat, which has none yet.
+// Apply sets the rules of the pod's table nat, which must be empty.
 func (p *Pod) Apply(r Rules) error { return r.apply(p.network.FD()) }
 
 // DialContext is like net.Dialer's, from within the pod. The address is an IP address
@@ -169,13 +170,13 @@ func (p *Pod) DialContext(ctx context.Context, network, address string) (net.Con
 	return p.dialer.DialContext(ctx, network, address)
 }
 
-// Listen listens on a TCP address of the pod; the connections are this program's.
+// Listen listens on a TCP address of the pod; this program accepts the connections.
 func (p *Pod) Listen(ctx context.Context, address string) (net.Listener, error) {
 	return p.network.Listen(ctx, address)
 }
 
-// Check returns nil if pods can be connected and their connections redirected, and their proxies run
-// as this user; otherwise why not. It leaves nothing behind.
+// Check returns nil if pods can be connected, their connections can be redirected, and
+// their proxies can run as this user; otherwise the reason. It leaves nothing behind.
 func Check(user uint32) (err error) {
 	if err := mapped(user); err != nil {
 		return err
@@ -196,7 +197,8 @@ func Check(user uint32) (err error) {
 	return p.Apply(rules)
 }
 
-// mapped returns nil if processes can run as this user, which the user namespace may not have.
+// mapped returns nil if processes can run as this user, which may not exist in the user
+// namespace.
 func mapped(user uint32) error {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {

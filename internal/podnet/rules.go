@@ -17,7 +17,7 @@ type chain struct {
 	rules []rule
 }
 
-// rule matches TCP connections by everything that is set.
+// rule matches TCP connections by all fields that are set.
 type rule struct {
 	in, out     string // interface; "" = any
 	destination match[netip.Prefix]
@@ -28,7 +28,7 @@ type rule struct {
 	port    uint16 // of REDIRECT
 }
 
-// match is a value that must be, or must not be.
+// match is a value that must match, or must not match.
 type match[T any] struct {
 	set, not bool
 	value    T
@@ -47,8 +47,8 @@ const (
 	output     = "OUTPUT"
 )
 
-// ParseRules reads the input of iptables-restore. What it does not know is an error: a rule that
-// were left out would redirect something else.
+// ParseRules reads the input of iptables-restore. An unknown option is an error: leaving
+// out a rule would redirect other connections.
 func ParseRules(text string) (Rules, error) {
 	r := Rules{chains: []chain{{name: prerouting}, {name: output}}}
 	number, ended := 0, false
