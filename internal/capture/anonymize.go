@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Lengths of hashes: the shortest one of a name, so that few are alike, and the longest name of a
-// port.
+// Lengths of hashes: the shortest one of a name, so that few collide, and the longest
+// name of a port.
 const (
 	leastName   = 8
 	mostPort    = 15
@@ -122,7 +122,8 @@ func (a *anonymizer) rewriter() rewriter {
 	}
 }
 
-// host hashes the parts of a host, so that those of services stay those of their names.
+// host hashes the parts of a host, so that the hosts of services stay consistent with
+// their names.
 func (a *anonymizer) host(host string) string {
 	if at, ok := a.address(host); ok {
 		return at
@@ -137,7 +138,7 @@ func (a *anonymizer) host(host string) string {
 	return strings.Join(parts, ".")
 }
 
-// address gives an address, or a range of them, another one that no network has.
+// address replaces an address, or a range of addresses, by one that no network uses.
 func (a *anonymizer) address(text string) (string, bool) {
 	bare, bits, isRange := strings.Cut(text, "/")
 	ip, err := netip.ParseAddr(bare)
@@ -158,7 +159,8 @@ func (a *anonymizer) address(text string) (string, bool) {
 	return hidden.String(), true
 }
 
-// labels hashes values. Those of Istio's own keys say what is done, not what something is called.
+// labels hashes the values of labels. Values of Istio's own keys are kept, because they
+// are settings and not names.
 func (a *anonymizer) labels(labels map[string]string) map[string]string {
 	if labels == nil {
 		return nil
@@ -202,8 +204,8 @@ var keptFields = map[string]bool{
 	"targetPort": true, "h2UpgradePolicy": true, "wellKnownCACertificates": true, "retryRemoteLocalities": true,
 }
 
-// text hides a text of any other field: words by words of the same length, so that paths and
-// patterns stay what they are.
+// text hides a text of any other field: each word is replaced by one of the same length,
+// so that paths and patterns keep their form.
 func (a *anonymizer) text(field, text string) string {
 	if keptFields[field] || durations.MatchString(text) || constants.MatchString(text) || numbers.MatchString(text) {
 		return text
@@ -241,7 +243,8 @@ func (a *anonymizer) hidden(text string) string {
 	return words.ReplaceAllStringFunc(text, func(word string) string { return a.hash(word, len(word)) })
 }
 
-// keys hides those of maps that are not fields: names of headers and parameters, zones.
+// keys hides the keys of maps that are not fields: names of headers and parameters,
+// zones.
 func (a *anonymizer) keys(field string, of map[string]any) map[string]any {
 	switch field {
 	case "headers", "withoutHeaders", "queryParams", "set", "add", "to", "customTags", "tagOverrides":

@@ -13,8 +13,8 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 )
 
-// check returns an error about the first thing of a mesh that a cluster would not take, or that is
-// missing.
+// check returns an error about the first thing in a mesh that a cluster would refuse, or
+// that is missing.
 func (m *Mesh) check() error {
 	namespaces := map[string]bool{}
 	for _, n := range m.Namespaces {

@@ -27,8 +27,9 @@ type Cluster struct {
 	Progress  func(string) // nil = silent
 }
 
-// FromCluster captures the mesh of a cluster. Kinds that there are not are no part of it; those that
-// may not be read are left out and stated, and the mesh is usable without them.
+// FromCluster captures the mesh of a cluster. Kinds that the cluster does not have are
+// not part of it; kinds that may not be read are left out and listed as such, and the
+// mesh is usable without them.
 func FromCluster(ctx context.Context, c Cluster) (Mesh, error) {
 	served, err := c.served()
 	if err != nil {
@@ -77,9 +78,9 @@ func (c Cluster) served() (map[schema.GroupResource]schema.GroupVersionResource,
 	return served, nil
 }
 
-// list takes all objects of a resource, page by page. A list that takes so long that its next page
-// is gone goes on with what the server offers in its place, which may miss changes made meanwhile,
-// or begins again.
+// list reads all objects of a resource, page by page. If the list takes so long that its
+// next page has expired, it continues with what the server offers instead, which may miss
+// changes made meanwhile, or restarts.
 func (c Cluster) list(ctx context.Context, r Resource, gvr schema.GroupVersionResource, g *Gatherer) (n int, err error) {
 	options := metav1.ListOptions{Limit: pageSize}
 	var taken []*unstructured.Unstructured

@@ -109,7 +109,8 @@ func (d *dangling) object(o *unstructured.Unstructured) {
 	}
 }
 
-// selector looks for pods with these labels. Those of the root namespace are of all.
+// selector checks that there are pods with these labels. Selectors in the root namespace
+// apply to all namespaces.
 func (d *dangling) selector(from, field, namespace string, selector map[string]string) {
 	if len(selector) == 0 {
 		return
@@ -130,7 +131,7 @@ func (d *dangling) selector(from, field, namespace string, selector map[string]s
 	d.add(from, field, text(selector))
 }
 
-// destinations looks at the hosts that routes lead to, wherever they are.
+// destinations checks the hosts that routes lead to, wherever they are in the value.
 func (d *dangling) destinations(from, namespace string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -161,7 +162,7 @@ func (d *dangling) host(from, field, host, namespace string) {
 	d.add(from, field, host)
 }
 
-// backends looks at the services that routes of the Gateway API lead to.
+// backends checks the services that routes of the Gateway API lead to.
 func (d *dangling) backends(from, namespace string, value any) {
 	switch v := value.(type) {
 	case map[string]any:

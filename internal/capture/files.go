@@ -86,7 +86,8 @@ func (g *Gatherer) addDocument(text []byte) error {
 	})
 }
 
-// whole makes numbers of an object those that clients of Kubernetes have: whole ones are int64.
+// whole converts numbers of an object to those that clients of Kubernetes use: whole ones
+// are int64.
 func whole(object *unstructured.Unstructured) *unstructured.Unstructured {
 	object.Object, _ = wholeNumbers(object.Object).(map[string]any)
 	return object

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Gatherer makes a mesh of the objects of a cluster, given one by one in any order.
+// Gatherer makes a mesh from the objects of a cluster, which are added one by one in any
+// order.
 type Gatherer struct {
 	mesh       Mesh
 	injection  map[string]bool // namespaces whose labels ask for sidecars
@@ -49,13 +50,14 @@ const (
 	givenTwice      = "given more than once"
 )
 
-// LeaveOut notes that something is not part of the mesh. Count 0 = it is not known how many.
+// LeaveOut records that objects are not part of the mesh. Count 0 = it is not known how
+// many.
 func (g *Gatherer) LeaveOut(kind, reason string, count int) {
 	g.leftOut[[2]string{kind, reason}] += count
 }
 
-// Add takes an object; one of another kind than Resources is left out. Its error is that of an
-// object that is not what its kind says.
+// Add adds an object; objects of other kinds than Resources are ignored. It returns an
+// error if the object does not match its kind.
 func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
 	if isControlPlane(object) {
@@ -104,8 +106,8 @@ func plural(object *unstructured.Unstructured) string {
 	return kind.GroupKind().String()
 }
 
-// isControlPlane reports whether an object is of the control plane itself, by the labels that its
-// installation gives it.
+// isControlPlane reports whether an object belongs to the control plane itself, by the
+// labels of its installation.
 func isControlPlane(object *unstructured.Unstructured) bool {
 	if object.GetKind() == "Namespace" || object.GetKind() == "Node" {
 		return false
@@ -201,7 +203,7 @@ func (g *Gatherer) owner(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// pod takes a pod: its owner, its node and whether it has a sidecar.
+// pod adds a pod: its owner, its node and whether it has a sidecar.
 func (g *Gatherer) pod(object *unstructured.Unstructured) error {
 	var p corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &p); err != nil {
@@ -301,7 +303,7 @@ func (g *Gatherer) Mesh() Mesh {
 	return g.mesh
 }
 
-// addNamespaces adds those that were not given and are needed, and drops those that nothing is in.
+// addNamespaces adds needed namespaces that were not given, and drops empty ones.
 func (g *Gatherer) addNamespaces() {
 	used := map[string]bool{}
 	for _, s := range g.mesh.Services {
@@ -331,8 +333,8 @@ func (g *Gatherer) addNamespaces() {
 	g.mesh.Namespaces = kept
 }
 
-// uniqueNames gives workloads of different kinds and one name different names: a replay makes a
-// Deployment of each.
+// uniqueNames gives workloads of different kinds with the same name different names,
+// because a replay makes a Deployment of each.
 func (m *Mesh) uniqueNames() {
 	taken := map[string]bool{}
 	for _, w := range m.Workloads {

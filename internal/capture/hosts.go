@@ -11,7 +11,8 @@ func FullHost(host, namespace, domain string) string {
 	return host + "." + namespace + ".svc." + domain
 }
 
-// HostMatches reports whether a host is meant by a pattern: "*" is all, "*.shop.example" all below.
+// HostMatches reports whether a pattern matches a host: "*" matches all, "*.shop.example"
+// all below.
 func HostMatches(pattern, host string) bool {
 	if pattern == "*" {
 		return true

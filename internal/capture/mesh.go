@@ -1,10 +1,10 @@
-// Package capture is the file of a captured mesh: what of a cluster decides what its control plane
-// has to do, its services, workloads and configuration, without Secrets, images or commands. It
-// gathers a mesh from the objects of a cluster, writes and reads its file, scales it and hides its
-// names.
+// Package capture captures the part of a cluster that determines the work of its control
+// plane: services, workloads and configuration, without Secrets, images or commands. It
+// gathers a mesh from the objects of a cluster, writes and reads its file, scales it and
+// hides its names.
 //
-// What the objects mean to a control plane, and what its sidecars must hold, is left to its adapter;
-// rolling the mesh out is left to others.
+// The adapter of a control plane knows what the objects mean to it, and what its sidecars
+// must hold. Other packages roll the mesh out.
 package capture
 
 import (
@@ -61,8 +61,8 @@ type Namespace struct {
 	Annotations map[string]string
 }
 
-// Workload is one or more pods that are alike: those of a Deployment, a StatefulSet, a DaemonSet or
-// of whatever else owned them.
+// Workload is one or more pods that are alike: those of a Deployment, a StatefulSet, a
+// DaemonSet or another owner.
 type Workload struct {
 	Namespace, Name string
 	Spec            WorkloadSpec
@@ -108,7 +108,7 @@ func (w Workload) rank() int {
 	return 1
 }
 
-// sort puts the parts of a mesh into their order.
+// sort sorts the parts of a mesh.
 func (m *Mesh) sort() {
 	slices.SortFunc(m.Namespaces, func(a, b Namespace) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(m.Services, func(a, b corev1.Service) int {

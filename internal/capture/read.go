@@ -139,7 +139,7 @@ func fileKinds() []string {
 	return kinds
 }
 
-// strict decodes a document without unknown fields.
+// strict decodes a document and refuses unknown fields.
 func strict(document []byte, into any, identity string) error {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.DisallowUnknownFields()

@@ -68,7 +68,7 @@ func (m *Mesh) Sidecars() (sidecars, outside int) {
 	return sidecars, outside
 }
 
-// Selects reports whether a service has the pods of a workload as its endpoints.
+// Selects reports whether a service selects the pods of a workload as its endpoints.
 func Selects(s *corev1.Service, w *Workload) bool {
 	return s.Namespace == w.Namespace && len(s.Spec.Selector) > 0 && s.Spec.Type != corev1.ServiceTypeExternalName &&
 		labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(w.Spec.Labels))

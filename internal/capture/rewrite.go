@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// rewriter replaces the names in a mesh. What refers to something is given the same replacement as
-// what it refers to, so that references stay intact.
+// rewriter replaces the names in a mesh. References are replaced in the same way as what
+// they refer to, so that they stay intact.
 type rewriter struct {
 	namespace func(string) string
 	name      func(string) string // of an object, and of what belongs to one: subsets, listeners, accounts

@@ -18,10 +18,11 @@ import (
 // rootNamespace is the namespace whose configuration applies to the whole mesh.
 const rootNamespace = "istio-system"
 
-// maxReported bounds the dangling references that a summary names.
+// maxReported limits the dangling references that a summary names.
 const maxReported = 10
 
-// Summary prints what a mesh has, what was left out and why, and references to nothing.
+// Summary prints the contents of a mesh, what was left out and why, and dangling
+// references.
 func (m *Mesh) Summary(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(what string, count int, note string) { fmt.Fprintf(table, "%s\t%d\t%s\n", what, count, note) }

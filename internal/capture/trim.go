@@ -124,7 +124,7 @@ func trimmedService(s corev1.Service) corev1.Service {
 	return t
 }
 
-// fill takes over what a pod's metadata and specification say of a workload.
+// fill copies the properties of a pod's metadata and specification to a workload.
 func (w *WorkloadSpec) fill(meta metav1.ObjectMeta, spec corev1.PodSpec) {
 	w.Labels, w.Annotations = meta.Labels, meta.Annotations
 	w.Gateway = isGateway(meta, spec)
@@ -147,8 +147,8 @@ func (w *WorkloadSpec) fill(meta metav1.ObjectMeta, spec corev1.PodSpec) {
 	}
 }
 
-// isGateway reports whether a pod is a gateway: it asks for that template, or its only proxy runs
-// as a router.
+// isGateway reports whether a pod is a gateway: it requests the gateway template, or its
+// only proxy runs as a router.
 func isGateway(meta metav1.ObjectMeta, spec corev1.PodSpec) bool {
 	if meta.Annotations[templatesKey] == gatewayTemplate {
 		return true
@@ -173,7 +173,8 @@ func hasProxy(spec corev1.PodSpec) bool {
 	return false
 }
 
-// asksForSidecar reports whether a template asks for a sidecar, whatever its namespace does.
+// asksForSidecar reports whether a template requests a sidecar, whatever its namespace
+// says.
 func asksForSidecar(meta metav1.ObjectMeta, spec corev1.PodSpec) bool {
 	if spec.HostNetwork {
 		return false
@@ -181,7 +182,8 @@ func asksForSidecar(meta metav1.ObjectMeta, spec corev1.PodSpec) bool {
 	return meta.Labels[injectLabel] == "true" || meta.Labels[injectLabel] == "" && meta.Labels[revisionLabel] != ""
 }
 
-// refusesSidecar reports whether a template wants no sidecar, whatever its namespace says.
+// refusesSidecar reports whether a template refuses a sidecar, whatever its namespace
+// says.
 func (w WorkloadSpec) refusesSidecar() bool {
 	return w.Labels[injectLabel] == "false" || w.Labels[injectLabel] == "" && w.Annotations[injectLabel] == "false"
 }

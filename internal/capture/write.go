@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workloadDocument is a workload as its file has it.
+// workloadDocument is a workload in its file format.
 type workloadDocument struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
@@ -22,7 +22,7 @@ type objectName struct {
 	Name      string `json:"name"`
 }
 
-// namespaceDocument is a namespace as its file has it.
+// namespaceDocument is a namespace in its file format.
 type namespaceDocument struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
