@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Arrivals states how the moments at which requests are due follow each other.
+// Arrivals says how the times at which requests are due are distributed.
 type Arrivals string
 
 // The kinds of arrivals.
@@ -24,8 +24,8 @@ func ParseArrivals(text string) (Arrivals, error) {
 	return "", fmt.Errorf("parsing --arrivals %q: want %s or %s", text, Constant, Poisson)
 }
 
-// Schedule is the moments at which requests are due, in order, each as the time
-// since the start. It is pure: nothing that happens meanwhile moves it.
+// Schedule generates the times at which requests are due, in order, each as the time
+// since the start. It is pure: it does not depend on when requests are sent or answered.
 type Schedule struct {
 	arrivals Arrivals
 	rate     float64 // a second
@@ -34,8 +34,8 @@ type Schedule struct {
 	at       float64 // seconds
 }
 
-// NewSchedule makes a schedule of a rate a second, above 0. The seed decides on
-// Poisson arrivals alone.
+// NewSchedule makes a schedule with a rate per second, above 0. The seed is only used for
+// Poisson arrivals.
 func NewSchedule(arrivals Arrivals, rate float64, seed uint64) *Schedule {
 	return &Schedule{arrivals: arrivals, rate: rate, random: rand.New(rand.NewPCG(seed, 0))}
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// HeadersPath is answered with the request's own headers as a JSON object of
-// lists, as they came in: what a sidecar has put there is seen.
+// HeadersPath is answered with the headers of the request as a JSON object of lists,
+// which shows what a sidecar has added.
 const HeadersPath = "/headers"
 
 // EchoCommand is the name of the hidden command of scaler that runs Echo.
@@ -27,11 +27,10 @@ type EchoOptions struct {
 	Name string
 	// Wait is the time that it waits before it answers or forwards; 0 means no wait.
 	Wait time.Duration
-	// Next is forwarded to, and its answer handed on; without addresses it answers
-	// itself.
+	// Next is the server to forward requests to; its answer is returned. Without
+	// addresses the echo server answers itself.
 	Next Target
-	// HTTP is the version that it forwards with, 1 or 2; 0 means 1. It answers to
-	// both.
+	// HTTP is the version for forwarding, 1 or 2; 0 means 1. The server accepts both.
 	HTTP int
 }
 
@@ -55,7 +54,7 @@ func Echo(ctx context.Context, o EchoOptions) error {
 	e := &echo{opts: o, next: newForwarder(o)}
 	server := &http.Server{
 		Handler: e, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second,
-		// One that closes idle connections would fail requests on their way.
+		// A server that closes idle connections would fail requests in flight.
 		IdleTimeout: time.Hour,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
@@ -113,8 +112,8 @@ func newForwarder(o EchoOptions) *forwarder {
 	}}
 }
 
-// forward hands on the path and the answer, not headers: who called is what the
-// sidecars report.
+// forward passes on the path and the answer, but no headers: the sidecars report who
+// called.
 func (f *forwarder) forward(w http.ResponseWriter, r *http.Request) {
 	address := f.target.Addresses[int(f.turn.Add(1)%uint64(len(f.target.Addresses)))]
 	url := *r.URL

@@ -28,10 +28,10 @@ func problemOf(status int) string {
 	return problemStatus + strconv.Itoa(status)
 }
 
-// http1 calls over HTTP/1.1 connections of its own, one request on each at a
-// time. A request is written by the caller, which keeps the schedule: no other
-// goroutine has to run first. It cannot block, as nothing is under way on
-// that connection. The answer is read by the connection's own goroutine.
+// http1 calls over HTTP/1.1 connections, with one request on each at a time. The caller,
+// which follows the schedule, writes the request itself, so that no other goroutine has
+// to run first. The write cannot block, because nothing else is in flight on that
+// connection. The connection's own goroutine reads the answer.
 type http1 struct {
 	// fixed after start
 	load  Load
@@ -50,7 +50,7 @@ type http1 struct {
 	under int       // requests under way
 }
 
-// conn is one connection. All but net is guarded by http1.mu.
+// conn is one connection. All fields except net are guarded by http1.mu.
 type conn struct {
 	net     net.Conn
 	address int
@@ -69,9 +69,9 @@ func newHTTP1(ctx context.Context, l Load, s *sink) *http1 {
 	return h
 }
 
-// call bounds the requests under way, not the connections: one that is idle to
-// another address stays for that address's next turn. Closed to make room, it
-// would have several addresses pay for handshakes that one does not.
+// call limits the requests in flight, not the connections: an idle connection to another
+// address is kept for that address's next turn. If it were closed, runs with several
+// addresses would pay for handshakes that runs with one address do not need.
 func (h *http1) call(due time.Duration) bool {
 	h.sink.came(due)
 	h.mu.Lock()
@@ -97,7 +97,7 @@ func (h *http1) call(due time.Duration) bool {
 	return true
 }
 
-// forget takes a connection out of all counts. The caller holds mu.
+// forget removes a connection from all counts. The caller holds mu.
 func (h *http1) forget(c *conn) {
 	if c.place < 0 {
 		return
@@ -110,7 +110,7 @@ func (h *http1) forget(c *conn) {
 	h.count--
 }
 
-// write sends the request. What fails is found by the reader.
+// write sends the request. The reader notices errors.
 func (h *http1) write(c *conn) {
 	if _, err := c.net.Write(h.heads[c.address]); err != nil {
 		c.net.Close()
@@ -159,12 +159,14 @@ func (h *http1) read(c *conn) {
 		}
 		h.mu.Lock()
 		due, busy := c.due, c.busy
-		// Read under mu, as reap does: a connection that reap closed is late here.
+		// It is read under mu, as in reap: a request whose connection reap closed counts
+		// as late here.
 		late := busy && h.sink.now()-due > h.load.Timeout
 		if late {
 			problem = problemTimeout
 		}
-		// What follows an answer without a request could be taken for the next answer.
+		// Bytes after an answer, without a request, could be mistaken for the next
+		// answer.
 		again := err == nil && busy && answer.reusable && !h.load.NoKeepalive && !late && r.Buffered() == 0 && h.ctx.Err() == nil
 		if busy {
 			h.under--
@@ -188,7 +190,7 @@ func (h *http1) read(c *conn) {
 	}
 }
 
-// drop forgets a connection, which may be idle. The caller holds mu.
+// drop removes a connection, which may be idle. The caller holds mu.
 func (h *http1) drop(c *conn) {
 	if i := slices.Index(h.idle[c.address], c); i >= 0 {
 		h.idle[c.address] = slices.Delete(h.idle[c.address], i, i+1)
@@ -200,8 +202,8 @@ func (h *http1) drop(c *conn) {
 // that arrives after the timeout, but before that, is still too late.
 const reapEvery = 20 * time.Millisecond
 
-// reap closes the connections whose requests took too long. A deadline for each
-// would cost more than all of this.
+// reap closes the connections whose requests timed out. A deadline for each request would
+// cost more.
 func (h *http1) reap() {
 	ticker := time.NewTicker(reapEvery)
 	defer ticker.Stop()

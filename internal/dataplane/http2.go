@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// http2 calls over HTTP/2 without TLS, known beforehand: the standard library's
-// transport, which opens a connection more when a server takes no more streams on
-// one.
+// http2 calls over HTTP/2 without TLS and with prior knowledge. It uses the standard
+// library's transport, which opens another connection when a server accepts no more
+// streams on one.
 type http2 struct {
 	// fixed after start
 	load      Load

@@ -10,13 +10,13 @@ import (
 // Load is common to open and closed loops.
 type Load struct {
 	Target Target
-	// HTTP is the version spoken, 1 (HTTP/1.1) or 2 (without TLS, known
-	// beforehand); 0 means 1.
+	// HTTP is the version, 1 (HTTP/1.1) or 2 (without TLS, with prior knowledge); 0 means
+	// 1.
 	HTTP int
-	// Connections is, in an open loop, the most requests that may be under way,
-	// each on a connection of its own with HTTP/1.1; 0 means 1024. In a closed
-	// loop it is how many there always are; 0 means 1. Connections that wait for
-	// their address's turn come on top, where there are several addresses.
+	// Connections is, in an open loop, the largest number of requests in flight, each on
+	// its own connection with HTTP/1.1; 0 means 1024. In a closed loop it is the constant
+	// number of connections; 0 means 1. With several addresses, idle connections that
+	// wait for their address's turn are not counted.
 	Connections int
 	// NoKeepalive opens a new connection for every request.
 	NoKeepalive bool
@@ -29,8 +29,7 @@ type Load struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"`
 }
 
-// OpenLoad is an open loop: requests are sent on a schedule, independent of
-// those before.
+// OpenLoad is an open loop: requests are sent on a schedule, independent of earlier ones.
 type OpenLoad struct {
 	Load
 	Arrivals Arrivals      // "" means Constant
@@ -41,10 +40,9 @@ type OpenLoad struct {
 	clock clock // nil = the kernel's
 }
 
-// ClosedLoad is a closed loop: each of the Connections sends its next request
-// when the one before was answered. What it measures is the time that a server
-// takes while no other waits: of a stall it sees one request for each
-// connection.
+// ClosedLoad is a closed loop: each of the Connections sends its next request when the
+// previous one was answered. It measures the time of a server that has no queue: a stall
+// shows up in only one request for each connection.
 type ClosedLoad struct {
 	Load
 	Requests int // that count, above 0
@@ -84,11 +82,11 @@ func (l *Load) validate(defaultConnections int) error {
 
 // caller makes requests.
 type caller interface {
-	// call begins a request and does not wait for its end, of which the sink is
-	// known exactly, as is the moment it was sent. False: there are as
-	// many under way as may be, and it was not sent.
+	// call starts a request and returns without waiting for its end; the exact times when
+	// it was sent and when it ended are reported to the sink. It returns false, and sends
+	// nothing, if the limit of requests in flight is reached.
 	call(due time.Duration) bool
-	// abort ends every request that is under way, and those to come at once.
+	// abort ends every request in flight, and later ones at once.
 	abort()
 	// close aborts and returns when all goroutines have ended.
 	close()
@@ -142,7 +140,7 @@ func Open(ctx context.Context, l OpenLoad) (*Result, error) {
 	return s.result(c.connections()), err
 }
 
-// follow obeys the schedule: it never waits for anything else.
+// follow follows the schedule: it waits for nothing else.
 func follow(ctx context.Context, l OpenLoad, s *sink, c caller) error {
 	schedule := NewSchedule(l.Arrivals, l.Rate, l.Seed)
 	end := l.Warmup + l.Duration
@@ -168,10 +166,9 @@ func follow(ctx context.Context, l OpenLoad, s *sink, c caller) error {
 	}
 }
 
-// Closed keeps all connections busy until so many requests were answered; it
-// returns as Open does. A request that fails counts too, and makes its connection
-// wait a moment: a server that is not there is asked a thousand times a second at
-// most.
+// Closed keeps all connections busy until this number of requests was answered; it
+// returns like Open. A request that fails counts too, and makes its connection wait a
+// moment, so that an unreachable server is asked at most a thousand times a second.
 func Closed(ctx context.Context, l ClosedLoad) (*Result, error) {
 	if err := l.validate(1); err != nil {
 		return nil, err

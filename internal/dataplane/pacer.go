@@ -9,23 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock is the time as the generator keeps to it. Tests have one of their own.
+// clock is the time source of the generator. Tests use a fake one.
 type clock interface {
 	// wait returns after d, or with the cause of ctx's end.
 	wait(ctx context.Context, d time.Duration) error
 	close() error
 }
 
-// precise waits by a timer of the kernel's that the runtime polls as it does
-// connections. Go's own timers are good to a millisecond when nothing else
-// happens, which is more than a request on one machine takes.
+// precise waits by a kernel timer that the runtime polls like a connection. Go's own
+// timers are only accurate to a millisecond in an idle program, which is more than a
+// request on one machine takes.
 type precise struct {
 	fd   int
 	file *os.File
 	stop func() bool
 }
 
-// newPrecise makes one whose waits end with ctx.
+// newPrecise makes a clock whose waits end with ctx.
 func newPrecise(ctx context.Context) (*precise, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {

@@ -14,8 +14,8 @@ type Target struct {
 	Path      string   // and query; "" = "/"
 }
 
-// Validate returns an error for what cannot be called. What ends up in a request's head must not
-// end it.
+// Validate returns an error for a target that cannot be called. It refuses characters
+// that would end the request's head early.
 func (t Target) Validate() error {
 	if len(t.Addresses) == 0 {
 		return fmt.Errorf("a target without addresses: want at least one")

@@ -9,11 +9,10 @@ import (
 	"strconv"
 )
 
-// errMalformed is in the error of every response that is not HTTP/1.1 as
-// RFC 9112 has it.
+// errMalformed is in the error of every response that does not comply with RFC 9112.
 var errMalformed = errors.New("malformed response")
 
-// The limits of what is read of a response, without its body.
+// Limits of the size of a response's head.
 const (
 	lineLimit   = 8 << 10 // also the reader's buffer
 	headerLimit = 64 << 10
@@ -28,9 +27,9 @@ type response struct {
 	reusable bool
 }
 
-// readResponse reads one response to a GET request, with its body. Where RFC 9112
-// leaves a choice between being lenient and refusing, it refuses: a generator
-// that misreads where a response ends would count the wrong one.
+// readResponse reads one response to a GET request, with its body. Where RFC 9112 allows
+// to be lenient or to refuse, it refuses: a generator that misreads the end of a response
+// would count the wrong one.
 func readResponse(r *bufio.Reader) (response, error) {
 	for range interimMost {
 		head, err := readHead(r)
@@ -110,8 +109,8 @@ func unexpected(err error) error {
 	return err
 }
 
-// parseStatusLine takes HTTP/1.x, a space, three digits, and a space with any
-// reason after it (RFC 9112, 4), or none of the last two, as some servers have it.
+// parseStatusLine accepts HTTP/1.x, a space, three digits, and a space with any reason
+// after it (RFC 9112, 4); the last two may be missing, as some servers omit them.
 func parseStatusLine(line []byte) (responseHead, error) {
 	h := responseHead{length: -1}
 	rest, ok := bytes.CutPrefix(line, []byte("HTTP/1."))
@@ -131,8 +130,8 @@ func parseStatusLine(line []byte) (responseHead, error) {
 	return h, nil
 }
 
-// field takes one header, of which only those count that state where the response
-// ends and whether another follows.
+// field processes one header. Only headers that determine the end of the response and
+// whether another follows have an effect.
 func (h *responseHead) field(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte(":"))
 	if !ok || len(name) == 0 || bytes.ContainsFunc(name, notToken) {
@@ -166,7 +165,8 @@ func (h *responseHead) field(line []byte) error {
 
 func is(text []byte, word string) bool { return bytes.EqualFold(text, []byte(word)) }
 
-// notToken reports what may not be in a field's name (RFC 9110, 5.6.2).
+// notToken reports whether a character is not allowed in a field's name (RFC 9110,
+// 5.6.2).
 func notToken(r rune) bool {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
@@ -175,7 +175,7 @@ func notToken(r rune) bool {
 	return r >= 0x80 || !bytes.ContainsRune([]byte("!#$%&'*+-.^_`|~"), r)
 }
 
-// parseLength takes digits alone: strconv would take a sign.
+// parseLength accepts only digits: strconv would accept a sign.
 func parseLength(text []byte) (int64, error) {
 	if len(text) == 0 || len(text) > 18 {
 		return 0, errMalformed
@@ -190,7 +190,7 @@ func parseLength(text []byte) (int64, error) {
 	return n, nil
 }
 
-// readBody reads what follows the head (RFC 9112, 6.3).
+// readBody reads the body (RFC 9112, 6.3).
 func readBody(r *bufio.Reader, h responseHead) (response, error) {
 	answer := response{status: h.status, reusable: !h.close && (h.minor == 1 || h.alive)}
 	var err error

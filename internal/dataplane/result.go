@@ -10,12 +10,12 @@ import (
 
 // Result describes the outcome of the requests that count: those due after the warm-up.
 type Result struct {
-	// Latency is from when a request was due (in a closed loop: sent) to the last
-	// byte of its answer. Lost are those that were not answered well: errors and
+	// Latency is the time from when a request was due (in a closed loop: sent) to the
+	// last byte of its answer. Requests without a successful answer are lost: errors and
 	// those not sent.
 	Latency *stats.Histogram
-	// Lateness is from when a request was due to when the generator came to send
-	// it, or to dial for it. It is part of Latency. Empty in a closed loop.
+	// Lateness is the time from when a request was due to when the generator sent it, or
+	// started to dial for it. It is part of Latency. It is empty in a closed loop.
 	Lateness *stats.Histogram
 
 	Requests int64            // due
@@ -26,9 +26,8 @@ type Result struct {
 	// the rate achieved.
 	Answered    int64
 	Connections int // the most at once, warm-up included
-	// Begin is when the warm-up began; the window is [Start, End).
-	// A closed loop's is from the first request that counts to the last answer to
-	// one.
+	// Begin is the start of the warm-up; the window is [Start, End). In a closed loop the
+	// window is from the first request that counts to the last answer to one.
 	Begin, Start, End time.Time
 	Seconds           []Second // of an open loop's window, in order
 }
@@ -53,7 +52,7 @@ func (r *Result) Rate() float64 {
 // Second counts the outcomes of the requests that were due in one second.
 type Second struct{ Requests, Failed, NotSent int64 }
 
-// sink takes what becomes of requests. Times are since its start.
+// sink collects the outcomes of requests. Times are since its start.
 type sink struct {
 	// fixed after start
 	start    time.Time
@@ -143,7 +142,7 @@ func (s *sink) notSent(due time.Duration) {
 	s.second(due).NotSent++
 }
 
-// done ends a request: problem is "" for a good answer.
+// done ends a request: problem is "" for a successful answer.
 func (s *sink) done(due time.Duration, problem string) {
 	defer s.pending.Done()
 	now := s.now()
@@ -166,7 +165,7 @@ func (s *sink) count(due, now time.Duration, problem string) {
 	if problem == "" && s.within(now) {
 		s.since++
 	}
-	// A closed loop's window turns out to have lasted until here.
+	// A closed loop's window is extended to here.
 	if counts || s.limit == 0 {
 		s.last = max(s.last, now)
 		s.r.Answered += s.since
