@@ -69,7 +69,8 @@ func (v *clusterVariant) pods() []*clusterPod {
 	return all
 }
 
-// plan states the objects of a variant. One that is not asked for has a client alone, from which is tried what others refuse.
+// plan prepares the objects of a variant. A variant that was not asked for has only a
+// client, from which requests are tried that others must refuse.
 func (v *clusterVariant) plan(s Spec, f *Found, e Existing, objects dynamic.Interface, sidecar *controlplane.InjectedSidecar) {
 	namespace := f.Run + "-" + v.variant
 	mesh := topology.Mesh{
@@ -259,7 +260,7 @@ func (p *clusterPods) connect(ctx context.Context) (experiment.Undo, error) {
 	return undo, nil
 }
 
-// retryEvery is the time between two looks at a pod, or tries to connect to it.
+// retryEvery is the time between two checks of a pod, or attempts to connect to it.
 const retryEvery = 200 * time.Millisecond
 
 // await waits until a pod is ready.
@@ -285,8 +286,9 @@ func (p *clusterPods) await(ctx context.Context, pod *clusterPod) error {
 	}
 }
 
-// reach connects to the agent of a pod, which may start a moment after the pod is ready: no probe asks it. A forward ends
-// with a connection that nobody accepts, so that each attempt has its own.
+// reach connects to the agent of a pod, which may start a moment after the pod is ready,
+// because no probe asks it. A port forward ends when nothing accepts its connection, so
+// each attempt uses a new one.
 func (p *clusterPods) reach(ctx context.Context, pod *clusterPod) error {
 	for {
 		forwarded, err := p.found.Cluster.Forward(ctx, pod.made.Namespace, pod.made.Name, agentPort)
@@ -305,7 +307,7 @@ func (p *clusterPods) reach(ctx context.Context, pod *clusterPod) error {
 	}
 }
 
-// start checks the pods of each variant, and has what they use sampled.
+// start checks the pods of each variant, and starts sampling what they use.
 func (p *clusterPods) start(ctx context.Context) (experiment.Undo, error) {
 	for i := range p.run.spec.Placements {
 		for _, variant := range p.run.spec.Variants {
@@ -351,7 +353,8 @@ func (p *clusterPods) bed(ctx context.Context, v *clusterVariant, placement int)
 	}
 	w := way{variant: v.variant, to: bed.target, dial: v.client.agent.DialContext, past: p.found.variants[0].client.agent.DialContext}
 	if v.variant == VariantNone {
-		// A cluster without a mesh chooses a server for each connection, an Envoy for each request.
+		// A cluster without a mesh chooses a server for each connection, an Envoy for
+		// each request.
 		if servers := tiers[0]; len(servers) > 1 {
 			bed.target.Addresses = nil
 			for _, pod := range servers {

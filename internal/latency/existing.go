@@ -22,8 +22,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Existing is a cluster, with its control plane, in which clients and servers are pods. What is made there carries the run's
-// label, and is deleted at the end.
+// Existing is an existing cluster, with its control plane, in which clients and servers
+// are pods. Everything made there has the run's label, and is deleted at the end.
 type Existing struct {
 	Target attach.Target
 	ID     string   // distinguishes the runs of a cluster; attach.NewID makes one
@@ -78,8 +78,9 @@ func (s Spec) validateExisting(d controlplane.Driver) error {
 	return nil
 }
 
-// Inspect looks at the existing cluster of a specification and fails when a run must not start there. It creates
-// nothing. The specification that it returns is what a run needs: it states the placements.
+// Inspect examines the existing cluster of a specification and returns an error if a run
+// must not start there. It creates nothing. The specification that it returns has the
+// placements filled in.
 func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 	driver, err := s.Driver()
 	if err != nil {
@@ -131,7 +132,8 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 	return s, f, nil
 }
 
-// chooseNodes chooses the nodes of the placements that are asked for, or those that the cluster has room for.
+// chooseNodes chooses the nodes of the given placements, or of those that the cluster has
+// room for.
 func (f *Found) chooseNodes(ctx context.Context, named, placements []string) ([]string, error) {
 	nodes, err := f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -172,7 +174,8 @@ func (f *Found) chooseNodes(ctx context.Context, named, placements []string) ([]
 	return placements, nil
 }
 
-// takesPods reports whether pods without tolerations can be on a node, and it is no fake one.
+// takesPods reports whether pods without tolerations can run on a node, and the node is
+// not a fake one.
 func takesPods(n corev1.Node) bool {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -189,7 +192,7 @@ func nodeNames(nodes []corev1.Node) string {
 	return strings.Join(names, ", ")
 }
 
-// record states the cluster as a record has it.
+// record describes the cluster for a record.
 func (e *Existing) record() *record.LatencyCluster {
 	c := &record.LatencyCluster{Context: e.found.Cluster.Context, Server: e.found.Cluster.Server, Run: e.found.Run, Image: e.Image}
 	for _, n := range e.found.Nodes {
@@ -201,13 +204,13 @@ func (e *Existing) record() *record.LatencyCluster {
 	return c
 }
 
-// controlPlane states the control plane of the cluster as a record has it.
+// controlPlane describes the cluster's control plane for a record.
 func (f *Found) controlPlane(name string) record.ControlPlaneSource {
 	i := f.Installation
 	return record.ControlPlaneSource{Name: name, Version: i.Version, Replicas: i.Replicas, Settings: i.Settings}
 }
 
-// errSidecar reports a pod that has no sidecar and should, or the other way round.
+// errSidecar reports a pod that has no sidecar but should, or has one but should not.
 func errSidecar(pod *corev1.Pod, container string, wanted bool) error {
 	all := slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers)
 	has := slices.ContainsFunc(all, func(c corev1.Container) bool { return c.Name == container })
@@ -220,7 +223,8 @@ func errSidecar(pod *corev1.Pod, container string, wanted bool) error {
 	return nil
 }
 
-// usable reports whether a pod can be connected to; if not, stood says how it stands.
+// usable reports whether a pod can be connected to; if not, it returns a description of
+// the pod's state.
 func usable(pod *corev1.Pod) (stood string, ok bool) {
 	if pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && observe.Ready(pod) {
 		return "", true

@@ -1,5 +1,5 @@
-// Package latency is `scaler latency`: what requests pay for the mesh, measured at
-// the same time without sidecars, with permissive ones and with strict ones.
+// Package latency is `scaler latency`: it measures the latency that the mesh adds to
+// requests, in turns without sidecars, with permissive ones and with strict ones.
 package latency
 
 import (
@@ -23,7 +23,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Progress receives how far a run is. The zero value receives nothing.
+// Progress receives the progress of a run. The zero value receives nothing.
 type Progress struct {
 	Log    func(msg string)     // one line, about an event
 	Status func(status, of int) // rounds done, of all
@@ -48,7 +48,7 @@ type run struct {
 	cells  []*rowRun
 	own    []measure.Usage // scaler's, in each window
 	rounds int             // that are done
-	// sampling is startSampling's, and looked at after each round.
+	// sampling is the context of startSampling, which is checked after each round.
 	sampling context.Context
 
 	retries int // controlplane.Description's; 0 without a mesh
@@ -101,10 +101,9 @@ type dialer = func(ctx context.Context, network, address string) (net.Conn, erro
 // folderName is the name of the run's folder in Spec.Out.
 const folderName = "latency"
 
-// Run measures what requests pay for the mesh, and leaves a record of it, in
-// Dir of what it returns ("" if none came to be made). That is whole only if the
-// error is nil; its Status states how far it came, and is "" if nothing came to be
-// measured.
+// Run measures the latency that the mesh adds to requests, and leaves a record, in Dir of
+// the result ("" if none was made). The record is complete only if the error is nil; its
+// Status says how far the run came, and is "" if nothing was measured.
 func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun, err error) {
 	if err := spec.Validate(); err != nil {
 		return record.LatencyRun{}, err
@@ -189,7 +188,8 @@ func startSampling(ctx context.Context, sampler *measure.Sampler) (sampling cont
 	}, err
 }
 
-// openNet makes the network of pods, where connections are redirected. What runs in it ends before.
+// openNet makes the network of pods, for variants whose connections are redirected.
+// Processes in it end first.
 func (r *run) openNet(context.Context) (experiment.Undo, error) {
 	if r.driver.Latency.Intercepts == nil {
 		return nil, nil
@@ -201,7 +201,7 @@ func (r *run) openNet(context.Context) (experiment.Undo, error) {
 	return func(context.Context) error { return r.net.Close() }, nil
 }
 
-// open makes the group that everything belongs to.
+// open makes the process group of everything that the run starts.
 func (r *run) open(context.Context) (experiment.Undo, error) {
 	var err error
 	if r.group, err = process.OpenGroup(r.dir, process.GroupOptions{Grace: 3 * time.Second}); err != nil {
@@ -210,7 +210,7 @@ func (r *run) open(context.Context) (experiment.Undo, error) {
 	return r.group.Remove, r.sampler.Watch(experiment.InstrumentName, measure.Self())
 }
 
-// startBeds starts what each variant's requests go to.
+// startBeds starts the servers and sidecars of each variant.
 func (r *run) startBeds(ctx context.Context) (experiment.Undo, error) {
 	for _, variant := range r.spec.Variants {
 		bed, err := r.startBed(ctx, variant)
@@ -260,8 +260,8 @@ func (r *run) finish(ctx context.Context, err error) (record.LatencyRun, error) 
 	return r.record, err
 }
 
-// saveSoFar writes what was measured until now, as of a run that is interrupted:
-// should scaler be killed, that is what is left.
+// saveSoFar writes what was measured so far, as an interrupted run, in case scaler is
+// killed.
 func (r *run) saveSoFar() error {
 	warnings := slices.Clone(r.record.Warnings)
 	r.rows()

@@ -33,8 +33,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// sidecarTimeout bounds the start of a variant's sidecars, until requests get
-// through.
+// sidecarTimeout limits the start of a variant's sidecars, until requests get through.
 const sidecarTimeout = time.Minute
 
 // envoyWorkers is the number of worker threads of each Envoy, whatever the control plane:
@@ -52,7 +51,7 @@ func workers(d controlplane.Driver) int {
 // clientTier is the load generator's sidecar.
 const clientTier = "client"
 
-// sidecarMesh is a mesh behind variants with sidecars: a cluster and a control plane.
+// sidecarMesh is a cluster with a control plane, for one or more variants with sidecars.
 type sidecarMesh struct {
 	run   *run
 	group *process.Group // of cluster and control plane
@@ -79,9 +78,9 @@ type meshVariant struct {
 	tiers    [][]controlplane.HostWorkload
 }
 
-// startMeshes starts clusters and control planes, and makes the objects of all variants. Variants whose
-// sidecars are addressed directly share one, with a namespace each; the others have one each, as a mode
-// is of a whole mesh.
+// startMeshes starts clusters and control planes, and makes the objects of all variants.
+// Variants whose sidecars are addressed directly share one cluster, with a namespace
+// each. The others have a cluster each, because a mode applies to a whole mesh.
 func (r *run) startMeshes(ctx context.Context) (experiment.Undo, error) {
 	undo := func(ctx context.Context) error {
 		var errs []error
@@ -111,7 +110,8 @@ func (r *run) startMeshes(ctx context.Context) (experiment.Undo, error) {
 	return undo, m.makeObjects(ctx, api)
 }
 
-// startMesh starts a cluster of this name and its control plane. The options are what is not the same for all.
+// startMesh starts a cluster of this name and its control plane. The options are those
+// that differ between meshes.
 func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOptions) (*sidecarMesh, experiment.APIServer, error) {
 	m := &sidecarMesh{run: r, variants: map[string]*meshVariant{}}
 	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
@@ -177,8 +177,8 @@ func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane
 	return adapter, nil
 }
 
-// planVariant states what workloads there are and where they listen. Each has an
-// address of its own among those of this host, and no port serves twice.
+// planVariant assigns addresses and ports to the workloads. Each has its own address
+// among those of this host, and no port is used twice.
 func (r *run) planVariant(variant string, index int) (*meshVariant, error) {
 	namespace := "latency-" + variant
 	workloads := 1
@@ -249,8 +249,8 @@ func (m *sidecarMesh) makeObjects(ctx context.Context, api experiment.APIServer)
 // runLabel returns the value of the run label on everything that is made in the cluster.
 func runLabel() string { return "latency-" + strconv.Itoa(os.Getpid()) }
 
-// stop ends the sidecars, deletes what was made in the cluster, and ends what they
-// belong to.
+// stop ends the sidecars, deletes the objects made in the cluster, and stops the control
+// plane and the cluster.
 func (m *sidecarMesh) stop(ctx context.Context) error {
 	m.end()
 	m.running.Wait()
@@ -264,8 +264,8 @@ func (m *sidecarMesh) stop(ctx context.Context) error {
 	return errors.Join(err, m.group.Remove(ctx))
 }
 
-// start starts a variant's applications and sidecars, and returns when requests
-// get through, as they should.
+// start starts a variant's applications and sidecars, and returns when requests get
+// through as expected.
 func (m *sidecarMesh) start(ctx context.Context, variant string) (*testbed, error) {
 	v := m.variants[variant]
 	bed := &testbed{variant: variant, target: egress(v.client, v.services[0])}
@@ -311,8 +311,8 @@ func (m *sidecarMesh) tier(number, count int) tierSidecars {
 	return tierSidecars{tier: m.run.tiers[number-1].name, count: count}
 }
 
-// launch runs a sidecar as long as the mesh lasts, and has starting wait until it is ready. It returns the
-// names under which its processes are sampled.
+// launch runs a sidecar as long as the mesh lasts. starting also waits until the sidecar
+// is ready. It returns the names under which its processes are sampled.
 func (m *sidecarMesh) launch(s *sidecar.Sidecar, starting *errgroup.Group, together context.Context) []string {
 	m.all = append(m.all, s)
 	m.running.Go(func() { _ = s.Run(m.life) }) // AwaitReady states why it failed
@@ -342,8 +342,8 @@ func (m *sidecarMesh) sampled(name string) []string {
 // watch samples a sidecar's processes in each of its lives.
 func (m *sidecarMesh) watch(o *sidecar.Options) {
 	o.Started = func(l sidecar.Life) {
-		// What becomes Envoy cannot be read in every moment of that; it is tried
-		// again when the sidecar is ready. One that has ended is reported next.
+		// A process cannot be read while it is being replaced by Envoy; sampling is tried
+		// again when the sidecar is ready. A process that has ended is reported next.
 		_ = m.sample(o.Name, l)
 	}
 	o.Crashed = func(c sidecar.Crash) { m.run.sampler.Ended(o.Name, measure.OfProcess(c.Process)) }

@@ -13,9 +13,10 @@ import (
 // errOtherIdentity reports that a variant would measure something else.
 var errOtherIdentity = errors.New("a request with a certificate of the mesh that is no allowed caller's was answered")
 
-// verifyOtherIdentities connects to each workload over TLS past the client's sidecar, as the mesh's own proxies
-// do: without a certificate, which every one must refuse, and with one that is no allowed caller's, which
-// those that are closed must refuse and the others must not.
+// verifyOtherIdentities connects to each workload over TLS past the client's sidecar, as
+// the mesh's own proxies do: without a certificate, which every workload must refuse, and
+// with the certificate of a caller that is not allowed, which closed workloads must
+// refuse and the others must accept.
 func (w way) verifyOtherIdentities(ctx context.Context, spec *Spec) error {
 	for _, s := range w.servers {
 		if s.otherIdentity == nil {
@@ -50,13 +51,15 @@ func isRemoteAlert(err error) bool {
 	return ok && op.Op == "remote error"
 }
 
-// refusedError is the end of a connection, or a 403, after the peer had taken the certificate.
+// refusedError is a refusal by a peer that had accepted the certificate: the end of the
+// connection, or a 403.
 type refusedError struct{ cause error }
 
 func (e *refusedError) Error() string { return "refused: " + e.cause.Error() }
 func (e *refusedError) Unwrap() error { return e.cause }
 
-// requestOverTLS sends a request with this configuration of TLS, in HTTP/1.1. nil is a good answer.
+// requestOverTLS sends a request with this TLS configuration, in HTTP/1.1. It returns nil
+// for a successful answer.
 func (w way) requestOverTLS(ctx context.Context, spec *Spec, s checkedServer, config *tls.Config) error {
 	dial := w.past
 	if dial == nil {

@@ -32,7 +32,8 @@ const (
 	appPort     = 8080
 )
 
-// podNode is the node that pods name. There is none: the kubelet's part is done here.
+// podNode is the node name of the pods. The node does not exist: this package does the
+// kubelet's part.
 const podNode = "scaler-latency"
 
 // podVariant is one variant whose client and servers are pods with a network each.
@@ -54,7 +55,7 @@ type podPlace struct {
 	pod     *corev1.Pod // as injected; nil before, and without sidecars
 }
 
-// planPods states which pods there are and makes their networks.
+// planPods makes the pods' networks.
 func planPods(net *podnet.Net, tiers []tierSpec, variant string, knobs controlplane.Knobs) (*podVariant, error) {
 	v := &podVariant{variant: variant, knobs: knobs, mesh: podMesh(variant, tiers)}
 	for _, s := range v.mesh.Services {
@@ -141,7 +142,7 @@ func (m *sidecarMesh) makePods(ctx context.Context, api experiment.APIServer) er
 	return nil
 }
 
-// create makes the pod as a kubelet would run it: ready, with its address.
+// create creates the pod as a kubelet would run it: ready, with its address.
 func (p *podPlace) create(ctx context.Context, api experiment.APIServer, adapter *controlplane.ControlPlane, mesh topology.Mesh) error {
 	labels := map[string]string{"app": p.service.Name, kwok.RunLabel: runLabel(), kwok.ServiceLabel: p.service.Name}
 	maps.Copy(labels, adapter.Sidecars.PodLabels)
@@ -187,8 +188,8 @@ func (p *podPlace) at() string {
 	return net.JoinHostPort(p.net.Address.String(), strconv.Itoa(appPort))
 }
 
-// startPods starts a variant's applications and sidecars, and returns when requests get through, as they
-// should.
+// startPods starts a variant's applications and sidecars, and returns when requests get
+// through as expected.
 func (m *sidecarMesh) startPods(ctx context.Context, v *podVariant) (*testbed, error) {
 	client := v.tiers[0][0]
 	bed := &testbed{variant: v.variant, target: v.target(1), dial: client.net.DialContext}
@@ -246,7 +247,7 @@ func (m *sidecarMesh) startPods(ctx context.Context, v *podVariant) (*testbed, e
 	return bed, m.verify(limited, ctx, w)
 }
 
-// intercept makes a pod's network what its sidecar needs.
+// intercept sets up a pod's network for its sidecar.
 func (m *sidecarMesh) intercept(ctx context.Context, p *podPlace, i *controlplane.Interception) error {
 	rules, err := podnet.ParseRules(i.Rules)
 	if err != nil {
@@ -279,8 +280,8 @@ func (b *testbed) startApplications(ctx context.Context, r *run, tier []*podPlac
 	return nil
 }
 
-// startPlainPods starts the variant none in the same kind of networks: nothing redirects, and each tier
-// calls the pods of its next in turn.
+// startPlainPods starts the variant none in the same kind of networks: nothing is
+// redirected, and each tier calls the pods of the next tier in turn.
 func (r *run) startPlainPods(ctx context.Context) (*testbed, error) {
 	v, err := planPods(r.net, r.tiers, VariantNone, controlplane.Knobs{})
 	if err != nil {

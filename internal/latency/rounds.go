@@ -191,8 +191,8 @@ func (r *run) send(ctx context.Context, one *rowRun, t turn, bed *testbed) (*dat
 	return result, err
 }
 
-// kill kills a server of the last tier at a time, in turn, as long as a round
-// lasts. A restart that has begun is ended, for the next round needs it.
+// kill kills one server of the last tier at a time, in turn, as long as a round lasts. A
+// restart that has begun is completed, because the next round needs the server.
 func (r *run) kill(ctx context.Context, bed *testbed) error {
 	last := r.tiers[len(r.tiers)-1].replicas
 	begun := time.Now().Add(r.spec.Warmup)
@@ -206,10 +206,11 @@ func (r *run) kill(ctx context.Context, bed *testbed) error {
 	}
 }
 
-// endedTolerance is by how many seconds the time for which a sidecar ran may differ from the length of a round.
+// endedTolerance is the largest difference, in seconds, between the time that a sidecar
+// ran and the length of a round.
 const endedTolerance = 0.01
 
-// usage adds what sidecars, and scaler itself, used in a round's window.
+// usage adds the usage of sidecars, and of scaler itself, in a round's window.
 func (r *run) usage(to *repeatRun, bed *testbed, result *dataplane.Result) error {
 	if _, err := r.sampler.Edge(); err != nil {
 		return err
@@ -249,7 +250,7 @@ func (r *run) usage(to *repeatRun, bed *testbed, result *dataplane.Result) error
 	return err
 }
 
-// measureInstrument computes what scaler itself needed.
+// measureInstrument computes the usage of scaler itself.
 func (r *run) measureInstrument() {
 	if len(r.own) == 0 {
 		return

@@ -12,7 +12,7 @@ const (
 	latencyConfidence = 0.95
 	significance      = 0.05
 
-	// The generator's lateness is too much when it exceeds both.
+	// The generator's lateness is too large when it exceeds both.
 	lateShare   = 0.1    // of the latency at the same quantile
 	lateSeconds = 200e-6 // at that quantile
 )
@@ -47,9 +47,10 @@ func (r *run) rows() {
 	correct(r.record.Rows)
 }
 
-// correct judges what is added in all rows together: of many tests some fall below any
-// level by chance. Holm's method keeps the chance of a single false alarm in the run
-// below that level, however the quantiles depend on each other.
+// correct corrects the significance of the added latencies of all rows together: of many
+// tests some fall below any level by chance. Holm's method keeps the probability of a
+// single false alarm in the run below that level, however the quantiles depend on each
+// other.
 func correct(rows []record.LatencyRow) {
 	var tested []*record.Added
 	var p []float64
@@ -256,7 +257,7 @@ func timeline(repeats []*repeatRun) []record.LatencySecond {
 	return all
 }
 
-// doubtRow warns about what a row's figures do not mean.
+// warnRow adds warnings about a row's figures.
 func (r *run) warnRow(index int, row *record.LatencyRow, whole int) {
 	about := fmt.Sprintf("rows[%d]", index)
 	if whole < len(row.Repeats) {

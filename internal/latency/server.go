@@ -16,10 +16,10 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// serverStart bounds the start of an echo server.
+// serverStart limits the start of an echo server.
 const serverStart = 30 * time.Second
 
-// echoServer is an echo server as a process of its own.
+// echoServer is an echo server in a separate process.
 type echoServer struct {
 	spec  process.Spec
 	group *process.Group
@@ -39,7 +39,8 @@ type serverPlace struct {
 // here returns a port on this host's loopback interface.
 func here(port int) serverPlace { return serverPlace{host: "127.0.0.1", port: port} }
 
-// startServer starts one. next is forwarded to unless it has no addresses.
+// startServer starts an echo server. It forwards requests to next unless that has no
+// addresses.
 func (r *run) startServer(ctx context.Context, name string, at serverPlace, wait time.Duration, next dataplane.Target) (*echoServer, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -95,8 +96,8 @@ func (s *echoServer) kill(ctx context.Context) error {
 	return s.start(ctx)
 }
 
-// startPlain starts the variant none: the tiers call each other without anything
-// between, each its next in turn.
+// startPlain starts the variant none: the tiers call each other directly, the servers of
+// the next tier in turn.
 func (r *run) startPlain(ctx context.Context) (*testbed, error) {
 	bed := &testbed{variant: VariantNone}
 	for i := len(r.tiers) - 1; i >= 0; i-- { // the last tier is called by the one before

@@ -17,8 +17,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// The variants of `scaler latency`: what stands between client and server. A control plane has none and the modes
-// of its driver.
+// The variants of `scaler latency`: what is between client and server. A control plane
+// has none and the modes of its driver.
 const (
 	VariantNone       = "none"       // nothing
 	VariantPermissive = "permissive" // two sidecars; the server's would take plaintext too
@@ -70,7 +70,8 @@ type Spec struct {
 	Placements []string // of these pods; Inspect fills in what the cluster has room for where there are none
 
 	ControlPlane string // the name of one of Drivers; of the variants with sidecars
-	// Proxy is the program of the sidecars, of a control plane whose driver has Intercepts.GivenProxy.
+	// Proxy is the program of the sidecars, for a control plane whose driver has
+	// Intercepts.GivenProxy.
 	Proxy string
 	// Drivers are the available control planes; nil = those of package drivers.
 	Drivers  []controlplane.Driver
@@ -94,8 +95,8 @@ func DefaultSpec() Spec {
 	}
 }
 
-// maxRPS is more than one machine sends.
-// mostRepeats bounds the duration if --repeats is mistyped.
+// maxRPS is more than one machine can send. mostRepeats limits the duration if --repeats
+// is mistyped.
 const mostRepeats = 100
 
 const maxRPS = 1_000_000
@@ -290,8 +291,8 @@ func (s Spec) validateTimes() error {
 	return nil
 }
 
-// Prepare fills in what follows from other values. given lists which flags the
-// user or a preset set.
+// Prepare fills in values that follow from others. given reports whether the user or a
+// preset set a flag.
 func (s Spec) Prepare(given func(flag string) bool) (Spec, error) {
 	if given("connections") {
 		for _, flag := range []string{"rps", "arrivals", "duration"} {

@@ -70,7 +70,8 @@ func (m *sidecarMesh) verify(limited, ctx context.Context, w way) error {
 	return err
 }
 
-// awaitAnswers returns when enough requests in a row were answered by the last tier, which saw who calls.
+// awaitAnswers returns when enough requests in a row were answered by the last tier,
+// which saw the right caller.
 func (w way) awaitAnswers(ctx context.Context, spec *Spec) error {
 	client := newClient(spec, w.dial)
 	defer client.CloseIdleConnections()
@@ -89,7 +90,7 @@ func (w way) awaitAnswers(ctx context.Context, spec *Spec) error {
 	return nil
 }
 
-// check tries what every server must refuse, or answer.
+// check tries the requests that every server must refuse, or answer.
 func (w way) check(ctx context.Context, spec *Spec) (record.LatencyCheck, error) {
 	if err := w.verifyPlaintext(ctx, spec); err != nil {
 		return record.LatencyCheck{}, err
@@ -143,8 +144,8 @@ func (v *meshVariant) way(variant string) way {
 	return w
 }
 
-// newClient makes a client for a few requests, with the version of HTTP and the
-// timeout of a run; dial nil = the network's.
+// newClient makes a client for a few requests, with the HTTP version and the timeout of a
+// run; dial nil = the host's network.
 func newClient(spec *Spec, dial dialer) *http.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(spec.HTTP == 1)
@@ -200,9 +201,9 @@ func (w way) verifyPlaintext(ctx context.Context, spec *Spec) error {
 	return nil
 }
 
-// plaintext sends a request. It was refused if whoever was reached ended the
-// connection instead of an answer, or answered 403. Whatever
-// else went wrong shows nothing.
+// plaintext sends a request. It counts as refused if the peer ended the connection
+// instead of answering, or answered 403. Any other failure is returned as an error,
+// because it proves nothing.
 func plaintext(ctx context.Context, spec *Spec, to dataplane.Target, dial dialer) (refused bool, err error) {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
@@ -223,7 +224,7 @@ func plaintext(ctx context.Context, spec *Spec, to dataplane.Target, dial dialer
 	return err != nil && ended.Load(), err
 }
 
-// watchedConn records that its peer has ended it: the errors of a client do not
+// watchedConn records that its peer has closed it, because the errors of a client do not
 // always show that.
 type watchedConn struct {
 	net.Conn

@@ -1,9 +1,11 @@
-// Package loadagent is the part of `scaler latency --context` that runs in the cluster: a program in each pod that
-// sends requests from there, connects to addresses from there, and reads what the processes of the pod use. Agent
-// is its client. Which pods there are, and what is sent, is left to others.
+// Package loadagent is the part of `scaler latency --context` that runs in the cluster: a
+// program in each pod that sends requests and connects to addresses from there, and reads
+// the usage of the pod's processes. Agent is its client. internal/latency decides which
+// pods there are, and what is sent.
 //
-// The program listens on loopback of its pod and answers whoever connects; scaler connects through the API server. Its
-// protocol is not for other versions of scaler, which Connect refuses.
+// The program listens on loopback of its pod and answers any client; scaler connects
+// through the API server. The protocol may change with every version of scaler; Connect
+// refuses other versions.
 package loadagent
 
 import (
@@ -28,9 +30,9 @@ const Command = "load-agent"
 const Own = "self"
 
 const (
-	// maxRequest bounds what an agent reads of a request, in bytes.
+	// maxRequest limits the bytes that an agent reads of a request.
 	maxRequest = 1 << 20
-	// dialTimeout bounds a connection that an agent opens for its client.
+	// dialTimeout limits the time to open a connection for the client.
 	dialTimeout = 10 * time.Second
 )
 
@@ -62,7 +64,8 @@ type observed struct {
 	source measure.Source
 }
 
-// Serve answers at the listener until ctx ends. build is the version that a client must have, too.
+// Serve answers at the listener until ctx ends. build is the version that a client must
+// have too.
 func Serve(ctx context.Context, listener net.Listener, build string) error {
 	return serve(ctx, listener, &server{build: build, find: find, processes: map[string]*observed{}})
 }
@@ -103,7 +106,7 @@ func answer(w http.ResponseWriter, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// load answers a request for a load with what became of it. The load ends with the request.
+// load answers a request for a load with the result. The load ends with the request.
 func load[T any](do func(context.Context, T) (*dataplane.Result, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var l T

@@ -40,7 +40,8 @@ type Agent struct {
 	client  *http.Client
 }
 
-// Connect makes a client of the agent at an address, and fails with ErrBuild unless that is of the same build. name is its pod's, for messages.
+// Connect makes a client of the agent at an address, and returns ErrBuild unless that is
+// of the same build. name is the name of its pod, for messages.
 func Connect(ctx context.Context, name, address, build string) (*Agent, error) {
 	a := &Agent{name: name, address: address, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: maxIdle}}}
 	said, err := a.hello(ctx)
@@ -132,7 +133,7 @@ func (a *Agent) ahead(ctx context.Context) (ahead time.Duration, err error) {
 	return ahead, nil
 }
 
-// DialContext connects to an address from the pod, as net.Dialer does from here.
+// DialContext connects to an address from the pod, like net.Dialer does from here.
 func (a *Agent) DialContext(ctx context.Context, network, address string) (_ net.Conn, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, a.address)
 	if err != nil {
@@ -187,7 +188,7 @@ func (a *Agent) Process(ctx context.Context, name string) (measure.Source, error
 	return &remoteProcess{ctx: context.WithoutCancel(ctx), agent: a, name: name, id: first.ID, started: first.Started.Add(-ahead)}, nil
 }
 
-// read reads a process, at a moment of this program's clock.
+// read reads a process. The time is by this program's clock.
 func (a *Agent) read(ctx context.Context, name string) (s sample, at time.Time, err error) {
 	sent := time.Now()
 	err = a.do(ctx, http.MethodGet, "/processes/"+name, nil, &s)

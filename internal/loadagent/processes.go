@@ -11,8 +11,9 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// find finds a process of the pod by the name of its program, which the kernel cuts to 15 bytes. It sees those of other containers where the
-// pod shares its process namespace. Of several it is the oldest.
+// find finds a process of the pod by the name of its program, which the kernel truncates
+// to 15 bytes. It sees processes of other containers if the pod shares its process
+// namespace. If there are several it returns the oldest.
 func find(name string) (measure.Source, error) {
 	if name == Own {
 		return measure.Self(), nil
