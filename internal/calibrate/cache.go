@@ -55,8 +55,8 @@ func cacheFile(programs component.Options) (string, error) {
 	return filepath.Join(dir, strings.Trim(name, "-")+".json"), nil
 }
 
-// readCache reads what is kept; without a file, and from one that this
-// scaler cannot use, it is a calibration without points.
+// readCache reads the kept calibration. It returns one without points if there is no
+// file, or if this version cannot use it.
 func readCache(file string) (record.Calibration, error) {
 	none := record.Calibration{
 		APIVersion: record.APIVersion, Kind: record.CalibrationKind, Schema: record.Schema,

@@ -1,7 +1,6 @@
-// Package calibrate is `scaler calibrate`: it measures what the instrument's own
-// figures read against a control plane that costs next to nothing, the reference
-// control plane with a static mesh, and keeps the result for the records of
-// rollouts.
+// Package calibrate implements `scaler calibrate`: it measures the instrument's floor,
+// that is, its figures with a control plane of almost no cost, the reference control
+// plane with a static mesh. It keeps the result for the records of rollouts.
 package calibrate
 
 import (
@@ -27,13 +26,13 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// arrivalTimeout bounds the coming of a calibration's sidecars.
+// arrivalTimeout limits the start of a calibration's sidecars.
 const arrivalTimeout = 10 * time.Minute
 
-// Run measures what the instrument's own figures read against a control
-// plane that costs next to nothing, at each number of sidecars asked for. Unless
-// the control plane was asked to make faults, the points are kept for the records
-// of rollouts. log receives a line for each step; nil = nowhere.
+// Run measures the instrument's floor, its figures with a control plane of almost no
+// cost, at each of the given numbers of sidecars. Unless the control plane was asked to
+// make faults, the points are kept for the records of rollouts. log receives a line for
+// each step; nil = nowhere.
 func Run(ctx context.Context, spec Spec, log func(string)) (record.Calibration, error) {
 	if err := spec.Validate(); err != nil {
 		return record.Calibration{}, err
@@ -85,7 +84,7 @@ type calibration struct {
 	point                record.CalibrationPoint
 }
 
-// calibratePoint measures with one number of sidecars.
+// calibratePoint measures the floor for one number of sidecars.
 func calibratePoint(ctx context.Context, spec Spec, sidecars int, keys *experiment.KeyPool, log func(string)) (record.CalibrationPoint, error) {
 	c := &calibration{
 		spec:    spec,
@@ -141,7 +140,7 @@ func (c *calibration) startServer(ctx context.Context) (experiment.Undo, error) 
 		c.sampler.Watch(reference.Name, c.server.Usage()))
 }
 
-// arrive starts the sidecars, which live until the steps are taken back.
+// arrive starts the sidecars, which run until the steps are undone.
 func (c *calibration) arrive(ctx context.Context) (experiment.Undo, error) {
 	before, err := c.sampler.Edge()
 	if err != nil {
@@ -170,7 +169,7 @@ func (c *calibration) arrive(ctx context.Context) (experiment.Undo, error) {
 	return stop, err
 }
 
-// hold does nothing, and looks at what that takes.
+// hold measures the usage of idle sidecars.
 func (c *calibration) hold(ctx context.Context) (experiment.Undo, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.spec.Hold)
 	defer cancel()
@@ -188,7 +187,7 @@ func (c *calibration) renew(ctx context.Context) (experiment.Undo, error) {
 	return nil, c.fleet.renew(ctx)
 }
 
-// follow makes the changes, with the faults that were asked for.
+// follow makes the changes, with the given faults.
 func (c *calibration) follow(ctx context.Context) (experiment.Undo, error) {
 	if c.spec.faulty() {
 		if err := c.server.SetFaults(ctx, server.Faults{Delay: c.spec.Delay, Drop: c.spec.Drop, Seed: 1}); err != nil {
@@ -232,7 +231,7 @@ func (c *calibration) measure(context.Context) (experiment.Undo, error) {
 	return nil, c.measureFanOut()
 }
 
-// measureFanOut computes what the changes took of the processors.
+// measureFanOut computes the processor time of the changes.
 func (c *calibration) measureFanOut() error {
 	var own, theirs, meanwhile, length float64
 	for _, ch := range c.changes {

@@ -13,8 +13,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// change is one change that was followed; the counters were read at its edges,
-// when the last sidecar that got it had it, and when all that was acknowledged.
+// change is one followed change. The counters were read at its begin, at its end, when
+// the last sidecar that got it had it, and when everything was acknowledged.
 type change struct{ begin, end, acknowledged time.Time }
 
 // changing holds the distributions of one kind of change.
@@ -43,9 +43,9 @@ func (c *calibration) change(ctx context.Context) error {
 	return nil
 }
 
-// changeOnce makes one change and waits until every sidecar has it, or the time
-// is over, and then until the server has seen to the acknowledgements: the next
-// change would stand behind them.
+// changeOnce makes one change and waits until every sidecar has it, or the time is over,
+// and then until the server has processed the acknowledgements: the next change would
+// queue behind them.
 func (c *calibration) changeOnce(ctx context.Context, ch convergence.Change, h changing) error {
 	following := c.fleet.tracker.Follow(ch, c.fleet.ids)
 	begin, err := c.sampler.Edge()

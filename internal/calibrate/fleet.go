@@ -52,8 +52,8 @@ func newFleet(keys *experiment.KeyPool, log func(string)) *fleet {
 	return f
 }
 
-// start starts a sidecar for every pod of the mesh, and returns when all are
-// complete and certified. They live as long as life.
+// start starts a sidecar for every pod of the mesh, and returns when all are complete and
+// certified. They run as long as life.
 func (f *fleet) start(ctx, life context.Context, server *reference.StaticMesh, variant xdsprobe.Variant) error {
 	now := time.Now()
 	for service, endpoints := range server.Endpoints() {

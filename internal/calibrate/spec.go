@@ -19,8 +19,8 @@ type Spec struct {
 	XDS      string // "delta" or "sotw"
 	Changes  int    // of each kind
 
-	// Faults for the control plane to make: what is measured must show just
-	// these. A calibration with faults is not kept.
+	// Faults for the control plane to make: the measurement must show exactly these. A
+	// calibration with faults is not kept.
 	Delay time.Duration // every push is held back so long
 	Drop  float64       // share of pushes that is not sent, 0 to 1
 

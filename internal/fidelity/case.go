@@ -20,9 +20,9 @@ type comparison struct {
 	seen    differencesSeen
 }
 
-// compare does one case: the knobs' objects are made, both sidecars are started
-// some times, taken through the changes and disconnected once, and all is taken
-// back.
+// compare runs one case: it makes the objects of the settings, starts both sidecars
+// several times, takes them through the changes, disconnects them once, and undoes
+// everything.
 func (r *run) compare(ctx context.Context, which knobCase) (err error) {
 	c := &comparison{run: r, which: which, seen: differencesSeen{}}
 	c.result.Name, c.result.Knobs = which.name, record.Knobs{MTLS: which.knobs.MTLS, Scope: which.knobs.Scope, Authz: which.knobs.Authz}
@@ -73,8 +73,8 @@ func (c *comparison) setKnobs(ctx context.Context) (experiment.Undo, error) {
 	}, c.awaitQuiet(ctx, settledTime)
 }
 
-// start starts both sidecars, one after the other and as often as asked for, and
-// leaves the last of each running.
+// start starts both sidecars, one after the other and as often as asked for, and leaves
+// the last one of each running.
 func (c *comparison) start(ctx context.Context) (experiment.Undo, error) {
 	stop := func(ctx context.Context) error {
 		for side, s := range c.proxies {
@@ -140,8 +140,8 @@ func (c *comparison) streams(side int) []wiretap.Stream {
 	return c.tap.Streams(s.node)[s.before:]
 }
 
-// awaitComplete returns once a sidecar has opened more than so many streams,
-// everything was answered on the last, and nothing more comes.
+// awaitComplete returns when a sidecar has opened more than this number of streams,
+// everything was answered on the last one, and no more messages come.
 func (c *comparison) awaitComplete(ctx context.Context, side, opened int) error {
 	limited, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
@@ -169,7 +169,7 @@ func (c *comparison) unscaled() int {
 	return c.observed
 }
 
-// change takes both through the changes of the mesh.
+// change takes both sidecars through the changes of the mesh.
 func (c *comparison) change(ctx context.Context) (experiment.Undo, error) {
 	plan := planMeshChanges(c.mesh, c.unscaled(), c.what.changes, c.spec.Changes, c.spec.Seed)
 	changer := newMeshChanger(c.run)
@@ -206,7 +206,7 @@ func (c *comparison) change(ctx context.Context) (experiment.Undo, error) {
 	return changer.restore, c.more(ctx, "changes")
 }
 
-// reconnect breaks both streams, and compares how the next ones begin.
+// reconnect breaks both streams, and compares the beginnings of the next ones.
 func (c *comparison) reconnect(ctx context.Context) (experiment.Undo, error) {
 	var both exchange
 	for side, s := range c.proxies {

@@ -19,7 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// meshChanger makes random changes of the mesh and can take all of them back.
+// meshChanger makes random changes of the mesh and can undo all of them.
 type meshChanger struct {
 	*run
 	objects  map[string]*unstructured.Unstructured // that were made, by kind and name
@@ -35,7 +35,7 @@ func newMeshChanger(r *run) *meshChanger {
 	}
 }
 
-// make makes one change and returns when the cluster has come to it.
+// make makes one change and returns when it has taken effect in the cluster.
 func (m *meshChanger) make(ctx context.Context, c meshChange) error {
 	switch c.kind {
 	case scaleChange:
@@ -53,7 +53,7 @@ func (m *meshChanger) make(ctx context.Context, c meshChange) error {
 	}
 }
 
-// scale also gives up a pod that was made unready: another may be gone.
+// scale also forgets a pod that was made unready, because it may be removed.
 func (m *meshChanger) scale(ctx context.Context, service, replicas int) error {
 	if pod := m.unready[service]; pod != nil {
 		delete(m.unready, service)
@@ -69,7 +69,7 @@ func (m *meshChanger) scale(ctx context.Context, service, replicas int) error {
 	return m.awaitReplicas(ctx, service, replicas)
 }
 
-// turn makes a pod of a service unready, or that one ready again.
+// turn makes a pod of a service unready, or ready again.
 func (m *meshChanger) turn(ctx context.Context, service int, away bool) error {
 	if pod := m.unready[service]; pod != nil || !away {
 		delete(m.unready, service)
@@ -93,7 +93,7 @@ func (m *meshChanger) turn(ctx context.Context, service int, away bool) error {
 	return nil
 }
 
-// mark makes or changes a probe's object, or takes it away.
+// mark creates or changes a probe's object, or deletes it.
 func (m *meshChanger) mark(ctx context.Context, kind controlplane.ProbeKind, c meshChange) error {
 	object, _ := m.istiod.Parts().Probes.Probe(kind, m.mesh, controlplane.Knobs{}, c.service, xdsprobe.Marker(strconv.Itoa(c.value)))
 	key := object.GetKind() + "/" + object.GetName()
@@ -120,8 +120,8 @@ func (m *meshChanger) mark(ctx context.Context, kind controlplane.ProbeKind, c m
 	return nil
 }
 
-// offer makes one more service before the pods of another, or takes it away. Its
-// port, by turns, is a known one, a new one, and one of no known protocol.
+// offer creates another service for the pods of a service, or deletes it. Its port is, in
+// turn, an existing one, a new one, and one of an unknown protocol.
 func (m *meshChanger) offer(ctx context.Context, c meshChange) error {
 	s := m.mesh.Services[c.service]
 	services := m.Client.CoreV1().Services(s.Namespace)
@@ -148,7 +148,7 @@ func (m *meshChanger) offer(ctx context.Context, c meshChange) error {
 	return nil
 }
 
-// restore takes back what is left of the changes.
+// restore undoes the remaining changes.
 func (m *meshChanger) restore(ctx context.Context) error {
 	var errs []error
 	for _, object := range m.objects {
@@ -169,7 +169,7 @@ func (m *meshChanger) restore(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// labelled gives an object the run's label, by which everything is deleted at the end.
+// labelled adds the run's label to an object, by which everything is deleted at the end.
 func labelled(object *unstructured.Unstructured) {
 	labels := object.GetLabels()
 	if labels == nil {
@@ -188,7 +188,7 @@ func (r *run) putObject(ctx context.Context, object *unstructured.Unstructured) 
 	return nil
 }
 
-// removeObject deletes an object; one that is gone is no error.
+// removeObject deletes an object; it is no error if it does not exist.
 func (r *run) removeObject(ctx context.Context, object *unstructured.Unstructured) error {
 	err := r.Resource(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

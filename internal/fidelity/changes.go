@@ -7,8 +7,8 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 )
 
-// meshChange is one random change of the mesh. Every change is of something, so
-// that a plan can be followed, and taken back, without being remembered.
+// meshChange is one random change of the mesh. A change is described absolutely, so that
+// a plan can be followed and undone without remembering earlier changes.
 type meshChange struct {
 	kind    meshChangeKind
 	service int  // index into the mesh
@@ -18,7 +18,7 @@ type meshChange struct {
 
 type meshChangeKind string
 
-// The kinds of change: everything that moves in a mesh.
+// The kinds of change: everything that changes in a mesh.
 const (
 	scaleChange   meshChangeKind = "scale"   // a workload has more or fewer pods
 	healthChange  meshChangeKind = "health"  // a pod turns unready, or ready again
@@ -27,7 +27,7 @@ const (
 	serviceChange meshChangeKind = "service" // a service more, of several protocols, or fewer
 )
 
-// String returns the change in words, for logs.
+// String describes the change, for logs.
 func (c meshChange) String() string {
 	if !c.on {
 		return fmt.Sprintf("%s of service %d is taken away", c.kind, c.service)
@@ -35,11 +35,11 @@ func (c meshChange) String() string {
 	return fmt.Sprintf("%s of service %d: %d", c.kind, c.service, c.value)
 }
 
-// replicasMost bounds what a workload is scaled to.
+// replicasMost is the largest number of replicas that a workload is scaled to.
 const replicasMost = 6
 
 // planMeshChanges draws n changes of these kinds. The service with index observed is not
-// scaled, as its pods are compared; -1 = there is none.
+// scaled, because its pods are compared; -1 = there is none.
 func planMeshChanges(mesh topology.Mesh, observed int, kinds []meshChangeKind, n int, seed uint64) []meshChange {
 	random := rand.New(rand.NewPCG(seed, 0))
 	on := map[meshChangeKind]map[int]bool{}

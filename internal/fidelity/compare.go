@@ -18,9 +18,8 @@ import (
 // tolerated is the largest difference, as a share, in the bytes of one resource.
 const tolerated = 0.02
 
-// compareRequests compares two sequences of requests, the outcome of so many events,
-// counts them in sameness where they are the same, and notes how they differ
-// where not.
+// compareRequests compares two sequences of requests, which result from this number of
+// events. It counts equal ones in sameness, and records differences.
 func (s differencesSeen) compareRequests(about string, both exchange, sameness *record.Sameness, events int) {
 	if slices.Equal(both.requests[realSide], both.requests[simulated]) {
 		sameness.Same += events
@@ -33,7 +32,7 @@ func (s differencesSeen) compareRequests(about string, both exchange, sameness *
 	s.add(record.Difference{About: about + " requests", Real: requestsText(real), Simulated: requestsText(fake), Explained: both.excuse()})
 }
 
-// unlike cuts off what two sequences have in common at both ends.
+// trimCommon removes the common beginning and end of two sequences.
 func trimCommon(a, b []string) (restA, restB []string) {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]
@@ -114,8 +113,8 @@ func asJSON(v any) string {
 	return string(text)
 }
 
-// held compares what both hold: the names as each of them says itself, the bytes
-// as they went by.
+// held compares the resources that both hold: the names as each of them reports, the
+// bytes as they were received.
 func (c *comparison) held(ctx context.Context) (map[string]record.HeldResources, error) {
 	var own [2]map[wiretap.Key]string
 	var passed [2]map[wiretap.Key]wiretap.Resource
@@ -129,8 +128,8 @@ func (c *comparison) held(ctx context.Context) (map[string]record.HeldResources,
 	return c.seen.compareHeld(own, passed), nil
 }
 
-// compareHeld compares what both report that they hold, with the content of each as
-// far as it is compared, and what they were sent.
+// compareHeld compares the resources that both report to hold, with the comparable part
+// of each content, and what they were sent.
 func (s differencesSeen) compareHeld(own [2]map[wiretap.Key]string, passed [2]map[wiretap.Key]wiretap.Resource) map[string]record.HeldResources {
 	for side := range own {
 		maps.DeleteFunc(own[side], func(k wiretap.Key, _ string) bool {
@@ -168,7 +167,7 @@ func (s differencesSeen) compareHeld(own [2]map[wiretap.Key]string, passed [2]ma
 	return types
 }
 
-// compareContent compares what one resource says.
+// compareContent compares the content of one resource.
 func (s differencesSeen) compareContent(k wiretap.Key, says [2]string, passed [2]map[wiretap.Key]wiretap.Resource) {
 	if says[realSide] != says[simulated] {
 		s.add(record.Difference{About: "content of " + k.String(), Real: says[realSide], Simulated: says[simulated]})
@@ -182,12 +181,12 @@ func (s differencesSeen) compareContent(k wiretap.Key, says [2]string, passed [2
 	}
 }
 
-// close2 reports whether two sizes differ by no more than is tolerated.
+// similarSizes reports whether two sizes differ by no more than is tolerated.
 func similarSizes(a, b int) bool {
 	return float64(max(a, b)-min(a, b)) <= tolerated*float64(max(a, b))
 }
 
-// differencesSeen counts differences, each by its words.
+// differencesSeen counts equal differences.
 type differencesSeen map[record.Difference]int
 
 func (s differencesSeen) add(d record.Difference) { s[d]++ }

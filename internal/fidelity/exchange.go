@@ -25,7 +25,7 @@ func (e *exchange) after(past exchange) (all exchange) {
 	return all
 }
 
-// silent reports whether neither sent or received anything.
+// silent reports whether neither side sent or received anything.
 func (e *exchange) silent() bool {
 	for side := range e.requests {
 		if len(e.requests[side])+len(e.responses[side]) > 0 {
@@ -35,8 +35,8 @@ func (e *exchange) silent() bool {
 	return true
 }
 
-// incomplete reports whether one has sent all that the other has, and the other more:
-// the rest may be to come.
+// incomplete reports whether one side has sent everything that the other has, and the
+// other more: the rest may follow.
 func (e *exchange) incomplete() bool {
 	a, b := e.requests[realSide], e.requests[simulated]
 	n := min(len(a), len(b))
@@ -48,8 +48,8 @@ const (
 	excuseReordered = "istiod's answers came in another order or in other parts: it takes pushes and requests as they come"
 )
 
-// excuse states why two sequences of requests differ though both sidecars behave
-// the same; "" if they do not.
+// excuse states why two sequences of requests may differ although both sidecars behave
+// the same; "" if there is no such reason.
 func (e *exchange) excuse() string {
 	a, b := e.requests[realSide], e.requests[simulated]
 	same := slices.Equal(sorted(a), sorted(b))
@@ -62,7 +62,7 @@ func (e *exchange) excuse() string {
 	return ""
 }
 
-// sameResources reports whether both received the same resources in all, if in
+// sameResources reports whether both received the same resources altogether, possibly in
 // another order, in other parts, or more than once.
 func (e *exchange) sameResources() bool {
 	var received [2]map[string]bool
@@ -78,9 +78,9 @@ func (e *exchange) sameResources() bool {
 	return maps.Equal(received[realSide], received[simulated])
 }
 
-// allAnswered reports whether each has acknowledged or refused as many responses as it
-// had, and both have refused the same: it is no excuse for silence, or for a
-// refusal, that the other received other things.
+// allAnswered reports whether each side has acknowledged or rejected every response that
+// it received, and both have rejected the same: receiving other things does not excuse a
+// missing answer, or a rejection.
 func (e *exchange) allAnswered() bool {
 	var refused [2][]string
 	for side, requests := range e.requests {
@@ -101,8 +101,8 @@ func (e *exchange) allAnswered() bool {
 	return slices.Equal(sorted(refused[realSide]), sorted(refused[simulated]))
 }
 
-// onlyUnsubscribes reports whether a request does nothing but give up names that
-// listeners named.
+// onlyUnsubscribes reports whether a request only unsubscribes from names that listeners
+// named.
 func onlyUnsubscribes(request string) bool {
 	words := strings.Fields(request)
 	return (words[0] == "RDS" || words[0] == "ECDS") && len(words) > 1 &&

@@ -6,7 +6,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// explanations state why a difference is as it has to be, by what it is about.
+// explanations state why a difference is expected, by what it is about.
 var explanations = []struct {
 	about *regexp.Regexp
 	why   string
@@ -26,7 +26,7 @@ var explanations = []struct {
 	},
 }
 
-// explain states why a difference is as it has to be; "" if that is not known.
+// explain states why a difference is expected; "" if it is not.
 func explain(d record.Difference) string {
 	for _, e := range explanations {
 		if e.about.MatchString(d.About) {

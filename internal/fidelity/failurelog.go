@@ -7,8 +7,8 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// failureLog observes the simulated proxy: what fails is logged. What it sends and
-// receives the wiretap records.
+// failureLog observes the simulated proxy and logs failures. The wiretap records what it
+// sends and receives.
 type failureLog struct{ log func(string) }
 
 var _ proxy.Observer = failureLog{}

@@ -1,6 +1,6 @@
-// Package fidelity is `scaler calibrate --fidelity`: it compares a simulated sidecar
-// with a real one, Istio's agent with an Envoy, on the same istiod and through the
-// same changes; or a simulated ztunnel with a real one.
+// Package fidelity implements `scaler calibrate --fidelity`: it compares a simulated
+// sidecar with a real one, Istio's agent with an Envoy, on the same istiod and through
+// the same changes; or a simulated ztunnel with a real one.
 package fidelity
 
 import (
@@ -21,10 +21,10 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
-// run compares a simulated sidecar with a real one: two pods of one
-// workload, of which one has its sidecar simulated and the other one has a real
-// agent with a real Envoy, with what the kubelet would give it in that pod. Or it
-// compares a simulated ztunnel with a real one, as two pods of one node.
+// run compares a simulated sidecar with a real one, as two pods of one workload. One has
+// a simulated sidecar, and the other a real agent with a real Envoy, with everything that
+// the kubelet would give it in that pod. Or it compares a simulated ztunnel with a real
+// one, as two pods of one node.
 type run struct {
 	// fixed at the start
 	spec     Spec
@@ -69,9 +69,9 @@ const (
 	settledTime = time.Second
 )
 
-// Run compares a simulated proxy with a real one on istiod, for each case
-// asked for. log receives a line for each step; nil = nowhere. With an error it returns, all
-// the same, what it has found of every case that was begun.
+// Run compares a simulated proxy with a real one on istiod, for each case. log receives a
+// line for each step; nil = nowhere. With an error it also returns the results of every
+// case that was begun.
 func Run(ctx context.Context, spec Spec, log func(string)) (record.Fidelity, error) {
 	if err := spec.Validate(); err != nil {
 		return record.Fidelity{}, err

@@ -35,9 +35,9 @@ const runName = "fidelity"
 // envoyVersion is the version of Envoy whose behaviour is simulated.
 const envoyVersion = "1.40"
 
-// connectionAge is the age at which istiod closes connections: more than the
-// most changes take, for both sidecars to stay on one stream. A stream that ends is
-// compared on its own, when it is broken on purpose.
+// connectionAge is the age at which istiod closes connections. It is longer than all
+// changes take, so that both sidecars stay on one stream. The end of a stream is compared
+// separately, by breaking it on purpose.
 const connectionAge = "48h"
 
 // mostConnected returns the service with the most callers and callees together.
@@ -79,7 +79,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// checkEnvoy checks that there is an Envoy of the version that is simulated.
+// checkEnvoy checks that there is an Envoy of the simulated version.
 func (r *run) checkEnvoy(ctx context.Context) error {
 	programs := r.spec.Programs
 	programs.Progress = r.log
@@ -165,8 +165,8 @@ func (r *run) listen(ctx context.Context) (experiment.Undo, error) {
 	return func(context.Context) error { end(); return <-done }, nil
 }
 
-// makeMesh makes the mesh without its knobs' objects, with every pod Ready, and
-// keeps pods that come later Ready.
+// makeMesh makes the mesh without the objects of its settings, with every pod Ready, and
+// keeps later pods Ready.
 func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
 	for i := range r.what.nodes {
 		if _, err := r.Client.CoreV1().Nodes().Create(ctx, kwok.Node(i, runName), metav1.CreateOptions{}); err != nil {
@@ -207,7 +207,7 @@ func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
 	return stop, r.what.choose(r, ctx)
 }
 
-// choosePods takes the two pods that are given sidecars.
+// choosePods chooses the two pods that get sidecars.
 func (r *run) choosePods(ctx context.Context) error {
 	s := r.mesh.Services[r.observed]
 	pods, err := r.Client.CoreV1().Pods(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: kwok.ServiceLabel + "=" + s.Name})
@@ -223,7 +223,8 @@ func (r *run) choosePods(ctx context.Context) error {
 	return nil
 }
 
-// report sets what a pod's sidecar reports. A pod that is gone is no error.
+// report sets the state that a pod's sidecar reports. It is no error if the pod does not
+// exist any more.
 func (r *run) report(ctx context.Context, pod *corev1.Pod, value string) error {
 	err := r.ReportSidecar(ctx, pod.Namespace, pod.Name, value)
 	if apierrors.IsNotFound(err) {
@@ -232,7 +233,7 @@ func (r *run) report(ctx context.Context, pod *corev1.Pod, value string) error {
 	return err
 }
 
-// awaitReplicas returns once a service has just so many pods, all Ready.
+// awaitReplicas returns when a service has exactly this number of pods, all Ready.
 func (r *run) awaitReplicas(ctx context.Context, service, replicas int) error {
 	s := r.mesh.Services[service]
 	err := polling.PollUntilContextTimeout(ctx, 50*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {

@@ -40,7 +40,7 @@ func (r *run) start(ctx context.Context, side int) (*tappedProxy, error) {
 	return r.what.startReal(r, ctx)
 }
 
-// startSimulated starts a sidecar as a rollout does.
+// startSimulated starts a simulated sidecar as a rollout does.
 func (r *run) startSimulated(ctx context.Context) (*tappedProxy, error) {
 	pod := r.pods[simulated]
 	identity, err := r.istiod.Spec(pod)
@@ -49,7 +49,7 @@ func (r *run) startSimulated(ctx context.Context) (*tappedProxy, error) {
 	}
 	options := controlplane.ProxyOptions{XDS: string(xdsprobe.Delta), Address: r.tap.Address()}
 	if streams := r.tap.Streams(r.nodes[realSide]); len(streams) > 0 && r.what == &sidecars {
-		// The agent adds this host's addresses to the pod's.
+		// The agent adds this host's addresses to those of the pod.
 		if all, ok := streams[0].Node.Metadata["INSTANCE_IPS"].(string); ok {
 			_, others, _ := strings.Cut(all, ",")
 			options.Metadata = map[string]any{"INSTANCE_IPS": strings.TrimSuffix(pod.Status.PodIP+","+others, ",")}
@@ -89,7 +89,7 @@ func (r *run) startSimulated(ctx context.Context) (*tappedProxy, error) {
 	}, nil
 }
 
-// startAgent starts pilot-agent with an Envoy, as that of the pod.
+// startAgent starts pilot-agent with an Envoy, as the sidecar of the pod.
 func (r *run) startAgent(ctx context.Context) (*tappedProxy, error) {
 	pod := r.pods[realSide]
 	identity, err := r.istiod.Spec(pod)
@@ -99,7 +99,8 @@ func (r *run) startAgent(ctx context.Context) (*tappedProxy, error) {
 	r.nodes[realSide] = identity.NodeID
 	place := experiment.RealSidecars{
 		Adapter: r.istiod.Parts(), Programs: r.programs, Group: r.group,
-		// Where `scaler cleanup` looks: there are tokens in it.
+		// In the group's folder, where `scaler cleanup` finds it, because it contains
+		// tokens.
 		Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.logDir(), Discovery: r.tap.Address(), Concurrency: 1,
 	}
 	s, err := place.ForPod(ctx, pod, nil)
@@ -132,8 +133,8 @@ func (r *run) startAgent(ctx context.Context) (*tappedProxy, error) {
 	}, nil
 }
 
-// awaitQuiet returns once no stream carried a message for so long, since the
-// call or the last message.
+// awaitQuiet returns when no stream had a message for this time, since the call or the
+// last message.
 func (r *run) awaitQuiet(ctx context.Context, length time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()

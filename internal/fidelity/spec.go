@@ -34,7 +34,7 @@ func DefaultSpec() Spec {
 // ZtunnelCases returns the default cases with a Ztunnel.
 func ZtunnelCases() []string { return ztunnels.caseNames() }
 
-// knobCase is one setting of the knobs that both proxies live under.
+// knobCase is one combination of settings under which both proxies run.
 type knobCase struct {
 	name  string
 	knobs controlplane.Knobs

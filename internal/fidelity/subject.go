@@ -21,7 +21,7 @@ type subject struct {
 
 	dataplane string // as in controlplane.Dataplane
 	configure func(*istio.Options)
-	// check checks the real one's program; choose takes the two pods.
+	// check checks the real proxy's program; choose chooses the two pods.
 	check, choose func(*run, context.Context) error
 	startReal     func(*run, context.Context) (*tappedProxy, error)
 	// more compares what the streams do not show; nil = nothing.

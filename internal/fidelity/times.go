@@ -10,8 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
-// timeAlpha is the chance of even one false alarm among all times of a
-// comparison.
+// timeAlpha is the probability of even one false alarm among all times of a comparison.
 const timeAlpha = 0.05
 
 const envoysWork = "the real one's takes longer by Envoy's own work (reading clusters, the certificate's streams, listeners); the time spent waiting for istiod is compared on its own"
@@ -38,10 +37,10 @@ var startFigures = []struct {
 	},
 }
 
-// judgeTimes tests the times of all cases of a result that made all their starts, as
-// one family, and adds what is established to their differences. Few starts judge
-// nothing, which is noted. ownWork states why times with the proxy's own work are longer
-// for the real one.
+// judgeTimes tests the times of all cases that made all their starts, as one family of
+// tests, and adds the significant ones to their differences. With too few starts nothing
+// is tested, which is recorded. ownWork states why times with the proxy's own work are
+// longer for the real one.
 func judgeTimes(result *record.Fidelity, times [][2][]wiretap.Times, starts int, ownWork string) {
 	var p []float64
 	var of []*record.FidelityCase

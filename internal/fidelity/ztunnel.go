@@ -32,7 +32,7 @@ const ztunnelsWork = "the real one's takes longer by ztunnel's own work (reading
 // other.
 const certificateTime = 10 * time.Second
 
-// findZtunnel finds out the version of the real ztunnel, before anything is started.
+// findZtunnel determines the version of the real ztunnel, before anything is started.
 func (r *run) findZtunnel(ctx context.Context) (err error) {
 	if r.spec.Ztunnel == "" {
 		return nil
@@ -119,7 +119,8 @@ func (r *run) startZtunnel(ctx context.Context) (*tappedProxy, error) {
 	before := len(r.tap.Streams(identity.NodeID))
 	z, err := r.place.Start(real.Options{
 		Group: r.group, Program: r.spec.Ztunnel,
-		// Where `scaler cleanup` looks: there is a token in it.
+		// In the group's folder, where `scaler cleanup` finds it, because it contains a
+		// token.
 		Dir: filepath.Join(r.group.Dir(), real.Name), Log: filepath.Join(r.logDir(), real.Name+".log"),
 		Address: r.inside, RootPEM: identity.RootPEM, Token: token.Value,
 		Pod: pod.Name, Namespace: pod.Namespace, Account: pod.Spec.ServiceAccountName,
@@ -146,9 +147,9 @@ func (r *run) startZtunnel(ctx context.Context) (*tappedProxy, error) {
 	}, nil
 }
 
-// ztunnelMore compares the headers of the last streams, and the requests for certificates since the
-// last call. Their order is not compared: first requests follow the order of Addresses in
-// a response, which istiod changes from one response to the next.
+// ztunnelMore compares the headers of the last streams, and the certificate requests
+// since the last call. It does not compare their order: first requests follow the order
+// of Addresses in a response, which istiod changes from one response to the next.
 func (c *comparison) ztunnelMore(ctx context.Context, about string) error {
 	requests, err := c.certificateRequests(ctx)
 	if err != nil {
@@ -197,8 +198,8 @@ func (c *comparison) certificateRequests(ctx context.Context) (requests [2][]wir
 	}
 }
 
-// compareCertificates compares requests for certificates, adds them to sum, and notes how they
-// differ.
+// compareCertificates compares certificate requests, adds them to sum, and records
+// differences.
 func (s differencesSeen) compareCertificates(about string, requests [2][]wiretap.CertificateRequest, sum *record.CertificatesCompared) {
 	var texts [2][]string
 	for side := range requests {

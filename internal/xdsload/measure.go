@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// ErrIncomplete reports that sidecars did not get all that they asked for.
+// ErrIncomplete reports that sidecars did not get everything that they subscribed to.
 var ErrIncomplete = errors.New("sidecars were never complete")
 
 // finish computes the figures when all sidecars have ended.
@@ -57,8 +57,8 @@ func (r *run) finish(ctx context.Context) (record.XDSRun, error) {
 	return r.record, nil
 }
 
-// measureWindows computes what scaler itself needed between the edges: before
-// all sidecars were complete, and after.
+// measureWindows computes the usage of scaler itself between the edges: before all
+// sidecars were complete, and after.
 func (r *run) measureWindows() error {
 	for i, name := range []string{"arrival", "hold"} {
 		if i+1 >= len(r.edges) {
@@ -81,7 +81,7 @@ func (r *run) measureWindows() error {
 	return nil
 }
 
-// measureInstrument records what scaler itself needed over the whole run.
+// measureInstrument records the usage of scaler itself over the whole run.
 func (r *run) measureInstrument() error {
 	begin, end := r.edges[0].at, r.edges[len(r.edges)-1].at
 	usage, err := r.sampler.Figures(experiment.InstrumentName, begin, end)

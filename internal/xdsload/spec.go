@@ -32,8 +32,8 @@ type Spec struct {
 	ServerName string            // that the server's certificate must carry; "" = the host of Address
 	Headers    map[string]string // gRPC metadata of every stream
 
-	// Templates of what each sidecar says of itself; see Node. Metadata
-	// becomes a JSON object, "" = none.
+	// NodeID, NodeCluster and Metadata are templates of each sidecar's node; see Node.
+	// Metadata must result in a JSON object, "" = none.
 	NodeID, NodeCluster, Metadata string
 	Namespace                     string // for the templates
 
@@ -60,7 +60,7 @@ func DefaultSpec() Spec {
 	}
 }
 
-// maxClients is more than one process has ports for toward one address.
+// maxClients is more than the number of ports that one process has toward one address.
 const maxClients = 100_000
 
 // Validate returns an error that names the first flag with an invalid value, the value,
@@ -107,7 +107,8 @@ func (s Spec) Validate() error {
 	return nil
 }
 
-// validTransport checks how the server is spoken to, and the files for it.
+// validTransport checks the options of the connection to the server, and the files for
+// it.
 func (s Spec) validTransport() error {
 	if s.Plaintext {
 		for _, f := range []struct{ name, value string }{{"tls-ca", s.TLSCA}, {"token-file", s.TokenFile}, {"server-name", s.ServerName}} {
@@ -131,7 +132,7 @@ func (s Spec) validTransport() error {
 	return nil
 }
 
-// nodes makes what each sidecar says of itself.
+// nodes makes the node of each sidecar.
 type nodes struct {
 	namespace             string
 	id, cluster, metadata *template.Template

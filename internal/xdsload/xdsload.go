@@ -1,5 +1,5 @@
-// Package xdsload is `scaler xds`: simulated sidecars alone against any ADS server,
-// without Kubernetes.
+// Package xdsload implements `scaler xds`: it runs simulated sidecars against any ADS
+// server, without Kubernetes.
 package xdsload
 
 import (
@@ -22,13 +22,13 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Progress receives how far a run is. The zero value receives nothing.
+// Progress receives the progress of a run. The zero value receives nothing.
 type Progress struct {
 	Log    func(msg string) // one line, about an event
 	Status func(Status)     // about once a second
 }
 
-// Status is an Run run at one moment, for showing progress.
+// Status is the state of a run at one moment, for showing progress.
 type Status struct {
 	Elapsed, Length time.Duration // Length 0 = until stopped
 	Clients         int
@@ -57,22 +57,22 @@ type run struct {
 	edges  []edge
 }
 
-// edge is a moment at which the counters were read.
+// edge is a time at which the counters were read.
 type edge struct {
 	at               time.Time
 	responses, bytes int64
 }
 
-// Run lets simulated sidecars live against an ADS server until the duration is
-// over or ctx ends. An end by ctx is a normal one if no duration was asked for,
-// else the record's status is interrupted. It returns ErrIncomplete, with a
-// whole record, if not all sidecars were complete at any time.
+// Run runs simulated sidecars against an ADS server until the duration is over or ctx
+// ends. If a duration was given and ctx ends before, the record's status is interrupted.
+// It returns ErrIncomplete, with a complete record, if the sidecars were never all
+// complete.
 func Run(ctx context.Context, spec Spec, progress Progress) (record.XDSRun, error) {
 	r, err := newRun(spec, progress)
 	if err != nil {
 		return record.XDSRun{}, err
 	}
-	// What measures lives longer than what is measured.
+	// The measurement continues after its subject has ended.
 	measuring, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, measuring := errgroup.WithContext(measuring)
@@ -141,8 +141,8 @@ func newRun(spec Spec, progress Progress) (*run, error) {
 	return r, nil
 }
 
-// live starts the sidecars, waits for the end and stops them. It returns after
-// the last of them has ended. measuring ends early only if measuring failed.
+// runSidecars starts the sidecars, waits for the end and stops them. It returns after the
+// last of them has ended. measuring ends early only if measuring failed.
 func (r *run) runSidecars(ctx, measuring context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -155,7 +155,7 @@ func (r *run) runSidecars(ctx, measuring context.Context) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	// The sidecars go on while the last edge is read.
+	// The sidecars continue while the last edge is read.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	group, life := errgroup.WithContext(life)
 	defer context.AfterFunc(life, cancel)() // one that cannot be is the end of all
@@ -181,8 +181,8 @@ func (r *run) runSidecars(ctx, measuring context.Context) error {
 	return errors.Join(err, group.Wait())
 }
 
-// arrive starts the sidecars as they are due until ctx is done. They live as
-// long as life.
+// arrive starts the sidecars when they are due until ctx is done. They run as long as
+// life.
 func (r *run) arrive(ctx, life context.Context, group *errgroup.Group) error {
 	begun := time.Now()
 	for i := range r.spec.Clients {
@@ -205,7 +205,7 @@ func (r *run) arrive(ctx, life context.Context, group *errgroup.Group) error {
 	return nil
 }
 
-// begin reads the first edge, and what the idle program takes.
+// begin reads the first edge, and the usage of the idle program.
 func (r *run) begin() error {
 	before, err := r.sampler.Edge()
 	if err != nil {
@@ -258,9 +258,8 @@ func (r *run) showStatus() {
 	}
 }
 
-// tokenFile provides what a file holds, as an agent's token is a file that a
-// kubelet keeps up to date: it is read again for a stream when it was read a
-// minute ago.
+// tokenFile provides the token in a file, which is read again for a stream if it was last
+// read a minute ago, because a kubelet keeps an agent's token file up to date.
 type tokenFile string
 
 var _ proxy.TokenSource = tokenFile("")
