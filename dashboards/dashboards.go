@@ -1,9 +1,9 @@
-// Package dashboards contains scaler's Grafana dashboards, and the files that provision
-// a Grafana with them and with the Prometheus of a run.
+// Package dashboards contains scaler's Grafana dashboards, and the files that provision a
+// Grafana with them and with the Prometheus of a run.
 //
 // The dashboards are generated (dashboards/generate, hack/update-dashboards.sh) and
-// committed, so the generator is not needed to use them. Loading them into a running
-// Grafana is left to package grafana.
+// committed, so the generator is not needed to use them. Package grafana loads them into
+// a running Grafana.
 package dashboards
 
 import (
@@ -27,7 +27,7 @@ const (
 // names are the dashboards' uids, in reading order.
 var names = []string{"scaler-control-plane", "scaler-xds-certificates", "scaler-data-plane", "scaler-instrument"}
 
-// FolderUID and FolderTitle are of the folder that holds them in Grafana.
+// FolderUID and FolderTitle identify the folder that contains them in Grafana.
 const (
 	FolderUID   = "scaler"
 	FolderTitle = "scaler"
@@ -39,7 +39,7 @@ type Dashboard struct {
 	UID string
 	// Title is the title that a reader sees.
 	Title string
-	// JSON is the dashboard as Grafana's files and its HTTP API take it.
+	// JSON is the dashboard in the format of Grafana's files and HTTP API.
 	JSON json.RawMessage
 }
 
@@ -66,10 +66,9 @@ type Exported struct {
 	Provisioning string // what Grafana's paths.provisioning is to be
 }
 
-// Export writes the dashboards into the folder dashboards below dir, and into
-// the folder provisioning what makes a Grafana load them and ask the Prometheus
-// at prometheusURL. Folders are made where missing, files of these names
-// overwritten.
+// Export writes the dashboards into the folder dashboards below dir, and into the folder
+// provisioning the files that make a Grafana load them and query the Prometheus at
+// prometheusURL. Missing folders are created, existing files overwritten.
 func Export(dir, prometheusURL string) (Exported, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -103,9 +102,8 @@ func Export(dir, prometheusURL string) (Exported, error) {
 	return to, nil
 }
 
-// fill puts values, quoted as YAML and JSON both quote, in the places of
-// ${NAME}. Grafana in its turn takes what follows a dollar for the name of a
-// variable, and two of them for one.
+// fill replaces each ${NAME} by a value, quoted in a way that is valid in YAML and JSON.
+// Dollar signs are doubled, because Grafana would expand a single one as a variable.
 func fill(template string, values map[string]string) string {
 	return os.Expand(template, func(name string) string {
 		value, ok := values[name]

@@ -30,7 +30,7 @@ func thirds(title string, panels ...panel) row { return row{title, fullWidth / 3
 // halves returns a row with two panels side by side.
 func halves(title string, panels ...panel) row { return row{title, fullWidth / 2, panels} }
 
-// tag is on all of scaler's dashboards, and on nobody else's.
+// tag is the tag of all of scaler's dashboards.
 const tag = "scaler"
 
 // source is the data source that the reader has chosen.
@@ -69,7 +69,7 @@ func (b board) JSON() ([]byte, error) {
 	return encode(built)
 }
 
-// encode writes the dashboard with what the SDK's types have no fields for.
+// encode encodes the dashboard, with properties for which the SDK's types have no fields.
 func encode(built dashboard.Dashboard) ([]byte, error) {
 	data, err := json.Marshal(built)
 	if err != nil {
@@ -121,15 +121,16 @@ func variables() []cog.Builder[dashboard.VariableModel] {
 			`label_values(scaler_run_info{run=~"$run"}, mode)`).AllValue(everything),
 		query("phase", "Phase", "Only what was in these phases; none is the time between phases.",
 			`label_values(scaler_phase_info{run=~"$run"}, phase)`).AllValue(everything),
-		// All of them are those that were under test, and not every program that was
-		// looked at.
+		// The values are the control planes that were under test, not every program that
+		// was measured.
 		query("control_plane", "Control plane", "The program under test.",
 			`label_values(scaler_run_info{run=~"$run"}, control_plane)`).Hide(dashboard.VariableHideHideVariable),
 	}
 }
 
-// annotation marks times on every panel: those that its query has as values, in
-// milliseconds. Times at which a query has a value would be returned one by one, at intervals of a hundredth of what is looked at, and what is shorter not at all.
+// annotation marks times on every panel: the values of its query, in milliseconds. If the
+// times at which a query has a value were marked instead, they would be returned one by
+// one, at intervals of a hundredth of the time range, and shorter ones not at all.
 type annotation struct {
 	name              string
 	expr              promql

@@ -10,12 +10,12 @@ const born = "What a series had counted when it was first scraped is in no rate.
 // value, if scaler knows it.
 func knownLimit(name string) query { return aggregate("max", metric(name)).as("limit") }
 
-// controlPlane shows what the control plane and the cluster beneath it need
-// while everything rolls out, and afterwards.
+// controlPlane shows the needs of the control plane and the cluster during the rollout,
+// and afterwards.
 func controlPlane() board {
 	goal, gogc, limit := own("go_memstats_next_gc_bytes"), own("go_gc_gogc_percent"), own("go_gc_gomemlimit_bytes")
 	outside := own("go_memstats_sys_bytes") + " - " + own("go_memstats_heap_sys_bytes")
-	// As package recorder has it, with the same conditions.
+	// The same query as in package recorder, with the same conditions.
 	liveHeap := aggregate("sum", own("go_gc_heap_live_bytes")+" or ("+
 		goal+" / (1 + "+gogc+" / 100) and "+gogc+" > 0"+
 		" and "+goal+" > 4 * 1024 * 1024 * "+gogc+" / 100"+

@@ -16,7 +16,7 @@ type shown struct {
 }
 
 // figure is a figure of the catalogue, by the path that a reader looks for in a record:
-// that of a distribution or a usage, not of each of its quantiles.
+// that of a distribution or a usage, not of each quantile.
 type figure struct {
 	path string
 	record.Figure

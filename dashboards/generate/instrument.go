@@ -7,7 +7,7 @@ const (
 	scrapeTimeout = 0.95
 )
 
-// instrument shows what the measuring itself costs, and how far it can be trusted.
+// instrument shows the cost of the measurement itself, and how far it can be trusted.
 func instrument() board {
 	itself := of(`component="scaler"`) // as seen from outside
 	scaler := of(`job="scaler"`)       // as it reports

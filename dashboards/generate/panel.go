@@ -27,8 +27,8 @@ type panel struct {
 // drawing places a panel on a dashboard.
 type drawing func(p panel, id, width uint32) cog.Builder[dashboard.Panel]
 
-// The words for panels. Lines and stacks are of the chosen phases alone; states
-// and values have the whole width, whatever their row has.
+// Constructors of panels. Lines and stacks show only the chosen phases; states and values
+// have the full width, whatever their row.
 var (
 	lines  = drawn(drawLines)  // over time
 	stack  = drawn(drawStack)  // over time, adding up
@@ -75,7 +75,7 @@ type canvas[B any] interface {
 	Targets(targets []cog.Builder[variants.Dataquery]) B
 }
 
-// frame puts on a canvas what all panels have, and asks each query in one way.
+// frame adds to a canvas what all panels have in common, and adds each query by ask.
 func frame[B canvas[B]](b B, p panel, id, width uint32, ask func(query) *prometheus.DataqueryBuilder) B {
 	var targets []cog.Builder[variants.Dataquery]
 	for i, q := range p.queries {
@@ -88,7 +88,7 @@ func frame[B canvas[B]](b B, p panel, id, width uint32, ask func(query) *prometh
 // refID returns the name of the i-th query of a panel: A, B, C.
 func refID(i int) string { return string(rune('A' + i)) }
 
-// overTime asks for a query's course over the chosen time.
+// overTime returns a query for the values over the chosen time.
 func overTime(q query) *prometheus.DataqueryBuilder {
 	return prometheus.NewDataqueryBuilder().Expr(string(q.expr)).LegendFormat(q.legend()).
 		Range().Format(prometheus.PromQueryFormatTimeSeries)
@@ -100,7 +100,7 @@ func inPhases(q query) *prometheus.DataqueryBuilder {
 	return overTime(q)
 }
 
-// atOnce asks for a query's values at the end of the chosen time.
+// atOnce returns a query for the values at the end of the chosen time.
 func atOnce(q query) *prometheus.DataqueryBuilder {
 	return prometheus.NewDataqueryBuilder().Expr(string(q.expr)).LegendFormat(q.name).
 		Instant().Format(prometheus.PromQueryFormatTable)

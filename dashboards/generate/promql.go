@@ -12,8 +12,8 @@ type promql string
 // chosen are the label matchers for the reader's selection.
 const chosen = `run=~"$run",mode=~"$mode"`
 
-// metrics select a metric by its name, and by matchers more, within what the
-// reader has chosen.
+// metrics selects a metric by its name and further matchers, within the reader's
+// selection.
 type metrics func(name string, matchers ...string) promql
 
 // of returns a constructor of queries for metrics that have these matchers in common.
@@ -29,8 +29,8 @@ var (
 	process = of(`component=~"$control_plane"`) // the control plane's, as seen from outside
 )
 
-// byPhase is the matcher for the phases that the reader has chosen, and inPhase
-// is 1 in them.
+// byPhase is the matcher for the phases that the reader has chosen. inPhase is 1 during
+// them.
 const byPhase = `phase=~"$phase"`
 
 var inPhase = metric("scaler_phase_info", byPhase)
@@ -66,10 +66,10 @@ func (q query) legend() string {
 	return strings.Join(words, " ")
 }
 
-// phased leaves of an expression what lies in the phases that the reader has chosen.
+// phased restricts an expression to the phases that the reader has chosen.
 func phased(expr promql) promql { return "(" + expr + ") and on (run, mode) " + inPhase }
 
-// aggregate combines series, except for these labels and run and mode.
+// aggregate combines series over all labels except these, run and mode.
 func aggregate(operator string, expr promql, by ...string) query {
 	labels := strings.Join(append([]string{"run", "mode"}, by...), ", ")
 	return query{expr: promql(fmt.Sprintf("%s by (%s) (%s)", operator, labels, expr)), by: by}

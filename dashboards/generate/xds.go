@@ -6,7 +6,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 )
 
-// xdsAndCertificates shows what goes between the control plane and the sidecars.
+// xdsAndCertificates shows the traffic between the control plane and the sidecars.
 func xdsAndCertificates() board {
 	return board{
 		uid: "scaler-xds-certificates", title: "scaler / xDS and certificates",
@@ -80,7 +80,7 @@ func xdsAndCertificates() board {
 	}
 }
 
-// completeConfiguration is of interest on two dashboards.
+// completeConfiguration is shown on two dashboards.
 var completeConfiguration = lines("Complete configuration", figures("latencies.completeConfiguration"),
 	"From a sidecar's first request to the last resource that was expected at that moment being received and acknowledged. Absent in ambient mode, where ztunnels start before the mesh.",
 	quantiles("scaler_complete_configuration_seconds")...)

@@ -34,8 +34,8 @@ type Spec struct {
 	PrometheusAddress, GrafanaAddress string
 	// Grafana states where a Grafana is looked for.
 	Grafana grafana.FindOptions
-	// GrafanaWanted makes it an error that none can be started; else the runs are
-	// served without.
+	// GrafanaWanted makes it an error if no Grafana can be started; otherwise the runs
+	// are served without one.
 	GrafanaWanted bool
 	// NoGrafana leaves it out.
 	NoGrafana bool
@@ -75,7 +75,7 @@ func (s Spec) Validate() error {
 	if _, _, err := phasesOf(s.Runs); err != nil {
 		return err
 	}
-	// The series of a run are distinguished by its name alone.
+	// The series of different runs are distinguished only by the name of the run.
 	named := map[string]string{}
 	for _, run := range s.Runs {
 		if other, taken := named[run.Name]; taken {
@@ -121,9 +121,9 @@ func phasesOf(runs []record.Run) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-// Serve shows runs in a Prometheus, and in a Grafana where there is one. It
-// calls ready once, when everything can be looked at; that ctx ends after that
-// is no error, as there is no other end. Nothing of it remains.
+// Serve serves runs in a Prometheus, and in a Grafana if there is one. It calls ready
+// once, when everything can be opened; the end of ctx after that is no error, because it
+// is the normal end. It leaves nothing behind.
 func Serve(ctx context.Context, spec Spec, log func(string), ready func(Serving) error) error {
 	s := &server{spec: spec, log: log}
 	return experiment.RunSteps(ctx, []experiment.Step{
@@ -184,8 +184,8 @@ func (s *server) makeFolder(context.Context) (experiment.Undo, error) {
 	return func(ctx context.Context) error {
 		if s.grafana != nil {
 			if err := s.grafana.Stop(ctx); err != nil {
-				// Not stopped, the group stays one for a cleanup to find, with the name
-				// of the container in its folder; its processes end with this program.
+				// If the group is not stopped, a cleanup can find it, with the name of
+				// the container in its folder; its processes end with this program.
 				return err
 			}
 		}
@@ -225,7 +225,7 @@ func (s *server) startGrafana(ctx context.Context) (_ experiment.Undo, err error
 	if s.spec.GrafanaWanted {
 		return nil, fmt.Errorf("%w\n--no-grafana serves the runs without one", err)
 	}
-	// As where an image cannot be fetched: the runs can be looked at all the same.
+	// As if an image cannot be fetched: the runs can be viewed without it.
 	s.missing = strings.Join(strings.Fields(err.Error()), " ")
 	if s.grafana != nil {
 		err, s.grafana = s.grafana.Stop(ctx), nil
@@ -234,7 +234,7 @@ func (s *server) startGrafana(ctx context.Context) (_ experiment.Undo, err error
 	return nil, nil
 }
 
-// show states what is to be seen, and waits for the end.
+// show reports what is served, and waits for the end.
 func (s *server) show(ctx context.Context, ready func(Serving) error) error {
 	what, err := s.describe()
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 	"strings"
 )
 
-// containerFile, in the folder of a group of processes, holds the name of the
-// container that its Grafana runs in. A container is no process of the group, and
-// goes on when Docker's client and this program are killed: the file is there
-// before the client is, for a cleanup to find.
+// containerFile, in the folder of a process group, has the name of the container that its
+// Grafana runs in. A container is not a process of the group, and continues if Docker's
+// client and this program are killed: the file is written before the client starts, so
+// that a cleanup finds it.
 const containerFile = "grafana.container"
 
 // containerPattern matches the names of scaler's containers and no others.
 var containerPattern = regexp.MustCompile(`^scaler-grafana-[a-z2-7]{26}$`)
 
-// nameContainer makes up a name that no other container has, and leaves it in dir.
+// nameContainer makes a unique name for a container, and writes it into dir.
 func nameContainer(dir string) (string, error) {
 	name := "scaler-grafana-" + strings.ToLower(rand.Text())
 	if err := os.WriteFile(filepath.Join(dir, containerFile), []byte(name+"\n"), 0o600); err != nil {
@@ -52,8 +52,8 @@ func Container(dir string) (string, error) {
 	return name, nil
 }
 
-// RemoveContainer removes the container that Container names, if there is one. It
-// is called before the group's folder is deleted, which states what it is called.
+// RemoveContainer removes the container that Container names, if there is one. It must be
+// called before the group's folder, which contains the name, is deleted.
 func RemoveContainer(ctx context.Context, dir string) error {
 	name, err := Container(dir)
 	if err != nil || name == "" {

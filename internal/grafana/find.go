@@ -14,20 +14,20 @@ import (
 // Image is the image that Docker runs by default.
 const Image = "grafana/grafana:12.2.0"
 
-// dockerTimeout bounds the question whether Docker's server answers.
+// dockerTimeout limits the check whether Docker's server answers.
 const dockerTimeout = 5 * time.Second
 
 // ErrNone is in the error of Find when this machine has no Grafana, nor a
 // Docker to run one.
 var ErrNone = errors.New("no Grafana here")
 
-// FindOptions state where a Grafana is looked for.
+// FindOptions state where to look for a Grafana.
 type FindOptions struct {
-	// Program is the path of grafana or grafana-server; "" means that PATH is
-	// looked through, and then Docker asked.
+	// Program is the path of grafana or grafana-server; "" means that PATH is searched,
+	// and then Docker tried.
 	Program string
-	// Home is the folder with its conf and public; "" means that it is looked
-	// for above the program, and where packages put it.
+	// Home is the folder with its conf and public; "" means that it is looked for above
+	// the program, and where packages install it.
 	Home string
 	// Image is the image that Docker runs; "" means the constant Image.
 	Image string
@@ -53,8 +53,8 @@ func (l Launcher) String() string {
 // homes are the folders in which packages install the files that Grafana needs.
 var homes = []string{"/usr/share/grafana", "/usr/local/share/grafana", "/opt/grafana"}
 
-// Find finds a Grafana. A program that is named must be there; otherwise the
-// error wraps ErrNone and states what was looked for, or is that of ctx.
+// Find finds a Grafana. If a program is named it must exist; otherwise the error wraps
+// ErrNone and lists what was looked for, or is that of ctx.
 func Find(ctx context.Context, opts FindOptions) (Launcher, error) {
 	if opts.Program != "" {
 		path, err := exec.LookPath(opts.Program)

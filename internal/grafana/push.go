@@ -1,8 +1,8 @@
-// Package grafana gets scaler's dashboards into a Grafana: into one that runs,
-// over its HTTP API, or into one that it starts, from a program of this machine
-// or with Docker, provisioned with the Prometheus that holds a run.
+// Package grafana gets scaler's dashboards into a Grafana: into one that runs, over its
+// HTTP API, or into one that it starts, from a program of this machine or with Docker,
+// provisioned with the Prometheus that holds a run.
 //
-// What is on the dashboards is package dashboards' business.
+// Package dashboards contains the dashboards.
 package grafana
 
 import (
@@ -31,11 +31,11 @@ type Target struct {
 	// URL is the address of its pages, such as https://grafana.example/sub; it may
 	// contain a user and a password.
 	URL string
-	// Token is of a service account; "" means none.
+	// Token is the token of a service account; "" means none.
 	Token string
 }
 
-// Pushed is a dashboard that a Grafana has taken.
+// Pushed is a dashboard that a Grafana has accepted.
 type Pushed struct {
 	UID   string `json:"uid"`
 	Title string `json:"title"`
@@ -68,8 +68,8 @@ func WithoutCredentials(text string) string {
 	return text
 }
 
-// Push makes the folder for scaler's dashboards where it is missing, and writes
-// all of them into it, over those of any earlier version.
+// Push creates the folder for scaler's dashboards if it is missing, and writes all of
+// them into it, replacing those of earlier versions.
 func Push(ctx context.Context, to Target, all []dashboards.Dashboard) ([]Pushed, error) {
 	base, err := ParseURL(to.URL)
 	if err != nil {
@@ -113,8 +113,8 @@ func (c client) ensureFolder(ctx context.Context) error {
 	return err
 }
 
-// call sends body, unless it is nil, and reads the answer into it, unless that
-// is nil. An answer other than 2xx is a *statusError.
+// call sends body, unless it is nil, and decodes the answer into into, unless that is
+// nil. An answer other than 2xx is a *statusError.
 func (c client) call(ctx context.Context, method, path string, body, into any) error {
 	var content io.Reader
 	if body != nil {

@@ -16,17 +16,16 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// startTimeout bounds a start: making its database takes Grafana longest, and
-// Docker may have to fetch the image first.
+// startTimeout limits a start: creating its database takes Grafana longest, and Docker
+// may have to fetch the image first.
 const startTimeout = 5 * time.Minute
 
 // removeTimeout bounds the removal of a container.
 const removeTimeout = 30 * time.Second
 
-// StartOptions state what a Grafana is to show, and where.
+// StartOptions describe the Grafana to start.
 type StartOptions struct {
-	// Dir is made and takes its data and what it is provisioned with. Removing
-	// it is left to the caller.
+	// Dir is created and holds its data and provisioning. The caller removes it.
 	Dir string
 	// Group is the process group that it runs in. If it runs in a container, the group's
 	// folder names the container for RemoveContainer.
@@ -39,18 +38,19 @@ type StartOptions struct {
 	PrometheusURL string
 }
 
-// Server is a Grafana that runs, with scaler's dashboards. Everybody who can
-// reach it may do everything in it: it belongs on an address of this machine.
+// Server is a running Grafana with scaler's dashboards. Anybody who can reach it can view
+// them without logging in, so it should listen on a loopback address. Nobody can change
+// anything.
 type Server struct {
 	url  string
 	proc *process.Process
-	// container is the name of a Docker container, docker the program; "" of a
-	// program that ends with its group.
+	// container is the name of a Docker container, docker the path of docker; "" for a
+	// Grafana that ends with its group.
 	container, docker string
 }
 
-// Start starts a Grafana and returns when it serves the dashboards. On error it
-// may have been started: it is in the group.
+// Start starts a Grafana and returns when it serves the dashboards. On error it may have
+// been started: it is in the group.
 func (l Launcher) Start(ctx context.Context, opts StartOptions) (*Server, error) {
 	exported, err := dashboards.Export(opts.Dir, opts.PrometheusURL)
 	if err != nil {
@@ -108,8 +108,8 @@ func settings(opts StartOptions, exported dashboards.Exported) (map[string]strin
 		"GF_SERVER_HTTP_PORT":   port,
 		"GF_LOG_MODE":           "console",
 		"GF_LOG_LEVEL":          "warn",
-		// Who can reach it may look at it, and change nothing: it is here for one
-		// reader, and then gone.
+		// Anybody who can reach it may view everything, and change nothing: it is
+		// temporary and for one reader.
 		"GF_AUTH_ANONYMOUS_ENABLED":  "true",
 		"GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
 		"GF_AUTH_DISABLE_LOGIN_FORM": "true",
@@ -140,9 +140,8 @@ func (l Launcher) program(settings map[string]string, opts StartOptions) process
 	return process.Spec{Name: "grafana", Path: l.path, Args: args, Env: env, Dir: opts.Dir, Log: opts.Log}
 }
 
-// container runs Grafana in Docker with the network and the files of this
-// machine, as far as it needs them, and as this user, so that the files can be
-// removed.
+// container returns the command that runs Grafana in Docker with this machine's network
+// and the files that it needs, and as this user, so that the files can be removed.
 func (l Launcher) container(name string, settings map[string]string, opts StartOptions) process.Spec {
 	args := []string{
 		"run", "--rm", "--name", name, "--network", "host",
@@ -152,11 +151,11 @@ func (l Launcher) container(name string, settings map[string]string, opts StartO
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		args = append(args, "--env", key+"="+settings[key])
 	}
-	// Docker's client finds its server by its own variables.
+	// Docker's client finds its server by its own environment variables.
 	return process.Spec{Name: "grafana", Path: l.path, Args: append(args, l.image), Env: os.Environ(), Dir: opts.Dir, Log: opts.Log}
 }
 
-// ready asks whether Grafana has the dashboards, which it reads as it starts.
+// ready checks whether Grafana has the dashboards, which it reads when it starts.
 func (s *Server) ready(ctx context.Context) error {
 	base, err := ParseURL(s.url)
 	if err != nil {
@@ -185,10 +184,10 @@ func (s *Server) Done() <-chan struct{} { return s.proc.Done() }
 // Err returns why Grafana ended; see Done.
 func (s *Server) Err() error { return s.proc.Err() }
 
-// Stop removes what does not end with the group's processes: a container whose
-// client was killed goes on. It is removed however the client ended, within
-// removeTimeout of its own: the client may have taken all the time that ctx had.
-// On error RemoveContainer may be tried later, as long as the group's folder stays.
+// Stop removes what does not end with the group's processes: a container continues if its
+// client was killed. It is removed however the client ended, within a separate
+// removeTimeout, because the client may have used up all the time of ctx. On error
+// RemoveContainer may be tried later, while the group's folder exists.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.container == "" {
 		return nil
