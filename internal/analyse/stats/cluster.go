@@ -28,7 +28,7 @@ func NewCluster(values []float64, lost int64) Cluster {
 	return c
 }
 
-// ThreeDigits rounds to three significant digits, which is what histograms keep.
+// ThreeDigits rounds to three significant digits, the precision of histograms.
 func ThreeDigits(v float64) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
 	if err != nil {
@@ -37,8 +37,8 @@ func ThreeDigits(v float64) float64 {
 	return rounded
 }
 
-// QuantileInterval is a confidence interval of a quantile. A nil end lies among what
-// was lost: it exceeds all values.
+// QuantileInterval is a confidence interval of a quantile. An end is nil if it falls
+// among the lost observations: it exceeds all values.
 type QuantileInterval struct{ Low, High *float64 }
 
 // resamples of a bootstrap: with 2000, the ends of a 95 % interval are the 50th value

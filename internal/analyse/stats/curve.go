@@ -1,7 +1,6 @@
 package stats
 
-// CurvePoint is one point of a distribution: so much of it lies at or below a
-// value.
+// CurvePoint is one point of a distribution: the share of it that is at or below a value.
 type CurvePoint struct {
 	Quantile float64 // 0 to 1
 	Seconds  float64

@@ -17,16 +17,15 @@ type Difference struct {
 }
 
 // Welch compares the means of two samples by Student's t, each with its own variance
-// (Welch, The Generalization of "Student's" Problem when Several Different
-// Population Variances are Involved, Biometrika 34, 1947). It supposes that each
-// sample's values are independent and about normal; it is robust against heavy
-// tails, which make it cautious.
+// (Welch, The Generalization of "Student's" Problem when Several Different Population
+// Variances are Involved, Biometrika 34, 1947). It assumes that each sample's values are
+// independent and approximately normal; heavy tails make it conservative.
 //
-// No sample's standard deviation is taken for less than resolution, which is how
-// exactly the values themselves are known: values that were rounded to the same
-// figure did not come from a population without variance.
+// A sample's standard deviation counts as at least resolution, the precision of the
+// values themselves: values that were rounded to the same figure did not come from a
+// population without variance.
 //
-// The error is ErrTooFew when a sample has less than two values: its variance is
+// The error is ErrTooFew if a sample has less than two values, because its variance is
 // unknown then.
 func Welch(first, second []float64, resolution, confidence float64) (Difference, error) {
 	if len(first) < 2 || len(second) < 2 {
@@ -79,11 +78,11 @@ func RunsNeeded(first, second []float64, resolution, level, power float64, most 
 	return 2 + sort.Search(most-2, func(i int) bool { return !few(i + 2) }), true
 }
 
-// Holm corrects the p-values of several tests for their number, so that the
-// chance of even one false alarm among all stays below the level that the
-// corrected values are held against, whatever the tests have to do with each
-// other (Holm, A Simple Sequentially Rejective Multiple Test Procedure,
-// Scandinavian Journal of Statistics 6, 1979). The result is in the order of p.
+// Holm corrects the p-values of several tests for their number, so that the probability
+// of even one false alarm among all is below the level that the corrected values are
+// compared with, however the tests depend on each other (Holm, A Simple Sequentially
+// Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6, 1979). The
+// result is in the order of p.
 func Holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

@@ -18,7 +18,7 @@ type encoded struct {
 	Sum     float64       `json:"sum"` // nanoseconds
 }
 
-// MarshalJSON encodes all that the histogram holds: what is decoded of it merges without loss.
+// MarshalJSON encodes the whole histogram: decoded histograms can be merged without loss.
 func (h *Histogram) MarshalJSON() ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -29,7 +29,8 @@ func (h *Histogram) MarshalJSON() ([]byte, error) {
 	return json.Marshal(encoded{string(counts), h.lost, h.clamped, h.min, h.max, h.sum})
 }
 
-// UnmarshalJSON decodes what MarshalJSON has encoded, in place of what the histogram holds.
+// UnmarshalJSON decodes the result of MarshalJSON, replacing the content of the
+// histogram.
 func (h *Histogram) UnmarshalJSON(text []byte) error {
 	var e encoded
 	if err := json.Unmarshal(text, &e); err != nil {

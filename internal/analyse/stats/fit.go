@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Fit is a linear model, y = sum of x[i]*Terms[i], that fits observations best:
-// the sum of the squared residuals is least.
+// Fit is a linear model, y = sum of x[i]*Terms[i], with the least sum of squared
+// residuals.
 type Fit struct {
 	Terms     []Term
 	Sigma     float64 // standard deviation of the residuals; 0 without degrees of freedom
@@ -27,7 +27,7 @@ type Term struct {
 	Low, High float64 // confidence interval
 }
 
-// The ways in which observations do not determine a model.
+// The reasons why observations do not determine a model.
 var (
 	ErrTooFew    = errors.New("fewer observations than terms")
 	ErrCollinear = errors.New("terms that cannot be distinguished")
@@ -37,14 +37,14 @@ var (
 // they count as linearly dependent: sums of each other up to rounding errors.
 const collinear = 1e10
 
-// LeastSquares fits a linear model to observations: y[i] belongs to the terms
-// x[i]. A constant is a term that is 1 everywhere. The intervals hold the true
-// coefficients with the given confidence, 0 to 1, if the residuals are
-// independent and normal: Student's t for the residuals' degrees of freedom
-// (Draper and Smith, Applied Regression Analysis, chapter 5).
+// LeastSquares fits a linear model to observations: y[i] belongs to the terms x[i]. A
+// constant is a term that is 1 everywhere. The intervals hold the true coefficients with
+// the given confidence, 0 to 1, if the residuals are independent and normal: Student's t
+// for the residuals' degrees of freedom (Draper and Smith, Applied Regression Analysis,
+// chapter 5).
 //
-// The error is ErrTooFew or ErrCollinear when the observations do not determine
-// the coefficients.
+// The error is ErrTooFew or ErrCollinear if the observations do not determine the
+// coefficients.
 func LeastSquares(x [][]float64, y []float64, confidence float64) (Fit, error) {
 	if len(x) != len(y) {
 		return Fit{}, fmt.Errorf("fitting: %d observations of the terms, %d of the result", len(x), len(y))
@@ -53,7 +53,7 @@ func LeastSquares(x [][]float64, y []float64, confidence float64) (Fit, error) {
 		return Fit{}, ErrTooFew
 	}
 	n, p := len(x), len(x[0])
-	// Terms of very different size (bytes and pods) are brought to one.
+	// Terms of very different size (bytes and pods) are scaled to a common size.
 	scale := make([]float64, p)
 	terms := mat.NewDense(n, p, nil)
 	for j := range p {

@@ -14,8 +14,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Two comment lines at the end of a file make it whole again: what a plain
-// .hgrm leaves out, and the histogram itself.
+// Two comment lines at the end of a file hold the data that a plain .hgrm lacks: the
+// exact numbers, and the histogram itself.
 const (
 	exactFormat = "#[Unit = s, Lost = %d, Clamped = %d, Min = %d ns, Max = %d ns, Sum = %g ns]\n"
 	exactPrefix = "#[Unit = "
@@ -27,10 +27,10 @@ const (
 // distance to 1; HdrHistogram's own tools print 5.
 const ticksPerHalfDistance = 5
 
-// WriteTo writes h as a .hgrm file: HdrHistogram's percentile distribution,
-// values in seconds, which its plotters read. Two comment lines follow which
-// they skip and ReadHistogram reads: the numbers after the buckets, and all
-// buckets in HdrHistogram's compressed V2 encoding. Nothing is lost on the way.
+// WriteTo writes h as a .hgrm file: HdrHistogram's percentile distribution, values in
+// seconds, which its plotters read. Two comment lines follow, which plotters skip and
+// ReadHistogram reads: the exact numbers, and all buckets in HdrHistogram's compressed V2
+// encoding. Nothing is lost.
 func (h *Histogram) WriteTo(w io.Writer) (int64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,8 +69,8 @@ func inverse(quantile float64) string {
 	return fmt.Sprintf("%.2f", 1/(1-quantile))
 }
 
-// ReadHistogram reads what WriteTo wrote and returns an equal histogram. A
-// .hgrm of another program lacks the lines that hold it whole, and is an error.
+// ReadHistogram reads a file written by WriteTo and returns an equal histogram. It
+// returns an error for a .hgrm of another program, which lacks the comment lines.
 func ReadHistogram(r io.Reader) (*Histogram, error) {
 	h := NewHistogram()
 	var exact, whole bool
@@ -117,8 +117,8 @@ func (h *Histogram) readExact(line string) error {
 	return nil
 }
 
-// decodeCounts reads the buckets; only a histogram of this package's range and
-// precision is taken, so that all histograms of a program can be merged.
+// decodeCounts reads the buckets. It accepts only histograms of this package's range and
+// precision, so that all histograms of a program can be merged.
 func decodeCounts(encoded string) (*hdrhistogram.Histogram, error) {
 	if err := checkInflated(encoded); err != nil {
 		return nil, err
@@ -134,12 +134,12 @@ func decodeCounts(encoded string) (*hdrhistogram.Histogram, error) {
 	return counts, nil
 }
 
-// maxInflated bounds the buckets of a histogram before they are decoded; one of this
-// package with every bucket filled has less than half of it.
+// maxInflated limits the size of a histogram's buckets before they are decoded; one of
+// this package with every bucket filled has less than half of it.
 const maxInflated = 4 << 20
 
 // checkInflated refuses buckets that decompress to more than any histogram has: a short
-// file may hold gigabytes of zeros. What is no compressed text is left to the decoder.
+// file may hold gigabytes of zeros. Text that is not compressed is left to the decoder.
 func checkInflated(encoded string) error {
 	const header = 8 // cookie and length
 	data, err := base64.StdEncoding.DecodeString(encoded)

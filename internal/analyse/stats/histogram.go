@@ -9,18 +9,17 @@ import (
 )
 
 // The range in which a Histogram distinguishes values, in nanoseconds, to three decimal
-// digits. A latency beyond a day is not worth a bucket: such values are
-// clamped, and counted as such.
+// digits. Values outside it are clamped and counted as such; latencies above a day need
+// no buckets.
 const (
 	lowest  = int64(time.Nanosecond)
 	highest = int64(24 * time.Hour)
 	digits  = 3
 )
 
-// Histogram is the whole distribution of a latency: every observation is in
-// it, to three significant digits, and the number of those that
-// never came. Minimum, maximum and mean are exact. It is safe for concurrent
-// use; the zero value is not usable.
+// Histogram is the whole distribution of a latency: it has every observation, to three
+// significant digits, and the number of lost ones. Minimum, maximum and mean are exact.
+// It is safe for concurrent use; the zero value is not usable.
 type Histogram struct {
 	mu      sync.Mutex
 	counts  *hdrhistogram.Histogram
@@ -55,14 +54,14 @@ func (h *Histogram) Record(d time.Duration) {
 	h.sum += float64(inRange)
 }
 
-// Lose adds n observations that were due and had not come by the time limit.
+// Lose adds n observations that had not arrived by the time limit.
 func (h *Histogram) Lose(n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lost += n
 }
 
-// Merge adds all that other holds, which is left as it is and must not be h.
+// Merge adds the content of other, which is not changed and must not be h.
 func (h *Histogram) Merge(other *Histogram) {
 	other.mu.Lock()
 	defer other.mu.Unlock()
@@ -98,7 +97,7 @@ type Summary struct {
 	Max     *float64
 }
 
-// Summary returns the numbers of all that was recorded so far.
+// Summary returns a summary of everything recorded so far.
 func (h *Histogram) Summary() Summary {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,9 +115,9 @@ func (h *Histogram) Summary() Summary {
 	return s
 }
 
-// quantile returns the smallest observation that at least the share q of all
-// observations do not exceed (nearest rank), in seconds; nil when that one is
-// lost. The caller holds mu and knows that the histogram is not empty.
+// quantile returns the smallest observation that is at least as large as the share q of
+// all observations (nearest rank), in seconds; nil if it is a lost one. The caller holds
+// mu, and the histogram is not empty.
 func (h *Histogram) quantile(q float64) *float64 {
 	count := h.counts.TotalCount()
 	rank := nearestRank(q, count+h.lost)
@@ -130,8 +129,8 @@ func (h *Histogram) quantile(q float64) *float64 {
 	return new(min(max(time.Duration(value), h.min), h.max).Seconds())
 }
 
-// nearestRank returns which of n ordered observations, counted from 1, is the
-// q quantile: ceil(q*n).
+// nearestRank returns the rank of the q quantile among n ordered observations, counted
+// from 1: ceil(q*n).
 func nearestRank(q float64, n int64) int64 {
 	const rounding = 1e-9 // 0.99*200 must be 198, not the next above
 	rank := int64(math.Ceil(q*float64(n) - rounding))

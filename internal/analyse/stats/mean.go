@@ -10,16 +10,16 @@ import (
 // Mean is the mean of a few independent values of one figure, with its interval.
 type Mean struct {
 	Value float64
-	// Low and High hold the true mean with the confidence asked for, if the values
-	// are normal (Student's t).
+	// Low and High are the confidence interval of the true mean, if the values are normal
+	// (Student's t).
 	Low, High float64
-	// P is the probability of a mean as far from 0 were the true one 0 (one-sample
-	// t test; of differences between pairs: the paired one).
+	// P is the probability of a mean at least this far from 0 if the true one were 0
+	// (one-sample t test; for differences between pairs: the paired t test).
 	P float64
 }
 
-// MeanOf takes two values at least, else ok is false: one says nothing of its
-// spread.
+// MeanOf returns the mean of at least two values; ok is false if there are fewer, because
+// the spread is unknown then.
 func MeanOf(values []float64, confidence float64) (m Mean, ok bool) {
 	n := float64(len(values))
 	if n < 2 {

@@ -9,12 +9,12 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// ErrNotPositive is in the error of LeastSquaresRelative when an observation, or
-// the value of the model for one, or a spread, is not above zero: it has no relative error then.
+// ErrNotPositive is in the error of LeastSquaresRelative if an observation, or the value
+// of the model for one, or a spread, is not above zero: it has no relative error then.
 var ErrNotPositive = errors.New("not above zero")
 
-// rounds of reweighting are enough for any noise that a share describes; the
-// weights move by less than settled long before.
+// rounds of reweighting are enough for any noise that a proportion describes; the weights
+// change by less than settled long before.
 const (
 	rounds  = 50
 	settled = 1e-9

@@ -2,16 +2,16 @@ package stats
 
 import "math"
 
-// RankSum compares two samples by the order of their values alone (Mann
-// and Whitney, On a Test of Whether one of Two Random Variables is Stochastically
-// Larger than the Other, Annals of Mathematical Statistics 18, 1947): it is the
-// two-sided p-value that values of equal populations lie at least so unevenly
-// among each other. It supposes that values are independent, and nothing of how
-// they are spread, so that a few far out weigh no more than others.
+// RankSum compares two samples only by the order of their values (Mann and Whitney, On a
+// Test of Whether one of Two Random Variables is Stochastically Larger than the Other,
+// Annals of Mathematical Statistics 18, 1947): it returns the two-sided p-value, the
+// probability that values of equal populations are at least as unevenly ordered. It
+// assumes that values are independent, and nothing about their distribution, so that
+// outliers have no more weight than other values.
 //
-// It is exact where no value is in both samples; equal ones count half either
-// way and, where that leaves a half, for no difference. It takes memory and time
-// of the order of the product of both sizes, and of its square.
+// It is exact if no value is in both samples; equal values count half for either order,
+// and a remaining half counts for no difference. It needs memory proportional to the
+// product of both sizes, and time proportional to its square.
 //
 // The error is ErrTooFew when a sample is empty.
 func RankSum(first, second []float64) (float64, error) {

@@ -12,15 +12,16 @@ import (
 // independently of the others: a multinomial distribution with equal probabilities.
 type Spread struct {
 	Max int // the most at one place
-	// MaxExpected is the mean of Max under chance: n/R + e sqrt(n/R) for R places, e being
-	// the mean of the greatest of R independent standard normal variables (0.564, 0.846,
-	// 1.029, 1.163 for R = 2 to 5: Teichroew, Tables of expected values of order statistics,
-	// Annals of Mathematical Statistics 27, 1956). It takes the counts as normal, which is
-	// close from about ten at a place on.
+	// MaxExpected is the expected value of Max for a random assignment: n/R + e sqrt(n/R)
+	// for R places, where e is the expected maximum of R independent standard normal
+	// variables (0.564, 0.846, 1.029, 1.163 for R = 2 to 5: Teichroew, Tables of expected
+	// values of order statistics, Annals of Mathematical Statistics 27, 1956). It
+	// approximates the counts as normal, which is close with about ten or more at each
+	// place.
 	MaxExpected float64
-	// P is the probability with which chance makes a spread as uneven as this, or more:
-	// Pearson's chi-squared test with R-1 degrees of freedom. It is valid from about five at
-	// a place on.
+	// P is the probability that a random assignment is at least as uneven: Pearson's
+	// chi-squared test with R-1 degrees of freedom. It is valid with about five or more
+	// at each place.
 	P float64
 }
 

@@ -1,5 +1,4 @@
-// Package stats turns many observations into few numbers: histograms of
-// latencies and the quantiles of them, linear models of figures, and tests of
-// whether two samples differ. It is pure: it knows nothing of meshes, runs or
-// clocks, and leaves the keeping of results to package record.
+// Package stats reduces many observations to few numbers: histograms of latencies and
+// their quantiles, linear models of figures, and tests whether two samples differ. It is
+// pure and does not depend on meshes, runs or clocks; package record stores its results.
 package stats
