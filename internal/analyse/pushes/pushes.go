@@ -1,16 +1,17 @@
-// Package pushes computes how often a control plane pushes while a mesh is rolled out. The
-// control plane collects changes until none has come for some time (the debounce), and pushes all
-// of them together to every proxy that they concern. Pushes therefore depend on when pods come,
-// not only on how many there are.
+// Package pushes computes how often a control plane pushes while a mesh is rolled out.
+// The control plane collects changes until none has come for some time (the debounce),
+// and pushes all of them together to every proxy that they concern. Pushes therefore
+// depend on when pods come, not only on how many there are.
 //
-// The rules are those of istiod (pilot/pkg/xds, debounce and needsPush): a change of endpoints
-// alone sends endpoints (EDS). The first endpoint of a service brings a service account that the
-// service did not have, and sends listeners, routes and clusters, too; the proxies of the service itself
-// are sent these without endpoints (DefaultProxyNeedsPush). A proxy whose own pod becomes ready is sent
-// everything at once, without debounce (pilot/pkg/serviceregistry/kube/controller, proxyUpdates). A
+// The rules are those of istiod (pilot/pkg/xds, debounce and needsPush): a change of
+// endpoints alone sends endpoints (EDS). The first endpoint of a service brings a service
+// account that the service did not have, and sends listeners, routes and clusters, too;
+// the proxies of the service itself are sent these without endpoints
+// (DefaultProxyNeedsPush). A proxy whose own pod becomes ready is sent everything at
+// once, without debounce (pilot/pkg/serviceregistry/kube/controller, proxyUpdates). A
 // proxy that holds no other service has neither routes nor endpoints.
 //
-// A control plane that waits for processors merges more than that: the counts are those of one
+// A control plane that waits for processors merges more pushes: the counts assume one
 // that does not.
 package pushes
 
@@ -35,7 +36,7 @@ type Change struct {
 	Full    bool // more than endpoints is sent
 }
 
-// Round is the changes that are pushed together, in their order.
+// Round is a set of changes that are pushed together, in their order.
 type Round struct {
 	At      time.Duration
 	Changes []Change
@@ -67,7 +68,7 @@ func (d Debounce) Rounds(changes []Change) []Round {
 	return rounds
 }
 
-// Pod is a pod with a proxy. Times are from the begin of the rollout.
+// Pod is a pod with a proxy. Times are since the beginning of the rollout.
 type Pod struct {
 	Service   int
 	Address   time.Duration // when it has an address: it becomes an endpoint that is not ready
@@ -108,10 +109,10 @@ type Counts struct {
 	Responses  int // sent to all proxies, in rounds, when they connect, and when their pods become ready
 }
 
-// everyone is the group of all proxies, where all hold all services.
+// everyone is the group of all proxies, used if all hold all services.
 const everyone = -1
 
-// Count counts what the control plane does for the rollout.
+// Count counts the pushes of the rollout.
 func (r Rollout) Count(d Debounce) Counts {
 	holds := r.holds()
 	var c Counts
