@@ -25,8 +25,8 @@ func (p Plane) means(a record.Across) string {
 	return a.Means
 }
 
-// OtherMeaning is of a figure that is not the same with both control planes: it is listed, and there is
-// no difference to state.
+// OtherMeaning is the verdict for a figure that does not mean the same with both control
+// planes: it is listed without a difference.
 const OtherMeaning Verdict = "other meaning"
 
 // Meaning states what figures mean on each side.
@@ -42,7 +42,7 @@ type Modes struct {
 	B Mode `json:"b"`
 }
 
-// Mode is a mode of a control plane, by what its knobs mean.
+// Mode describes a mode of a control plane by the meaning of its settings.
 type Mode struct {
 	ControlPlane string `json:"controlPlane"`   // name and version
 	Work         string `json:"work,omitempty"` // of its programs, in a clause
@@ -50,7 +50,8 @@ type Mode struct {
 	Means        string `json:"means"`
 }
 
-// across is a comparison of two control planes; nil = both sides are of one.
+// across describes a comparison of two control planes; nil = both sides have the same
+// one.
 type across struct{ a, b Plane }
 
 // sidesOf returns the control planes of both sides; nil if they are the same, or if a

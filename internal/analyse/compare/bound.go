@@ -20,11 +20,10 @@ type Bound struct {
 // wantBound is the end of ParseBound's errors.
 const wantBound = "want FIGURE>+CHANGE or FIGURE<-CHANGE, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms'"
 
-// ParseBound parses the value of --fail-on: FIGURE>+CHANGE, or FIGURE<-CHANGE.
-// FIGURE is a figure's short name or its path in the record. CHANGE is a number
-// with % for a share of A's mean; with s, ms, us, B, kB, MB, GB, KiB, MiB or GiB;
-// or without a unit, for cores, counts, rates and shares. Spaces about FIGURE and
-// CHANGE do not count.
+// ParseBound parses the value of --fail-on: FIGURE>+CHANGE, or FIGURE<-CHANGE. FIGURE is
+// a figure's short name or its path in the record. CHANGE is a number with % for a share
+// of A's mean; with s, ms, us, B, kB, MB, GB, KiB, MiB or GiB; or without a unit, for
+// cores, counts, rates and shares. Spaces around FIGURE and CHANGE are ignored.
 func ParseBound(text string) (Bound, error) {
 	fail := func(what string) (Bound, error) {
 		return Bound{}, fmt.Errorf("parsing --fail-on %q: %s: %s", text, what, wantBound)
@@ -53,14 +52,14 @@ func ParseBound(text string) (Bound, error) {
 	return b, nil
 }
 
-// fits reports whether the bound is in the unit of a figure.
+// fits reports whether the bound has the unit of a figure.
 func (b Bound) fits(u Unit) bool {
 	scaled := u == Seconds || u == Bytes
 	return b.Percent || scaled && b.Unit == u || !scaled && b.Unit == ""
 }
 
-// checkNames states which name that Options asks for is that of no figure measured,
-// or of one in another unit.
+// checkNames returns an error for a name in Options that no measured figure has, or only
+// one in another unit.
 func checkNames(cells []Cell, o Options) error {
 	var all []Figure
 	for _, cell := range cells {
@@ -97,7 +96,7 @@ func unitsOf(u Unit) string {
 	}
 }
 
-// alike lists figures whose names begin as one that is unknown does.
+// alike lists figures whose names begin like an unknown one.
 func alike(all []Figure, name string) string {
 	var names []string
 	for beginning := name; beginning != "" && names == nil; {

@@ -127,7 +127,7 @@ func gather(side string, runs []record.Run) (groups []*repeats, unknown []*recor
 	return groups, unknown, nil
 }
 
-// differences lists in which of these things two runs differ.
+// differences lists the conditions in which two runs differ.
 func differences(of []condition, a, b *record.Run) (all []Differing) {
 	for _, c := range of {
 		if inA, inB := c.of(a), c.of(b); inA != inB && inA != "" && inB != "" {

@@ -13,15 +13,15 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// ErrNotComparable is in the error of Compare when the two sides differ in more
-// than the control plane. Options.Force compares them all the same.
+// ErrNotComparable is in the error of Compare if the two sides differ in more than the
+// control plane. Options.Force compares them nevertheless.
 var ErrNotComparable = errors.New("not comparable")
 
 const (
 	// alpha is the probability that any figure in a comparison of like with like is
 	// reported as different.
 	alpha = 0.05
-	// confidence of the intervals, each for itself.
+	// confidence is the level of each single interval.
 	confidence = 0.95
 	// relative is the best relative precision of a figure: histograms keep three digits.
 	relative = 1e-3
@@ -29,11 +29,11 @@ const (
 
 // Options change what Compare does by default.
 type Options struct {
-	// A and B are what the result calls the sides, such as their folders; "" means
-	// A and B.
+	// A and B are the names of the sides in the result, such as their folders; "" means A
+	// and B.
 	A, B string
-	// Force compares runs that are not comparable, and leaves out what has no
-	// counterpart; the result says so. False refuses them.
+	// Force compares runs that are not comparable, and leaves out those without a
+	// counterpart; the result says so. False refuses such runs.
 	Force bool
 	// Figures are names, or beginnings of names up to a dot, of the figures to compare:
 	// fewer figures are a smaller family, in which smaller differences are significant.
@@ -90,7 +90,7 @@ type Unused struct {
 	Reason string        `json:"reason,omitempty"`
 }
 
-// Differing is something in which two runs differ.
+// Differing is a property in which two runs differ.
 type Differing struct {
 	What string `json:"what"`
 	A    string `json:"a"`
@@ -109,7 +109,8 @@ const (
 	TooFew     Verdict = "too few repeats" // no difference would be significant, however large
 	WithLoss   Verdict = "lost"            // in a run it lies among what was lost: it is known to be large, and no more
 	Unmeasured Verdict = "not measured"    // by one side
-	// TooFewChanges is of a quantile of pushes that a run made too few changes for.
+	// TooFewChanges is the verdict for a quantile of pushes in a run with too few
+	// changes.
 	TooFewChanges Verdict = "unknown, below 100 changes"
 )
 
@@ -121,23 +122,23 @@ type Figure struct {
 	A       Sample  `json:"a"`
 	B       Sample  `json:"b"`
 	Verdict Verdict `json:"verdict"`
-	// Difference of the means: as a share of A's, if Ratio, else in the unit; and
-	// its 95 % interval, for this figure alone. Absent without a mean of both, and
-	// the interval with too few runs.
+	// The difference of the means, as a share of A's if Ratio, else in the unit; and its
+	// 95 % interval, for this figure only. Both are absent without a mean on both sides,
+	// and the interval also with too few runs.
 	Ratio      bool     `json:"ratio"`
 	Difference *float64 `json:"difference,omitempty"`
 	Low        *float64 `json:"low,omitempty"`
 	High       *float64 `json:"high,omitempty"`
-	// P is Welch's, for this figure alone; Holm is corrected for all that were
-	// tested. Absent when it was not tested.
+	// P is Welch's p-value, for this figure only; Holm is corrected for the number of
+	// tests. Absent if the figure was not tested.
 	P        *float64 `json:"p,omitempty"`
 	Holm     *float64 `json:"holm,omitempty"`
 	Warnings []int    `json:"warnings,omitempty"` // places in Result.Warnings, from 1
 }
 
-// Sample is a figure of the runs of one side: their number, mean, least and most.
-// The mean is the geometric one if Figure.Ratio, so that the difference is that of
-// the means.
+// Sample describes a figure of the runs of one side: their number, mean, minimum and
+// maximum. The mean is the geometric one if Figure.Ratio, so that the difference is that
+// of the means.
 type Sample struct {
 	N    int      `json:"n"`
 	Lost int      `json:"lost,omitempty"` // runs in which the figure lies among what was lost; not in N
@@ -277,7 +278,7 @@ func (s *Sample) take(m measured) {
 	s.values = append(s.values, *m.value)
 }
 
-// describe states what there is to say without a test.
+// describe sets everything that needs no test.
 func (f *Figure) describe() {
 	both := slices.Concat(f.A.values, f.B.values)
 	f.Ratio = len(both) > 0 && slices.Min(both) > 0
@@ -337,7 +338,7 @@ func (f *Figure) scaled() (a, b []float64) {
 	return logs(f.A.values), logs(f.B.values)
 }
 
-// printed turns a difference of scaled values into one that is read.
+// printed converts a difference of scaled values to the printed scale.
 func (f *Figure) printed(d float64) float64 {
 	if f.Ratio {
 		return math.Expm1(d)
@@ -364,8 +365,8 @@ func (r *Result) test() {
 	r.Tests = test(all)
 }
 
-// test corrects the p-values of figures for their number, and judges them. It returns how
-// many were tested.
+// test corrects the p-values of figures for their number, and sets the verdicts. It
+// returns the number of tested figures.
 func test(figures []*Figure) int {
 	var tested []*Figure
 	var p []float64

@@ -10,7 +10,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Variant is runs that differ in one thing from those that they are compared with.
+// Variant is a set of runs that differ in one thing from those that they are compared
+// with.
 type Variant struct {
 	Name string
 	Runs []record.Run
@@ -37,10 +38,11 @@ type Effect struct {
 	Warnings []Doubt     `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
 }
 
-// CompareVariants compares each variant with the base, by the figures at these paths of the
-// record or below them; none means all. The variants are not compared with each other.
+// CompareVariants compares each variant with the base, by the figures at these paths of
+// the record or below them; none means all. The variants are not compared with each
+// other.
 //
-// The error reports that the runs of the base, or of a variant, are no repeats of each
+// The error reports that the runs of the base, or of a variant, are not repeats of each
 // other. A variant without runs has no figures.
 func CompareVariants(base Variant, variants []Variant, figures []string) (*Effects, error) {
 	e := &Effects{Base: base.Name, Alpha: alpha}
@@ -86,9 +88,9 @@ func (e *Effect) Figure(path string) *Figure {
 	return &e.Figures[at]
 }
 
-// Better reports whether a figure is established to be better than in the base, and worse
-// whether it is established to be worse. A quantile that lies among what was lost in more
-// runs than of the base is worse, too.
+// Better reports whether a figure is significantly better than in the base, or
+// significantly worse. A quantile that is lost in more runs than of the base is worse,
+// too.
 func (f *Figure) Better() (better, worse bool) {
 	known, _ := record.FigureAt(f.Path)
 	switch {
@@ -163,7 +165,7 @@ type shared struct {
 	variants []string
 }
 
-// marks reports whether the warning touches a figure of a variant.
+// marks reports whether the warning applies to a figure of a variant.
 func (d shared) marks(v *Effect, f *Figure) bool {
 	return slices.ContainsFunc(f.Warnings, func(n int) bool { return d.same(v.Warnings[n-1]) })
 }
@@ -189,7 +191,8 @@ func (e *Effects) doubts() []shared {
 	return all
 }
 
-// Notes say how the table is read, and what the warnings of the runs say of its figures.
+// Notes explain how to read the table, and list the warnings of the runs about its
+// figures.
 func (e *Effects) Notes() []string {
 	notes := []string{fmt.Sprintf("Each is compared with %s. The interval is a figure's own, at 95 %%. p is Welch's, on logarithms of what is above zero, "+
 		"corrected by Holm's method for all %d tests of the table: a difference is established at %v. \"~\" is no significant difference.", e.Base, e.Tests, e.Alpha)}

@@ -35,8 +35,9 @@ var scales = map[string]struct {
 // amountPattern is a number with a unit, or a percentage; a change has a sign.
 var amountPattern = regexp.MustCompile(`^([+-]?)([0-9]+(?:\.[0-9]+)?)(%|[A-Za-zµ]*)$`)
 
-// parseExpression parses FIGURE<AMOUNT or FIGURE>AMOUNT. Spaces about FIGURE and AMOUNT do not
-// count. problem states what is wrong, with the caller's noun for an amount; "" if nothing is.
+// parseExpression parses FIGURE<AMOUNT or FIGURE>AMOUNT. Spaces around FIGURE and AMOUNT
+// are ignored. problem states what is wrong, with the caller's noun for an amount; "" if
+// nothing is.
 func parseExpression(text, noun string) (c expression, problem string) {
 	at := strings.IndexAny(text, "<>")
 	if at < 0 {

@@ -37,7 +37,7 @@ func (u Unit) resolution() float64 {
 	}
 }
 
-// measured is one figure of one run. A value that is not there is nil.
+// measured is one figure of one run. A missing value is nil.
 type measured struct {
 	path  string // in the record
 	unit  Unit

@@ -13,8 +13,8 @@ import (
 // Outcome is the result of testing a bound in a Cell.
 type Outcome string
 
-// The outcomes. The first three are those of the test; Unknown is a figure that could
-// not be tested.
+// The outcomes. The first three are results of the test; Unknown is for a figure that
+// could not be tested.
 const (
 	Inside    Outcome = "inside"    // established: the difference is smaller than the bound
 	Beyond    Outcome = "beyond"    // established: the difference is larger than the bound
@@ -30,9 +30,9 @@ type Judged struct {
 	Outcome    Outcome  `json:"outcome"`
 	Why        string   `json:"why"`
 	Difference *float64 `json:"difference,omitempty"` // in what the bound is in: a share, or base units
-	// P is the probability of runs at least so far on their side of the bound if the
-	// true difference were the bound itself: one-sided, and times the number of bounds
-	// tested (Bonferroni). Absent where nothing was tested.
+	// P is the probability of runs at least this far on their side of the bound if the
+	// true difference were the bound itself: one-sided, and multiplied by the number of
+	// bounds tested (Bonferroni). Absent if nothing was tested.
 	P *float64 `json:"p,omitempty"`
 	// RunsToDecide is the number of runs on each side that decide the bound with a
 	// probability of 80 %, if difference and spread are those of these runs. It is set
@@ -94,8 +94,8 @@ func judge(cells []Cell, bounds []Bound) []Judged {
 	return all
 }
 
-// worse reports whether more of B's runs than of A's did not complete: then those
-// that did are the better ones.
+// worse reports whether more of B's runs than of A's did not complete: then B's completed
+// runs are a biased selection of the better ones.
 func (c Cell) worse() bool {
 	return len(c.B.Unused)*(len(c.A.Unused)+len(c.A.Used)) > len(c.A.Unused)*(len(c.B.Unused)+len(c.B.Used))
 }
@@ -141,9 +141,9 @@ type excess struct {
 	never         bool // no value of B's could be beyond the bound
 }
 
-// excess of a share is that of logarithms where all values are above zero, as figures
-// vary in proportion to their size; otherwise, and in base units, it is of the values
-// themselves.
+// excess returns the samples for the test of a bound: logarithms for a relative bound if
+// all values are above zero, because figures vary in proportion to their size; otherwise,
+// and for a bound in base units, the values themselves.
 func (b Bound) excess(f *Figure) excess {
 	factor, shift := 1.0, 0.0
 	switch {

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// The elements of JUnit's XML that continuous integration systems read: a suite of
-// cases, of which each passed, failed or could not be run (error).
+// The elements of JUnit's XML that continuous integration systems read: a suite of cases,
+// each of which passed, failed or could not be run (error).
 type (
 	junitSuites struct {
 		XMLName xml.Name   `xml:"testsuites"`

@@ -76,8 +76,8 @@ type Observed struct {
 	Doubts   []string // warnings of the run that reach the figure, each with what it is about
 }
 
-// Known reports whether the run decides the objective. What lies among the lost is
-// larger than all that came, and misses an upper bound.
+// Known reports whether the run decides the objective. A lost value is larger than all
+// received ones, and exceeds an upper bound.
 func (s Observed) Known() bool { return s.Value != nil || s.Lost }
 
 // Of returns the result of the objective in a run.

@@ -154,8 +154,8 @@ func (c *Cell) part() part {
 	return p
 }
 
-// row shows a figure of so many runs; of one that not all of them have, it says
-// how many do.
+// row shows a figure of runsA and runsB runs; if not all of them have it, it adds the
+// number that do.
 func (f *Figure) row(runsA, runsB int) []string {
 	verdict := string(f.Verdict)
 	if f.A.N != runsA || f.B.N != runsB {

@@ -15,8 +15,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// publishedYAML is reference/published.yaml as it is kept with the design: figures
-// that others published, each with its source.
+// publishedYAML is reference/published.yaml, a copy of the file kept with the design:
+// figures that others published, each with its source.
 //
 //go:embed published.yaml
 var publishedYAML []byte
@@ -71,7 +71,7 @@ type PublishedComparison struct {
 	Rows       []PublishedRow `json:"rows"`
 }
 
-// PublishedRow is a published figure, and ours where there is one.
+// PublishedRow is a published figure, with ours if there is one.
 type PublishedRow struct {
 	Of        string   `json:"of"`     // what it is of, as in "200 pods"
 	Figure    string   `json:"figure"` // by the name it has in the collection
@@ -104,8 +104,8 @@ var rowKeys = []string{"pods", "services", "mode", "churnPerSecond", "rps", "com
 // ComparePublished compares published results with the runs of ours that are of the same
 // size, those of each folder separately, as A, B and so on. Nothing is tested: published
 // figures come without their spread, and from other machines; the result says so, and
-// which runs of ours have no counterpart. The error lists the names there are when name is
-// none of them.
+// which runs of ours have no counterpart. The error lists the valid names if name is none
+// of them.
 func ComparePublished(name string, folders ...[]record.Run) (*PublishedComparison, error) {
 	all, err := readPublished()
 	if err != nil {
@@ -159,7 +159,7 @@ func (c namedGroup) name() string {
 	return c.side + c.first.Environment.ControlPlane.Name + ", " + c.first.Environment.Knobs.Text()
 }
 
-// leftOut lists the runs of ours that are compared with nothing, and why.
+// leftOut lists the runs of ours without a counterpart, and the reasons.
 func (l *PublishedComparison) leftOut(groups []namedGroup, unknown []*record.Run) {
 	for _, c := range groups {
 		name := c.name()
@@ -273,7 +273,7 @@ func (b *PublishedRow) take(path string, value any, group namedGroup) bool {
 		for _, m := range figures(run) {
 			if m.path == path && m.value != nil {
 				f.Unit = m.unit
-				// Real sidecars are recorded all together, and published one by one.
+				// Real sidecars are recorded as a total, and published per sidecar.
 				if strings.HasPrefix(path, "sidecars.real.") && run.Sidecars.Real.Count > 0 {
 					m.value = new(*m.value / float64(run.Sidecars.Real.Count))
 				}
@@ -313,7 +313,7 @@ func sameSize(row map[string]any, group namedGroup) bool {
 	return sized && (churn == 0) == (spec.Churn == "")
 }
 
-// publishedText prints a published value in the unit that its key names.
+// publishedText formats a published value in the unit that its key names.
 func publishedText(key string, value any) string {
 	switch v := value.(type) {
 	case float64:

@@ -113,7 +113,7 @@ func (r rules) compares(path string) bool {
 		slices.ContainsFunc(append([]string{allPrograms}, r.figures...), func(f string) bool { return record.Within(path, f) })
 }
 
-// differs lists in what two runs differ that is compared.
+// differs lists the compared properties in which two runs differ.
 func (r rules) differs(a, b *record.Run) []Differing {
 	return append(differences(r.subjects, a, b), compared(a, b)...)
 }

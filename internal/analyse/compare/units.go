@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// print prints a figure, scaled for reading, with three digits.
+// print formats a figure, scaled for reading, with three digits.
 func (u Unit) print(v float64) string {
 	switch u {
 	case Seconds:
@@ -28,8 +28,8 @@ func (u Unit) print(v float64) string {
 	}
 }
 
-// digits prints v with three digits that say something and no exponent; whole
-// numbers without a point.
+// digits formats v with three significant digits and no exponent; whole numbers without a
+// decimal point.
 func digits(v float64) string {
 	if v == math.Trunc(v) {
 		return output.Digits(v, 0)
@@ -37,7 +37,7 @@ func digits(v float64) string {
 	return output.Digits(v, 4)
 }
 
-// signed prints a difference: of a ratio in percent, else in the unit.
+// signed formats a difference: of a ratio in percent, else in the unit.
 func (f *Figure) signed(d float64) string {
 	sign := "+"
 	if d < 0 {
@@ -68,7 +68,7 @@ func (f *Figure) intervalText() string {
 	return f.signed(*f.Low) + " to " + f.signed(*f.High)
 }
 
-// changeText states from what to what a figure went.
+// changeText formats the change of a figure, with both values.
 func (f *Figure) changeText() string {
 	return fmt.Sprintf("%s to %s (%s)", f.Unit.print(*f.A.Mean), f.Unit.print(*f.B.Mean), f.differenceText())
 }
