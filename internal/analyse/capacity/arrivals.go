@@ -12,7 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// longest is the longest time that a rollout, and so the debounce, is taken to last.
+// longest is the longest duration of a rollout, and so of the debounce, that is accepted.
 const longest = 30 * 24 * time.Hour
 
 // debounceOf returns the debounce settings of a run's control plane.
@@ -21,7 +21,7 @@ func debounceOf(r *record.Run) pushes.Debounce {
 	if l == nil {
 		return pushes.Debounce{}
 	}
-	// A record may be from elsewhere, and contain any number.
+	// A record may come from elsewhere and contain any number.
 	within := func(seconds float64) time.Duration {
 		return time.Duration(min(max(seconds, 0), longest.Seconds()) * float64(time.Second))
 	}
@@ -160,7 +160,7 @@ func (s *sample) planned(t target) (pushes.Rollout, error) {
 	}
 	if end > 0 {
 		var last, lastSeen time.Duration
-		// It ends as long after its last pod as that of the run.
+		// The planned rollout ends as long after its last pod as that run did.
 		for _, s := range seen {
 			lastSeen = max(lastSeen, s.Ready)
 		}

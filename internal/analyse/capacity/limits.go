@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// The limits that a rollout can be bound by, as in Plan.Binds.
+// The limits that may bind a rollout, as in Plan.Binds.
 const (
 	Limiter     = "limiter"     // new streams admitted a second
 	TokenReview = "tokenReview" // tokens reviewed a second
@@ -30,7 +30,8 @@ const (
 type mesh struct {
 	pods       float64
 	cpuSeconds float64 // of the control plane, for the rollout
-	// cpuLeast and cpuMost are what may be needed; cpuMost 0 = cpuSeconds is known.
+	// cpuLeast and cpuMost are the interval of cpuSeconds; cpuMost 0 = cpuSeconds is
+	// known.
 	cpuLeast, cpuMost float64
 	arrival           float64 // pods a second; 0 = as fast as they are served
 	processors        int     // of one replica
@@ -166,8 +167,8 @@ type pace struct {
 	arrival float64 // pods a second at the largest size
 }
 
-// measurePace fits the factor, from runs whose rollout was not saturated if there
-// are enough of them; otherwise it says so.
+// measurePace fits the factor, from runs whose rollout was not saturated if there are
+// enough of them; otherwise from all, with a warning.
 func (s *sample) measurePace(known map[string]*record.Limits) pace {
 	var quiet, all []*record.Run
 	quietSizes := map[int]bool{}

@@ -13,16 +13,16 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// target is the mesh that is planned for, as its runs tell it.
+// target is the planned mesh, as far as the runs determine it.
 type target struct {
 	point
 	services int
 	perNode  int // pods of a node whose proxy serves them; 0 = each pod has its own
 }
 
-// aim makes the target: its services by the ratio of the largest run unless they are
-// given, its nodes, and what a proxy will hold. Configuration grows with services, pods and nodes;
-// where these grew in step, only a mesh of that ratio can be forecast.
+// aim makes the target: its services, by the ratio of the largest run unless they are
+// given, its nodes, and the configuration of a proxy. Configuration grows with services,
+// pods and nodes; if these grew in step, only a mesh of the same ratio can be forecast.
 func (s *sample) aim(o Options) (target, error) {
 	last := s.runs[len(s.runs)-1]
 	ratio := float64(last.Spec.Services) / float64(last.Spec.Pods)
@@ -86,7 +86,7 @@ func (s *sample) aim(o Options) (target, error) {
 	return t, nil
 }
 
-// aimNodes gives a target the nodes that have a proxy, where the runs have some.
+// aimNodes sets the target's number of nodes with a proxy, if the runs have some.
 func (s *sample) aimNodes(t *target, o Options) error {
 	known := perNodes(s.runs)
 	if !ofProxies(s.runs[0]) {
@@ -143,8 +143,8 @@ func perNodes(runs []*record.Run) []int {
 	return slices.Compact(all)
 }
 
-// forecast fits a figure to the runs that have it. The error states why it cannot:
-// too few of the runs do, unless that is forced.
+// forecast fits a figure to the runs that have it. The error states why that is not
+// possible: too few runs have it, unless it is forced.
 func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	chosen, good := f.choose(s, o.Pods)
 	used, seen, bases := f.observations(chosen, t.configuration != 0)
@@ -209,7 +209,7 @@ func (f figure) observations(runs []*record.Run, known bool) (used []*record.Run
 	return used, seen, bases
 }
 
-// choose takes the runs whose figure is good, if there are enough of them, and says
+// choose returns the runs whose figure is good, if there are enough of them, and reports
 // whether it found those.
 func (f figure) choose(s *sample, pods int) (chosen []*record.Run, isGood bool) {
 	if f.good == nil {
@@ -238,20 +238,20 @@ func (f figure) choose(s *sample, pods int) (chosen []*record.Run, isGood bool) 
 	}
 }
 
-// forecast is an estimate and what it is made of.
+// forecast is an estimate with its model.
 type forecast struct {
 	estimate
 	parts []Part
 	good  bool // of runs whose figure is what its name says
 }
 
-// merge lets an interval begin where it would if pushes merged so much that every
-// further pod cost what the one before did. Where a control plane has not the
-// processors to push each change, those that wait for a sidecar become one, and what
-// it uses is what it has while pods come: then a line with a constant holds, not the
-// bytes. How far a larger mesh is from that its smaller ones do not tell. About that
-// line runs lie as they do about the other: its own residuals would tell nothing but
-// that sizes so far are no line.
+// merge extends an interval down to the forecast for the case that pushes merge so much
+// that every further pod costs as much as the previous one. If a control plane does not
+// have the processors to push each change, the changes that wait for a sidecar are
+// merged, and it uses all its processors while pods arrive: then a line with a constant
+// applies instead of the bytes. Runs of smaller meshes do not show how near a larger mesh
+// comes to that. The deviation of runs from that line is assumed to be the same as from
+// the model: its own residuals would only show that the sizes so far are not on a line.
 func (f *forecast) merge(s *sample, name string, p point, seen []observation) {
 	if !f.bounded || f.value <= 0 {
 		return
@@ -267,7 +267,7 @@ func (f *forecast) merge(s *sample, name string, p point, seen []observation) {
 	}
 }
 
-// raise puts a forecast on top of what was there without a mesh.
+// raise adds to a forecast the value without a mesh.
 func (f *forecast) raise(base float64) {
 	f.value, f.low, f.high = f.value+base, f.low+base, f.high+base
 	if base == 0 {

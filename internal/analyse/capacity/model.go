@@ -23,7 +23,7 @@ const (
 	grows           = 1.2 // configuration that differs by less between sizes is the same, and no term of its own
 )
 
-// errNoModel is the error of figures that no run has, or whose runs fit no model.
+// errNoModel is the error for a figure that no run has, or that no model fits.
 var errNoModel = errors.New("the runs determine no model of it")
 
 // point is a mesh as the models see it.
@@ -54,9 +54,9 @@ type term struct {
 
 var (
 	constant = term{"constant", func(point) float64 { return 1 }, false}
-	// offset is the constant of memory and of processor time: see the package's comment.
+	// offset is the constant of memory and of processor time: see the package comment.
 	offset = term{"constant", func(point) float64 { return 1 }, true}
-	// idle is the constant of what all replicas use together.
+	// idle is the constant of the sum over all replicas.
 	idle = term{"constant of a replica", func(p point) float64 { return p.replicas }, false}
 	pods = term{"pods", func(p point) float64 { return p.pods }, false}
 	// nodes counts the nodes that have a proxy. It is a term only if the runs separate it
@@ -64,8 +64,8 @@ var (
 	nodes = term{"nodes", func(p point) float64 { return p.proxies }, false}
 	// configured is in bytes.
 	configured = term{"pods x configuration", func(p point) float64 { return p.proxies * p.configuration }, false}
-	// pairs is work that each pod's coming makes at every proxy, however little of
-	// it each is sent.
+	// pairs is the work that each pod's arrival causes for every proxy, however little is
+	// sent to each.
 	pairs = term{"pods x pods", func(p point) float64 { return p.pods * p.proxies }, false}
 	// served is the work of a replica for the proxies that it serves. Its work for the
 	// whole mesh is in the other terms.
@@ -90,20 +90,20 @@ type figure struct {
 	// terms are the terms of its model; shown is a further one if the runs show it.
 	terms []term
 	shown *term
-	// divided is one more where runs differ in their replicas.
+	// divided is a further term if runs differ in their replicas.
 	divided term
 	// buffered reports that it contains the buffers of responses; see largeResponses.
 	buffered bool
-	// each reports that the figure is of one replica, the one that has the most of it.
+	// each reports that the figure is per replica, of the one with the largest value.
 	each bool
 	// good reports whether a run measured what the figure's name says; nil = every run
 	// did. Other runs are used only if too few are left, with the warning doubt.
 	good  func(*record.Run) bool
 	doubt string
-	// merges reports that it falls behind the bytes where pushes merge; see merge.
+	// merges reports that it grows more slowly than the bytes if pushes merge; see merge.
 	merges bool
-	// base is the path of what the figure was before there was a mesh, to which its
-	// models add; "" = nothing.
+	// base is the path of the figure's value before the mesh existed, to which the models
+	// add; "" = nothing.
 	base string
 }
 
@@ -135,8 +135,8 @@ func (f figure) before(r *record.Run) *float64 {
 	return f.at(r, f.base)
 }
 
-// at reads a figure of a control plane. What is recorded of all replicas together only is
-// divided among them.
+// at reads a figure of a control plane. A figure that is only recorded for all replicas
+// together is divided by their number.
 func (f figure) at(r *record.Run, path string) *float64 {
 	all := r.Value(path)
 	usage, ofUsage := strings.CutPrefix(path, "controlPlane.")
@@ -202,13 +202,14 @@ func figureNamed(name string) (figure, bool) {
 	return figures[at], true
 }
 
-// collected reports whether the live heap is all that was needed when nothing was touched
-// any more: live heap is what the last collection found, and changes with every one.
+// collected reports whether the live heap was measured by garbage collections after the
+// steady phase. Otherwise live heap is the result of the last collection, and changes
+// with every one.
 func collected(r *record.Run) bool {
 	return r.Value("controlPlane.steady.heapBytes.collected") != nil && r.Schema >= record.CollectedTwice
 }
 
-// Names of figures that more than their forecast is made of.
+// Names of figures that are used beyond their own forecast.
 const (
 	liveHeap      = "controlPlane.steady.heapBytes"
 	steadyMemory  = "controlPlane.steady.memoryBytes.peak"
@@ -242,7 +243,8 @@ func pointOf(r *record.Run) point {
 // size returns the part of a point that repeats of a run have in common.
 func (p point) size() point { return point{pods: p.pods, replicas: p.replicas, proxies: p.proxies} }
 
-// separate reports whether nodes did not grow in step with pods, so that both can be terms.
+// separate reports whether nodes did not grow in proportion to pods, so that both can be
+// terms.
 func separate(seen []point) bool {
 	last := seen[len(seen)-1]
 	return slices.ContainsFunc(seen, func(p point) bool { return math.Abs(p.proxies-p.pods*last.proxies/last.pods) > 1 })
@@ -253,8 +255,8 @@ type fitted struct {
 	terms []term
 	stats.Fit
 	scatter
-	// before is the model with the terms that were left out, because they came out as
-	// costing less than nothing; nil = none was.
+	// before is the model with the terms that were left out because they had a negative
+	// cost; nil = none was.
 	before *fitted
 }
 
@@ -272,11 +274,11 @@ func row(terms []term, p point) []float64 {
 	return values
 }
 
-// model fits a figure's terms to observations. Configuration that does not grow
-// is one more pod's, and pairs are separated from it: where it grows, it does with
-// the services and so about as they do. A term that comes out as costing less than
-// nothing is left out, and so is one that is to be shown and whose interval holds
-// zero; but a constant is shown, too, by sizes that miss the line without it.
+// model fits a figure's terms to observations. Configuration that does not grow is part
+// of the cost of a pod, and then pairs can be a term; if configuration grows, it does so
+// with the services and therefore about as pairs do. A term with a negative cost is left
+// out, and so is an optional one whose interval contains zero; but a constant is kept,
+// too, if sizes deviate from the line without it.
 func (f figure) model(seen []observation) (fitted, error) {
 	spreads(seen)
 	terms, grows := slices.Clone(f.terms), configurationGrows(seen)
@@ -372,8 +374,8 @@ func (m fitted) forecast(p point) estimate {
 	half := m.half(m.Fit, row(m.terms, p))
 	e := around(value, half)
 	if b := m.before; b != nil && b.Spare > 0 {
-		// A term that costs nothing rather than less moved the forecast one way; as far
-		// as it may cost something, it moves on that way.
+		// Setting a negative term to zero moved the forecast in one direction. The term
+		// may have a positive cost, so the interval is extended in that direction.
 		at, half := b.at(p), b.half(b.Fit, row(b.terms, p))
 		if value > at {
 			e.high = max(e.high, at+half)
@@ -411,10 +413,10 @@ func points(seen []observation) []point {
 // to those of one size.
 const prior = 8
 
-// spreads gives each observation the spread of its size's repeats: some sizes vary
-// ten times as much as others, such as those at which pushes begin to queue. Few
-// repeats say little of it, so each size's variance is moderated by that of all
-// (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004).
+// spreads gives each observation the spread of its size's repeats: some sizes vary ten
+// times as much as others, such as those at which pushes begin to queue. Few repeats
+// determine it badly, so each size's variance is moderated by that of all (Smyth,
+// Statistical Applications in Genetics and Molecular Biology 3, 2004).
 func spreads(seen []observation) {
 	type group struct{ sum, squares, n float64 }
 	groups := map[point]*group{}
@@ -445,7 +447,7 @@ func spreads(seen []observation) {
 	}
 }
 
-// exact is the square of a share that is rounding, not noise.
+// exact is the square of a relative deviation that is rounding, not noise.
 const exact = 1e-20
 
 // estimate is a forecast with its interval, if that is known.

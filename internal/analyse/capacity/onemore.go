@@ -11,14 +11,14 @@ import (
 
 // Errors of OneMorePod.
 var (
-	// ErrSquare is in the error of a figure that grows with the square of the pods, or with
-	// pods and the configuration of each: what one more pod costs depends on how many
-	// there are. The Cost has the model.
+	// ErrSquare is in the error for a figure that grows with the square of the pods, or
+	// with pods and the configuration of each: the cost of one more pod depends on their
+	// number. The Cost has the model.
 	ErrSquare = errors.New("grows with the square")
-	// ErrRepeats is in the error of runs of which no size has repeats: noise cannot be
+	// ErrRepeats is in the error for runs of which no size has repeats: noise cannot be
 	// distinguished from a slope.
 	ErrRepeats = errors.New("every size was run once")
-	// ErrSizes is in the error of runs of fewer sizes than a line takes.
+	// ErrSizes is in the error for runs of fewer sizes than a line needs.
 	ErrSizes = errors.New("too few sizes")
 )
 

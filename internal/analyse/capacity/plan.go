@@ -51,7 +51,8 @@ type Plan struct {
 	// of them, which Decides names.
 	States  []State `json:"states"`
 	Decides Decides `json:"decides"`
-	// Work is the processor time of the rollout by what it is used for; nil where the runs do not tell.
+	// Work is the processor time of the rollout by what it is used for; nil if the runs
+	// do not show it.
 	Work *Work `json:"work,omitempty"`
 	// Sidecars are the needs of real sidecars; nil if the runs had none.
 	Sidecars *Sidecars `json:"sidecars,omitempty"`
@@ -98,7 +99,7 @@ type Target struct {
 	ConfigurationBytes float64 `json:"configurationBytes,omitempty"`
 }
 
-// Size is a number of pods, and how many runs there are of it.
+// Size is a number of pods, with the number of runs of it.
 type Size struct {
 	Pods int `json:"pods"`
 	Runs int `json:"runs"`
@@ -110,9 +111,9 @@ type Size struct {
 	repeats bool // several runs of it are equal
 }
 
-// Figure is a forecast, in base units, with the interval that holds one more run
-// with 95 % confidence; nil where there are too few runs to tell. Memory is that of one
-// replica, the one that needs most; processor time is that of all together.
+// Figure is a forecast, in base units, with its 95 % prediction interval for one more
+// run; nil if there are too few runs. Memory is per replica, of the one that needs most;
+// processor time is the sum of all.
 type Figure struct {
 	Name     string   `json:"name"` // its path in the record
 	Unit     string   `json:"unit"` // bytes or s
@@ -143,8 +144,8 @@ type Doubt struct {
 	Text  string `json:"text"`
 }
 
-// Make plans from runs. Any error is of what was asked or of too few runs; it says
-// what is wanted, and which rollout to run.
+// Make plans from runs. An error is about the options or about too few runs; it says what
+// is wanted, and which rollout to run.
 func Make(runs []record.Run, o Options) (*Plan, error) {
 	s, err := choose(withLargeResponses(runs, o.Known), o)
 	if err != nil {
@@ -237,7 +238,7 @@ func (s *sample) allowed(left []*record.Run, o Options) ([]int, error) {
 	return within[len(within)-1:], nil
 }
 
-// vague is the share of a forecast beyond which its interval calls for more runs.
+// vague is the relative width of an interval above which more runs are recommended.
 const vague = 0.5
 
 // plan makes the plan from the sample for the target, whose number of replicas is given.
@@ -313,7 +314,8 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	return p, suffices, nil
 }
 
-// doubtVague states that the interval of a figure is wide, and which runs would make it narrower.
+// doubtVague warns that the interval of a figure is wide, and recommends runs that would
+// make it narrower.
 func (s *sample) doubtVague(figure string, e estimate, o Options) {
 	if e.bounded && (e.high > (1+vague)*e.value || e.low < (1-vague)*e.value) {
 		s.doubt(figure, "the interval is wide, from %+.0f%% to %+.0f%%: %s, or as near to the target as is possible", (e.low/e.value-1)*100, (e.high/e.value-1)*100, advice(s, o))
@@ -371,7 +373,7 @@ func (p *Plan) add(name, unit string, e estimate, measured *float64, model []Par
 	p.Figures = append(p.Figures, f)
 }
 
-// settle adds the rollout time on these processors.
+// settle adds the rollout time with these processors.
 func (p *Plan) settle(m mesh, pace pace, measured *float64) {
 	if pace.known {
 		p.add(rolloutTime, secondsUnit, pace.at(m), measured, []Part{{"time of the limit that binds", pace.fit.Terms[0].Value}})

@@ -198,7 +198,7 @@ func grid(t output.Table, markdown bool) string {
 	return t.Text()
 }
 
-// amount prints a figure of a unit with three digits; "-" for none.
+// amount formats a figure of a unit with three digits; "-" for nil.
 func amount(unit string, v *float64) string {
 	if v == nil {
 		return "-"

@@ -7,8 +7,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Figures that a control plane gives of itself, absent where it does not: the mean
-// time that a push waited for its turn, and how many responses it sent.
+// Figures from a control plane's own metrics, absent if it has none: the mean time that a
+// push waited in the queue, and the responses that it sent.
 const (
 	queueMetric  = "queueSeconds"
 	pushesMetric = "pushes"
@@ -16,18 +16,17 @@ const (
 	certificatesMetric = "certificateRequests"
 )
 
-// sentLess is the share of what a sidecar of a smaller mesh was sent below which one
-// of the largest was sent less.
+// sentLess is the ratio of responses per sidecar, in the largest mesh to a smaller one,
+// below which sidecars of the largest were sent less.
 const sentLess = 0.9
 
-// onePace leaves out small sizes that were under another regime than the largest.
-// Below some size a control plane pushes every change to every sidecar by itself.
-// Above it pushes queue for longer than changes are collected for (the debounce),
-// so that those that wait for the same sidecar become one: it then is as busy as it
-// can be while pods come, and holds what is under way. A line through both regimes
-// would be a curve of neither; what is planned for is in the upper one. Where pods come
-// so slowly that a sidecar is sent as much in the largest mesh as in smaller ones,
-// pushes merge no more there, and all sizes are under one regime.
+// onePace leaves out small sizes that were in another regime than the largest. Below some
+// size a control plane pushes every change to every sidecar separately. Above it pushes
+// queue for longer than the debounce, so that the pushes that wait for the same sidecar
+// are merged: then it is fully loaded while pods arrive, and holds everything that is in
+// progress. A line through both regimes would fit neither; the planned mesh is in the
+// upper one. If pods arrive so slowly that a sidecar is sent as much in the largest mesh
+// as in smaller ones, pushes do not merge more there, and all sizes are in one regime.
 func (s *sample) onePace(target int, known map[string]*record.Limits) {
 	queued := map[int]bool{}
 	for _, size := range s.sizes() {
@@ -73,8 +72,8 @@ func (s *sample) queued(pods int, known map[string]*record.Limits) bool {
 }
 
 // mergesMore reports whether the proxies of the largest mesh were sent fewer responses
-// each than those of a smaller one, as they are where pushes merge the more the larger
-// the mesh. Where it is not known it is taken to be so.
+// each than those of a smaller one, as happens if pushes merge more in larger meshes. If
+// that is not known, the result is true.
 func (s *sample) mergesMore() bool {
 	each := map[int]float64{} // of a size, to one sidecar, in all its runs
 	for _, r := range s.runs {

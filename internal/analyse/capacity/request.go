@@ -36,8 +36,8 @@ type Amounts struct {
 	Memory string `json:"memory,omitempty"`
 }
 
-// Burst is the shortest way to let pods come so that no sidecar, or no pod that its node's proxy
-// serves, waits for longer than it may.
+// Burst is the shortest arrival of pods with which no sidecar, or no pod that its node's
+// proxy serves, waits for longer than allowed.
 type Burst struct {
 	Pods            int     `json:"pods"`            // at once
 	IntervalSeconds float64 `json:"intervalSeconds"` // between
@@ -50,9 +50,9 @@ type Burst struct {
 // were not measured with more.
 const most = 64
 
-// ask finds the fewest processors with which the rollout is done in time; without a time,
-// with which processors are not what binds. Where nothing suffices it asks for what is
-// quickest, and reports that it does not.
+// ask finds the fewest processors with which the rollout is done in time or, without a
+// time, with which processors are not what binds. If nothing suffices it requests the
+// fastest and reports false.
 func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) (suffices bool) {
 	m, suffices = m.place(pace, o)
 	met := suffices || o.Within == 0
@@ -136,7 +136,8 @@ func (p *Plan) doubt(about, format string, args ...any) {
 	p.Doubts = append(p.Doubts, Doubt{about, fmt.Sprintf(format, args...)})
 }
 
-// place gives each replica of the mesh its processors, and reports whether any do.
+// place sets the processors of each replica of the mesh, and reports whether they
+// suffice.
 func (m mesh) place(pace pace, o Options) (placed mesh, suffices bool) {
 	best, bestTime := m, math.Inf(1)
 	fewest, most := 1, most

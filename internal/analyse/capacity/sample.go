@@ -20,9 +20,9 @@ type sample struct {
 	merging bool // and merged the more the larger the mesh
 }
 
-// choose takes the runs of a data plane and a mode. Without one it is the default of
-// `scaler rollout`, sidecars and permissive, if there are such runs; otherwise that of the runs, if
-// they are of one.
+// choose selects the runs of a data plane and a mode. If none is given, it is the default
+// of `scaler rollout`, sidecars and permissive, if there are such runs; otherwise that of
+// the runs, if they all have the same.
 func choose(runs []record.Run, o Options) (sample, error) {
 	var s sample
 	left := map[string]int{}
@@ -77,7 +77,8 @@ func choose(runs []record.Run, o Options) (sample, error) {
 	return s, nil
 }
 
-// only leaves out runs of which something is not as it is given by a flag; "" = what it is by default.
+// only drops the runs in which a property differs from the value given by a flag; "" =
+// its default.
 func (s *sample) only(flag, given, preset string, of func(*record.Run) string) error {
 	seen := texts(s.runs, of)
 	switch {
@@ -95,7 +96,7 @@ func (s *sample) only(flag, given, preset string, of func(*record.Run) string) e
 	return nil
 }
 
-// ofProxies reports whether the pods of a run had no proxies, but their nodes.
+// ofProxies reports whether a run had proxies of nodes instead of sidecars.
 func ofProxies(r *record.Run) bool {
 	return r.Proxies != nil && r.Proxies.Nodes > 0 && r.Proxies.Sidecars == nil && r.Proxies.Waypoints == nil && r.Spec.Waypoints == ""
 }
@@ -118,7 +119,7 @@ func (s *sample) doubt(about, format string, args ...any) {
 	s.doubts = append(s.doubts, Doubt{about, fmt.Sprintf(format, args...)})
 }
 
-// disturbed reports whether something was broken on purpose during the rollout.
+// disturbed reports whether a fault was injected during the rollout.
 func disturbed(r *record.Run) bool {
 	return slices.ContainsFunc(r.Spec.Faults, func(f string) bool { return strings.HasSuffix(f, "@rollout") })
 }
@@ -235,7 +236,7 @@ func (s *sample) replicas() []int {
 // largest returns the greatest number of pods run.
 func (s *sample) largest() int { return s.runs[len(s.runs)-1].Spec.Pods }
 
-// split takes the runs of the largest size out.
+// split separates the runs of the largest size.
 func (s *sample) split() (rest sample, largest []*record.Run) {
 	at := slices.IndexFunc(s.runs, func(r *record.Run) bool { return r.Spec.Pods == s.largest() })
 	return sample{runs: s.runs[:at], doubts: s.doubts}, s.runs[at:]

@@ -21,15 +21,15 @@ type scatter struct {
 	repeats float64 // mean number of runs of a size
 }
 
-// residual is by how much of the line a run of a size is off it.
+// residual is the relative deviation of a run of a size from the line.
 type residual struct {
 	size point
 	off  float64
 }
 
-// scattered tests lack of fit of a line of so many terms (Draper and Smith, Applied
-// Regression Analysis, chapter 2): the residuals' squares are those of repeats about
-// the mean of their size, and the rest.
+// scattered tests the lack of fit of a line with this number of terms (Draper and Smith,
+// Applied Regression Analysis, chapter 2). It divides the residuals' squares into those
+// of repeats about the mean of their size, and the rest.
 func scattered(seen []residual, terms int) scatter {
 	type group struct{ sum, squares, n float64 }
 	groups := map[point]*group{}
@@ -86,9 +86,9 @@ func (s scatter) half(line stats.Fit, x []float64) float64 {
 	return stats.Student(confidence, s.freedom) * math.Hypot(at*math.Sqrt(own), coefficients*math.Sqrt(s.between))
 }
 
-// shows reports whether a term's interval does not hold zero. Where sizes go astray without
-// the term, that is because of it or for reasons of their own: then sizes must show it
-// by themselves, as repeats cannot.
+// shows reports whether a term's interval excludes zero. If sizes go astray without the
+// term, the reason may be the term or the sizes themselves: then the sizes must show it
+// alone, because repeats cannot.
 func (m fitted) shows(at int, astrayWithout bool) bool {
 	term := m.Terms[at]
 	half, size := term.Value-term.Low, math.Abs(term.Value)

@@ -11,20 +11,20 @@ import (
 // Sidecars is a forecast of the needs of real sidecars, from the real sidecars of the
 // runs.
 type Sidecars struct {
-	// MemoryBytes is one sidecar's resident memory in the steady state, its agent's
-	// included: that of an empty one, and a part for each byte of its configuration.
+	// MemoryBytes is one sidecar's resident memory in the steady state, including its
+	// agent: that of an empty one, and a part for each byte of its configuration.
 	MemoryBytes Bounds `json:"memoryBytes"`
 	// PodsMemoryBytes is the sum over all pods.
 	PodsMemoryBytes Bounds `json:"podsMemoryBytes"`
-	// EmptyBytes and BytesPerConfigurationByte are the model. The latter is 0 where the
-	// configuration of the runs did not grow: then a sidecar is taken to need what it
-	// needed there.
+	// EmptyBytes and BytesPerConfigurationByte are the model. The latter is 0 if the
+	// configuration of the runs did not grow: then a sidecar is assumed to need the same
+	// as in the runs.
 	EmptyBytes                float64 `json:"emptyBytes"`
 	BytesPerConfigurationByte float64 `json:"bytesPerConfigurationByte"`
 	Runs                      int     `json:"runs"` // that had real sidecars
 }
 
-// sidecars forecasts real sidecars from runs that had some; nil where none had.
+// sidecars forecasts real sidecars from runs that had some; nil if none had.
 func (s *sample) sidecars(t target) *Sidecars {
 	const about = "sidecars.real.steady.memoryBytes"
 	var rows [][]float64

@@ -9,15 +9,15 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// State is a state of the mesh that a control plane is sized for, with what it needs in
-// it; nil where the runs did not measure it.
+// State is a state of the mesh that a control plane is sized for, with its needs; nil if
+// the runs did not measure it.
 type State struct {
 	Name        string  `json:"name"`                  // steady, rollout, probe, change, cycle, churn, restart or replica gone
 	MemoryBytes *Bounds `json:"memoryBytes,omitempty"` // peak; of the replica that needs most
 	Cores       *Bounds `json:"cores,omitempty"`       // mean; of all replicas
 }
 
-// Decides names the states that decide what is asked for; "" where nothing is.
+// Decides names the states that determine the request; "" if there is no request.
 type Decides struct {
 	Memory string `json:"memory"` // limits.memory
 	CPU    string `json:"cpu"`    // requests.cpu

@@ -21,12 +21,12 @@ type Verification struct {
 	Passed      bool    `json:"passed"` // every check did
 }
 
-// Check is one thing that was to be shown of a plan.
+// Check is one verified property of a plan.
 type Check struct {
 	Name    string  `json:"name"`
 	Verdict Verdict `json:"verdict"`
-	// Figure is the path in the record of what was compared, with its value and the
-	// bounds, in Unit; all absent where nothing was.
+	// Figure is the path in the record of the compared figure, with its value and the
+	// bounds, in Unit; all are absent if nothing was compared.
 	Figure   string   `json:"figure,omitempty"`
 	Unit     string   `json:"unit,omitempty"`
 	Measured *float64 `json:"measured,omitempty"`
@@ -46,7 +46,7 @@ const (
 )
 
 // Within compares a figure with an interval. Without a measurement, or without a bound,
-// nothing is known.
+// the verdict is unknown.
 func Within(name, figure, unit string, measured, low, high *float64) Check {
 	c := Check{Name: name, Figure: figure, Unit: unit, Measured: measured, Low: low, High: high, Verdict: Passed}
 	switch {

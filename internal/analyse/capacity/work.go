@@ -24,12 +24,12 @@ type Work struct {
 	// Parts are pods, certificates, pushes and bytes, as far as the runs distinguish them
 	// from each other, and the usage at rest.
 	Parts []WorkPart `json:"parts"`
-	// CPUSeconds is the sum of the parts, in seconds, with the interval that holds one more run with
-	// 95 % confidence; Measured and Error are as those of a Figure.
+	// CPUSeconds is the sum of the parts, in seconds, with the 95 % prediction interval
+	// for one more run; Measured and Error have the same meaning as in a Figure.
 	CPUSeconds Bounds   `json:"cpuSeconds"`
 	Measured   *float64 `json:"measured"`
 	Error      *float64 `json:"error"`
-	// Simulated compares pushes in the rollouts of the runs with what was simulated.
+	// Simulated compares the pushes in the rollouts of the runs with the simulated ones.
 	Simulated []SimulatedPushes `json:"simulated"`
 }
 
@@ -49,9 +49,10 @@ type SimulatedPushes struct {
 	Simulated float64 `json:"simulated"`
 }
 
-// unlike is the share by which a simulation may miss the pushes of a run, in addition to those of one
-// round: one that falls on the end of the rollout may be in either count alone. Beyond it the
-// run's pushes follow from something else than the arrival of its pods.
+// unlike is the tolerated relative difference between simulated and measured pushes of a
+// run, in addition to the pushes of one round: a round at the end of the rollout may be
+// in only one of the counts. A larger difference means that the run's pushes do not
+// follow from the arrival of its pods.
 const unlike = 0.25
 
 // amounts are the quantities of each part in a phase.
@@ -64,7 +65,7 @@ type part struct {
 	phase record.PhaseName // in which it is separate from the others; "" = in the rollout
 }
 
-// Names of parts. restPart is not fitted: it is measured.
+// Names of parts. restPart is measured, not fitted.
 const (
 	podsPart   = "pods started"
 	pushesPart = "pushes"
@@ -83,8 +84,8 @@ var workParts = []part{
 // wholePods is the only part if the runs do not distinguish pods from pushes.
 var wholePods = []part{{"pods started, with their pushes", func(a amounts) float64 { return a.pods }, ""}}
 
-// unlikePod is the share by which the pushes for a pod of a run may differ from those of the planned mesh
-// where a pod is taken with its pushes.
+// unlikePod is the tolerated relative difference between the pushes per pod of a run and
+// of the planned mesh if a pod is counted with its pushes.
 const unlikePod = 0.5
 
 // ofWork reports whether a term is a part of the work.
@@ -92,8 +93,8 @@ func ofWork(term string) bool {
 	return term == restPart || hasPart(workParts, term) || hasPart(wholePods, term)
 }
 
-// phaseWork is the processor time of a phase, without what the control plane uses at rest, and what it
-// was used for.
+// phaseWork is the processor time of a phase, without the usage at rest, with the amounts
+// of each part.
 type phaseWork struct {
 	phase record.PhaseName
 	amounts
@@ -116,12 +117,12 @@ func ofParts(phase record.PhaseName, r *record.Run) bool {
 	return r.Spec.Churn == "" && (kind == "endpoint" || kind == "route")
 }
 
-// meanPresent is the share of the pods that exist in a rollout, on average over its time, and so the share of
-// what the control plane uses at rest with all of them.
+// meanPresent is the average share of the pods that exist during a rollout, and so the
+// share of the usage at rest with all of them.
 const meanPresent = 0.5
 
-// leastWork is the processor time in seconds below which a phase is too short to be distinguished
-// from a control plane at rest.
+// leastWork is the processor time, in seconds, below which a phase cannot be
+// distinguished from a control plane at rest.
 const leastWork = 0.2
 
 // restOf returns the cores that the control plane uses at rest in a phase that is slowed
@@ -241,10 +242,11 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	return w, nil
 }
 
-// pushesOf corrects the simulated pushes of a rollout by what was measured in runs; round, and rounds of the
-// runs, are the pushes of one round to all sidecars. The simulation counts one round more than was measured
-// if the last one falls on the end of the rollout, and may be wrong by a share of all pushes. Runs of one size
-// do not distinguish the two, and are corrected by a share, without an interval.
+// pushesOf corrects the simulated pushes of a rollout by the measurements in runs; round,
+// and rounds for the runs, are the pushes of one round to all sidecars. The simulation
+// counts one round more than was measured if the last one is at the end of the rollout,
+// and may be wrong by a share of all pushes. Runs of one size do not distinguish the two,
+// and are corrected by a share, without an interval.
 func pushesOf(seen []SimulatedPushes, rounds []float64, simulated, round float64) estimate {
 	var x [][]float64
 	var y []float64
@@ -280,15 +282,17 @@ type workCosts struct {
 	used  []part
 	need  amounts
 	total estimate
-	// alike states that the phases do not distinguish pushes from bytes, so that each may cost nothing.
+	// alike means that the phases do not distinguish pushes from bytes, so that each may
+	// cost nothing.
 	alike bool
 }
 
-// fitWork finds the processor time of one of each part. What comes out as costing less than nothing
-// is left out. Where the phases do not determine both pushes and bytes, it is the fit with one of them
-// that has the smaller residuals. Where pods are distinguished from neither, a pod is taken with its pushes if the
-// planned mesh needs about as many for a pod as the runs did: otherwise they grow differently, and one
-// in place of both would forecast neither.
+// fitWork fits the processor time of one unit of each part. Parts with a negative cost
+// are left out. If the phases do not determine both pushes and bytes, it is the fit with
+// one of them that has the smaller residuals. If pods are distinguished from neither, a
+// pod is counted with its pushes if the planned mesh needs about as many per pod as the
+// runs did: otherwise they grow differently, and one in place of both would forecast
+// neither.
 func fitWork(phases []phaseWork, need amounts) (workCosts, error) {
 	known := slices.DeleteFunc(slices.Clone(workParts), func(p part) bool {
 		return p.phase != "" && !slices.ContainsFunc(phases, func(w phaseWork) bool { return w.phase == p.phase })
@@ -320,8 +324,8 @@ func fitWork(phases []phaseWork, need amounts) (workCosts, error) {
 	return workCosts{}, errors.New("the phases of the runs do not tell what each part of the work costs: want more sizes, --change 1/s:route or --certificate-storm")
 }
 
-// fitPossible fits these parts without those that come out as costing less than nothing. The error
-// states that the phases do not determine the costs.
+// fitPossible fits these parts without those with a negative cost. The error states that
+// the phases do not determine the costs.
 func fitPossible(parts []part, phases []phaseWork, need amounts) (workCosts, error) {
 	for len(parts) > 0 {
 		fit, err := fitParts(parts, phases)
@@ -357,8 +361,8 @@ func (c *workCosts) allowFor(pushes, bytes estimate) {
 	c.total.low, c.total.high = min(c.total.low, low), max(c.total.high, high)
 }
 
-// allowForAmounts makes the interval contain that the planned rollout may have other amounts than forecast: pushes,
-// and bytes of a push.
+// allowForAmounts extends the interval for the uncertainty of the forecast amounts:
+// pushes, and bytes of a push.
 func (c *workCosts) allowForAmounts(pushes, push estimate) {
 	cost := func(name string) float64 {
 		if at := slices.IndexFunc(c.used, func(p part) bool { return p.name == name }); at >= 0 {
@@ -401,7 +405,7 @@ func workRow(parts []part, a amounts) []float64 {
 	return row
 }
 
-// sum adds the parts, and the cores that are used at rest for so many seconds.
+// sum adds up the parts, and the usage at rest for this number of seconds.
 func (w *Work) sum(costs workCosts, rest, seconds float64) {
 	atRest := rest * seconds
 	w.CPUSeconds = Bounds{costs.total.value + atRest, new(costs.total.low + atRest), new(costs.total.high + atRest)}
@@ -446,7 +450,7 @@ func (w *Work) text(markdown bool) string {
 	return fmt.Sprintf("\n%s\n%s; changes are pushed in %s, of which %d push more than endpoints.\n", grid(table, markdown), sum, output.Many(w.Rounds, "round"), w.FullRounds)
 }
 
-// small prints a time that may be far below a microsecond.
+// small formats a time that may be far below a microsecond.
 func small(seconds *float64) string {
 	if seconds == nil {
 		return "-"
