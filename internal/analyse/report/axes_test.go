@@ -33,6 +33,7 @@ func TestEveryConditionIsAnAxis(t *testing.T) {
 // reported as differing in nothing but size and repeat.
 func TestCertificateLifetimesDiffer(t *testing.T) {
 	runs := make([]record.Run, 2)
+	runs[0].Status, runs[1].Status = record.StatusCompleted, record.StatusCompleted
 	runs[1].Spec.CertificateLifetime = "30s"
 	if groups := settings(runs); len(groups) != 2 {
 		t.Errorf("%d groups, want 2", len(groups))
