@@ -23,7 +23,7 @@ func Recover(run *record.Run) error {
 	}
 	history, err := measure.ReadHistory(run.Samples, SampleInterval)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // of an older scaler
+		return nil // samples.jsonl was taken away
 	}
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func TestRecoverLeavesOthersAsTheyAre(t *testing.T) {
 	for name, change := range map[string]func(*record.Run){
 		"completed":             func(r *record.Run) { r.Status = record.StatusCompleted },
 		"interrupted and ended": func(r *record.Run) { r.Finished = new(time.Now()) },
-		"of an older scaler":    func(r *record.Run) { r.Dir += "/latencies" },
+		"without samples":       func(r *record.Run) { r.Dir += "/latencies" },
 		"dilated":               func(r *record.Run) { r.Environment.Dilation = &record.Dilation{} },
 		"other edges": func(r *record.Run) {
 			r.Phases = []record.Phase{{Name: record.PhaseSteady, Start: time.Now()}, {Name: record.PhaseSteady, Start: r.Phases[0].Start, End: new(time.Now())}}

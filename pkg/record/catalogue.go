@@ -24,9 +24,6 @@ type Figure struct {
 	// NotCompared is set where runs are not compared by it: it is given, one
 	// observation, or contained in others.
 	NotCompared bool
-	// Since is the schema from which on it means what it means now. Runs with an
-	// older one are not compared by it.
-	Since int
 
 	list list
 }

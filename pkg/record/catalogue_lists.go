@@ -24,7 +24,7 @@ var UsageFigures = []FigureOf[Usage]{
 	{Figure: Figure{Path: "workingSetBytes.end", Unit: UnitBytes, Label: "working set, end", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.WorkingSetBytes).End }},
 	{Figure: Figure{Path: "heapBytes.mean", Unit: UnitBytes, Label: "live heap, mean", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Mean }},
 	{Figure: Figure{Path: "heapBytes.end", Unit: UnitBytes, Label: "live heap, end", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).End }},
-	{Figure: Figure{Path: "heapBytes.collected", Unit: UnitBytes, Label: "live heap, after GC", Counts: "phase", Better: BetterLower, Since: CollectedTwice}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Collected }},
+	{Figure: Figure{Path: "heapBytes.collected", Unit: UnitBytes, Label: "live heap, after GC", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Collected }},
 	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return u.Saturation }},
 	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors", Counts: "phase", Better: BetterLower, NotCompared: true}, Of: func(u *Usage) *float64 { return u.WaitedSeconds }},
 	{Figure: Figure{Path: "restarts", Unit: UnitCount, Label: "restarts", Counts: "restart", Better: BetterLower}, Of: func(u *Usage) *float64 { return whole(u.Restarts) }},

@@ -64,9 +64,9 @@ var Conditions = []Condition{
 		"controlPlane.upgrade.to", "controlPlane.upgrade.canary", "controlPlane.upgrade.inPlace", "controlPlane.upgrade.rollbackAt", "controlPlane.upgrade.rate",
 		"controlPlane.upgrade.pause", "controlPlane.upgrade.env",
 	}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.Upgrade) }},
-	{"real sidecars", []string{"mesh.sidecars.real"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.RealSidecars()) }},
+	{"real sidecars", []string{"mesh.sidecars.real"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Spec.RealSidecars) }},
 	{"certificate storm", []string{"load.certificateStorm"}, scenario.Condition, func(r *Run) string {
-		if r.CertificateStorm() {
+		if r.Spec.CertificateStorm {
 			return "in the end"
 		}
 		return "none"

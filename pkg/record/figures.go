@@ -179,7 +179,7 @@ func (l *Latencies) WithholdsP99(kind ChangeKind) bool {
 }
 
 // Withhold takes away the quantiles of pushes and propagation that too few changes do
-// not tell. Records of older scalers have them; readers get runs without.
+// not determine.
 func (l *Latencies) Withhold() {
 	for _, kind := range ChangeKinds {
 		if !l.WithholdsP99(kind) {
@@ -301,8 +301,6 @@ type CertificateStorm struct {
 
 	// BoundBy is the control plane's known limit that explains Seconds; nil: none does.
 	BoundBy *StormBound `json:"boundBy,omitempty"`
-	// Binds is BoundBy as a sentence, in older records only.
-	Binds string `json:"binds,omitempty"`
 }
 
 // Own are the control plane's own metrics over the same windows, by the names

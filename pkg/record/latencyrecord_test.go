@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,8 +50,8 @@ func TestLatencyRecord(t *testing.T) {
 }
 
 func TestReadLatencyRuns(t *testing.T) {
-	header := func(kind, schema string) string {
-		return `{"apiVersion":"scaler.mesh/v1","kind":"` + kind + `","schema":` + schema + `,"name":"x","status":"completed"`
+	header := func(kind string, schema int) string {
+		return fmt.Sprintf(`{"apiVersion":"scaler.mesh/v1","kind":"%s","schema":%d,"name":"x","status":"completed"`, kind, schema)
 	}
 	tests := []struct {
 		name            string
@@ -58,12 +59,12 @@ func TestReadLatencyRuns(t *testing.T) {
 		runs, latencies int               // that ReadAll finds
 		all, rollouts   string            // in the errors of ReadAll and Read; "" = none
 	}{
-		{"a latency run alone", map[string]string{"l": header("LatencyRun", "0") + "}"}, 0, 1, "", "no run in it of scaler rollout, but 1 of scaler latency"},
-		{"both kinds", map[string]string{"l": header("LatencyRun", "0") + "}", "r": header("Run", "0") + "}"}, 1, 1, "", ""},
-		{"a file cut off", map[string]string{"l": header("LatencyRun", "0")}, 0, 0, "the file is cut off or damaged", "the file is cut off or damaged"},
-		{"a wrong type", map[string]string{"l": header("LatencyRun", "0") + `,"rows":7}`}, 0, 0, "the file is cut off or damaged", "the file is cut off or damaged"},
-		{"a newer schema", map[string]string{"l": header("LatencyRun", "99") + `,"rows":7}`}, 0, 0, ErrNewer.Error(), ErrNewer.Error()},
-		{"another kind", map[string]string{"l": header("Walk", "0") + "}"}, 0, 0, `kind "Walk": want "Run" or "LatencyRun"`, `kind "Walk"`},
+		{"a latency run alone", map[string]string{"l": header("LatencyRun", Schema) + "}"}, 0, 1, "", "no run in it of scaler rollout, but 1 of scaler latency"},
+		{"both kinds", map[string]string{"l": header("LatencyRun", Schema) + "}", "r": header("Run", Schema) + "}"}, 1, 1, "", ""},
+		{"a file cut off", map[string]string{"l": header("LatencyRun", Schema)}, 0, 0, "the file is cut off or damaged", "the file is cut off or damaged"},
+		{"a wrong type", map[string]string{"l": header("LatencyRun", Schema) + `,"rows":7}`}, 0, 0, "the file is cut off or damaged", "the file is cut off or damaged"},
+		{"a newer schema", map[string]string{"l": header("LatencyRun", 99) + `,"rows":7}`}, 0, 0, ErrSchema.Error(), ErrSchema.Error()},
+		{"another kind", map[string]string{"l": header("Walk", Schema) + "}"}, 0, 0, `kind "Walk": want "Run" or "LatencyRun"`, `kind "Walk"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/internal/boundedfile"
@@ -17,8 +16,8 @@ import (
 // ErrNoRuns is in the error of Read when a folder holds no run.
 var ErrNoRuns = errors.New("no run in it")
 
-// ErrNewer is in the error of Read when a record is of a newer schema.
-var ErrNewer = errors.New("newer than this scaler can read")
+// ErrSchema is in the error of Read when a record is of another version or schema.
+var ErrSchema = errors.New("which this scaler does not read")
 
 // Read reads the runs that paths name, in that order: each path is a run's
 // folder, or a folder that holds runs at any depth, which come in the order of
@@ -129,10 +128,9 @@ func readRun(dir string) (Run, *LatencyRun, error) {
 }
 
 // decode reads a run.json: the LatencyRun is nil where it is a Run. Fields it
-// does not know are passed over: within a schema it knows there are none but what
-// others added.
+// does not know are passed over: there are none but what others added.
 func decode(data []byte) (run Run, latency *LatencyRun, err error) {
-	// The header first: of a newer schema the rest may not even fit the types.
+	// The header first: of another schema the rest may not even fit the types.
 	var header struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -147,12 +145,9 @@ func decode(data []byte) (run Run, latency *LatencyRun, err error) {
 	switch header.Kind {
 	case Kind:
 		err = json.Unmarshal(data, &run)
-		reasonedAll(run.Warnings)
-		run.Latencies.Withhold()
 	case LatencyKind:
 		latency = &LatencyRun{}
 		err = json.Unmarshal(data, latency)
-		reasonedAll(latency.Warnings)
 	default:
 		return Run{}, nil, fmt.Errorf("kind %q: want %q or %q", header.Kind, Kind, LatencyKind)
 	}
@@ -182,19 +177,15 @@ func damaged(data []byte, err error) error {
 	return fmt.Errorf("%w: %s", err, fix)
 }
 
-var versionPattern = regexp.MustCompile(`^scaler\.mesh/v([1-9][0-9]{0,8})$`)
+var versionPattern = regexp.MustCompile(`^scaler\.mesh/v[1-9][0-9]*$`)
 
-// checkVersion refuses what is newer, minor versions too: they may carry
-// figures this scaler would drop, or have put a definition right.
+// checkVersion refuses every schema but this scaler's: a definition of another one may differ.
 func checkVersion(apiVersion string, schema int) error {
-	match := versionPattern.FindStringSubmatch(apiVersion)
-	if match == nil || schema < 0 {
+	if !versionPattern.MatchString(apiVersion) {
 		return fmt.Errorf("apiVersion %q, schema %d: want a scaler's record, with apiVersion %q", apiVersion, schema, APIVersion)
 	}
-	major, _ := strconv.Atoi(match[1]) // by the pattern it is a number that fits
-	if major > 1 || schema > Schema {
-		return fmt.Errorf("written as %s, schema %d, %w, which is up to %s, schema %d: use the scaler that wrote it, or a later one",
-			apiVersion, schema, ErrNewer, APIVersion, Schema)
+	if apiVersion != APIVersion || schema != Schema {
+		return fmt.Errorf("written as %s, schema %d, %w: want %s, schema %d; use the scaler that wrote it", apiVersion, schema, ErrSchema, APIVersion, Schema)
 	}
 	return nil
 }

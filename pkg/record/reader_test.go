@@ -17,7 +17,7 @@ import (
 // makeRun writes a run's folder without the Writer's help.
 func makeRun(t *testing.T, dir, name string) {
 	t.Helper()
-	put(t, filepath.Join(dir, name, runFile), `{"apiVersion":"scaler.mesh/v1","kind":"Run","name":"`+name+`","status":"completed"}`)
+	put(t, filepath.Join(dir, name, runFile), fmt.Sprintf(`{"apiVersion":"scaler.mesh/v1","kind":"Run","schema":%d,"name":"%s","status":"completed"}`, Schema, name))
 }
 
 func put(t *testing.T, path, text string) {
@@ -77,21 +77,25 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadErrors(t *testing.T) {
-	const head = `{"apiVersion":"scaler.mesh/v1","kind":"Run","name":"x",`
+	const unversioned = `{"apiVersion":"scaler.mesh/v1","kind":"Run","name":"x",`
+	head := unversioned + fmt.Sprintf(`"schema":%d,`, Schema)
+	want := fmt.Sprintf("want scaler.mesh/v1, schema %d", Schema)
 	tests := []struct {
 		name string
 		text string // of run.json; "" for none
 		is   error
 		want []string
 	}{
-		{"newer version", `{"apiVersion":"scaler.mesh/v2","kind":"Run","phases":{}}`, ErrNewer, []string{"scaler.mesh/v2", "scaler.mesh/v1", "use the scaler that wrote it"}},
-		{"newer schema", head + `"schema":12}`, ErrNewer, []string{"scaler.mesh/v1, schema 12", fmt.Sprintf("scaler.mesh/v1, schema %d:", Schema), "use the scaler that wrote it"}},
+		{"newer version", `{"apiVersion":"scaler.mesh/v2","kind":"Run","phases":{}}`, ErrSchema, []string{"written as scaler.mesh/v2, schema 0", want, "use the scaler that wrote it"}},
+		{"newer schema", unversioned + `"schema":12}`, ErrSchema, []string{"written as scaler.mesh/v1, schema 12", want, "use the scaler that wrote it"}},
+		{"older schema", unversioned + fmt.Sprintf(`"schema":%d,"phases":7}`, Schema-1), ErrSchema, []string{fmt.Sprintf("written as scaler.mesh/v1, schema %d", Schema-1), want}},
+		{"no schema", unversioned + `"phases":7}`, ErrSchema, []string{"written as scaler.mesh/v1, schema 0", want}},
 		{"half-written", head + `"status":"comp`, nil, []string{"cut off or damaged", "byte"}},
 		{"empty file", " ", nil, []string{"cut off or damaged"}},
 		{"two documents", head + `"status":"completed"}{}`, nil, []string{"cut off or damaged"}},
 		{"a figure of the wrong type", head + `"pods":7}`, nil, []string{"pods", "cut off or damaged"}},
 		{"something else", `{"apiVersion":"v1","kind":"Pod"}`, nil, []string{`"v1"`, "scaler.mesh/v1"}},
-		{"a kind of its own", `{"apiVersion":"scaler.mesh/v1","kind":"XDSRun"}`, nil, []string{`"XDSRun"`, `want "Run"`}},
+		{"a kind of its own", fmt.Sprintf(`{"apiVersion":"scaler.mesh/v1","kind":"XDSRun","schema":%d}`, Schema), nil, []string{`"XDSRun"`, `want "Run"`}},
 		{"no run", "", ErrNoRuns, []string{runFile}},
 	}
 	for _, tt := range tests {
@@ -192,7 +196,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(design)
 	f.Add(design[:len(design)/2])
-	f.Add([]byte(`{"apiVersion":"scaler.mesh/v1","kind":"Run","phases":[null],"cluster":{"etcd":null},"latencies":null}`))
+	f.Add([]byte(fmt.Sprintf(`{"apiVersion":"scaler.mesh/v1","kind":"Run","schema":%d,"phases":[null],"cluster":{"etcd":null},"latencies":null}`, Schema)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		run, latency, err := decode(data)
 		if err != nil || latency != nil {

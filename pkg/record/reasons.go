@@ -59,7 +59,6 @@ const (
 	ReasonCountsDiffer        Reason = "countsDiffer"        // its own count differs from scaler's [theirs, ours]; Detail: the query
 	ReasonUnexpectedResources Reason = "unexpectedResources" // sidecars hold more than expected [sidecars, resources]; Detail: an example
 	ReasonMissingResources    Reason = "missingResources"    // sidecars hold less than expected [sidecars, resources]; Detail: an example
-	ReasonBytesDiffer         Reason = "bytesDiffer"         // only in records of schema 1: bytes of the type Component [heldBytes, predictedBytes]
 
 	// Probes.
 	ReasonNothingToProbe Reason = "nothingToProbe" // no service has two pods
@@ -129,7 +128,6 @@ var sentences = map[Reason]string{
 	ReasonCountsDiffer:        "the control plane counts {theirs} ({detail}), scaler {ours}",
 	ReasonUnexpectedResources: "{sidecars} sidecars hold {resources} resources that the mesh and its knobs do not call for, as {detail}",
 	ReasonMissingResources:    "{sidecars} sidecars hold {resources} resources fewer than the control plane was expected to send, as {detail}",
-	ReasonBytesDiffer:         "a sidecar holds {heldBytes} bytes of {component}; {predictedBytes} were predicted from the mesh and its knobs",
 
 	ReasonNothingToProbe: "no service has two pods: nothing could be probed without taking a service away",
 	ReasonStrays:         "{times} times a change reached a sidecar that it does not concern",

@@ -144,64 +144,6 @@ func TestWarningKind(t *testing.T) {
 	}
 }
 
-// What schema 1 wrote is read as what is written now.
-func TestSchema1Texts(t *testing.T) {
-	for _, each := range schema1Texts {
-		if strings.HasSuffix(each.text, "{}") {
-			continue // is not whole
-		}
-		want := filled(each.reason, each.text)
-		text, ok := fill(each.text, want)
-		if !ok {
-			t.Fatalf("%q: %q", each.text, text)
-		}
-		want.Text = text
-		for field, at := range map[string]*string{"{component}": &want.Component, "{detail}": &want.Detail} {
-			if !strings.Contains(each.text, field) {
-				*at = ""
-			}
-		}
-		if len(want.Values) == 0 {
-			want.Values = nil
-		}
-		if strings.HasPrefix(each.text, "the sidecar of pod") {
-			want.Component, want.Values = "the sidecar of pod some-pod-7", map[string]float64{"times": 1}
-		}
-		if diff := cmp.Diff(want, reasoned(Warning{About: want.About, Text: text}), approximately); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
-		}
-	}
-}
-
-var approximately = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
-
-func TestReadSchema1Warnings(t *testing.T) {
-	const head = `{"apiVersion":"scaler.mesh/v1","kind":"Run","schema":1,"warnings":`
-	run, _, err := decode([]byte(head + `[
-		{"about":"controlPlane.probe","text":"saturated for up to 47% of the phase: times are upper bounds, peak cores a lower bound of the demand"},
-		{"about":"own.rollout","text":"50 of 159 scrapes of istiod were missed"},
-		{"about":"controlPlane.steady","text":"saturated for 90 % of the phase"},
-		{"about":"latencies.certificate","text":"bound by TokenReview at 80/s"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Warning{
-		{About: "controlPlane.probe", Reason: ReasonSaturated, Phase: PhaseProbe, Values: map[string]float64{"share": 0.47}},
-		{About: "own.rollout", Reason: ReasonScrapeGap, Component: "istiod", Phase: PhaseRollout, Values: map[string]float64{"missed": 50, "scrapes": 159}},
-		{About: "controlPlane.steady", Reason: ReasonSaturated, Phase: PhaseSteady},
-		{About: "latencies.certificate"},
-	}
-	for i, w := range run.Warnings {
-		if w.Sentence() != w.Text {
-			t.Errorf("%q prints as %q", w.Text, w.Sentence())
-		}
-		w.Text = ""
-		if diff := cmp.Diff(want[i], w, approximately); diff != "" {
-			t.Errorf("warning %d (-want +got):\n%s", i, diff)
-		}
-	}
-}
-
 // Scripts find text in the JSON, with the fields.
 func TestWarningJSON(t *testing.T) {
 	got, err := json.Marshal(NewWarning(Warning{About: "own.rollout", Reason: ReasonScrapeGap, Component: "istiod", Values: map[string]float64{"missed": 1, "scrapes": 30}}))

@@ -18,19 +18,13 @@ import (
 
 // APIVersion, Kind and ListKind state what a document is. Schema is the minor
 // version within APIVersion: it rises when a field is added or a definition
-// is put right. A reader takes its own and older ones. 1: Level.Collected is of two
-// collections; 2: warnings have reasons, and environment.cluster is there; 3: phases may be in real
-// time though others are slowed down.
+// is put right. A reader takes its own alone.
 const (
 	APIVersion = "scaler.mesh/v1"
 	Kind       = "Run"
 	ListKind   = "RunList"
 	Schema     = 3
 )
-
-// CollectedTwice is the schema since which Level.Collected is of two collections. Of
-// one, as before, it holds what lay unused in Go's pools.
-const CollectedTwice = 1
 
 // Status states how a run ended.
 type Status string

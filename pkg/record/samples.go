@@ -83,7 +83,7 @@ func (l *SampleLog) Each(take func(Sample) error) error {
 func (w *Writer) Samples() *SampleLog { return w.samples }
 
 // Samples hands on the samples of a run that was read, in order, until take fails. Its
-// error has fs.ErrNotExist in it for a record that has none, as older ones.
+// error has fs.ErrNotExist in it for a record that has none.
 func (r *Run) Samples(take func(Sample) error) error {
 	path := filepath.Join(r.Dir, samplesFile)
 	f, err := r.OpenFile(samplesFile)

@@ -66,8 +66,7 @@ type Spec struct {
 	// 1.31.0; "" = none.
 	Upgrade string `json:"upgrade,omitempty"`
 	// RealSidecars is how many of the pods had a real proxy, and CertificateStorm
-	// whether all sidecars were made to ask for a certificate anew in the end; see
-	// Run.RealSidecars and Run.CertificateStorm for what records without them say.
+	// whether all sidecars were made to ask for a certificate anew in the end.
 	RealSidecars     int  `json:"realSidecars,omitempty"`
 	CertificateStorm bool `json:"certificateStorm,omitempty"`
 }
@@ -94,21 +93,6 @@ func partTexts(parts map[string]float64, before string) []string {
 	return all
 }
 
-// RealSidecars is how many of the run's pods were to have a real proxy; of a record
-// whose spec does not say, how many were measured.
-func (r *Run) RealSidecars() int {
-	if r.Spec.RealSidecars == 0 && r.Sidecars != nil && r.Sidecars.Real != nil {
-		return r.Sidecars.Real.Count
-	}
-	return r.Spec.RealSidecars
-}
-
-// CertificateStorm reports whether the run was to end with a storm of certificates;
-// of a record whose spec does not say, whether there was one.
-func (r *Run) CertificateStorm() bool {
-	return r.Spec.CertificateStorm || r.Certificates != nil && r.Certificates.Storm != nil
-}
-
 // Environment is what a run was measured on; "" and 0 mean not known.
 type Environment struct {
 	CPUs         int                `json:"cpus,omitempty"` // that scaler and all it started may use
@@ -120,7 +104,7 @@ type Environment struct {
 	ControlPlane ControlPlaneSource `json:"controlPlane,omitzero"`
 	Knobs        Knobs              `json:"knobs,omitzero"`
 	// Priority is which programs ran first where they competed for processors; nil
-	// where all were alike, as in all records before it was there.
+	// where all were alike.
 	Priority *Priority `json:"priority,omitempty"`
 	// Dilation is how time was slowed down; nil where it was not.
 	Dilation *Dilation `json:"dilation,omitempty"`

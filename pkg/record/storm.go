@@ -45,7 +45,7 @@ func StormBoundBy(limits *Limits, replicas int, issued int64, seconds float64) *
 func (s *CertificateStorm) BoundSentence() string {
 	b := s.BoundBy
 	if b == nil {
-		return s.Binds
+		return ""
 	}
 	of := string(b.Limit)
 	if b.Limit == StormTokenReviews {

@@ -59,7 +59,7 @@ func (w *Writer) Moment(m Moment) error {
 }
 
 // Timeline reads the time line of a run that was read. Its error has
-// fs.ErrNotExist in it for a record that has none, as older ones.
+// fs.ErrNotExist in it for a record that has none.
 func (r *Run) Timeline() ([]Moment, error) {
 	var moments []Moment
 	err := r.readLines(timelineFile, func(line []byte) error {

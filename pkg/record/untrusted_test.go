@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func hostile(t *testing.T, content string) string {
 	return dir
 }
 
-const harmless = `{"apiVersion": "scaler.mesh/v1", "kind": "Run", "schema": 1, "name": "x"}`
+var harmless = fmt.Sprintf(`{"apiVersion": "scaler.mesh/v1", "kind": "Run", "schema": %d, "name": "x"}`, Schema)
 
 func TestFilesOfARecordFromElsewhere(t *testing.T) {
 	for _, test := range []struct {
@@ -140,7 +141,7 @@ func FuzzDisarm(f *testing.F) {
 
 func FuzzDecodeNames(f *testing.F) {
 	f.Add([]byte(harmless))
-	f.Add([]byte(`{"apiVersion": "scaler.mesh/v1", "kind": "LatencyRun", "rows": [null]}`))
+	f.Add([]byte(fmt.Sprintf(`{"apiVersion": "scaler.mesh/v1", "kind": "LatencyRun", "schema": %d, "rows": [null]}`, Schema)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		disarm(data)
 		if run, latency, err := decode(data); err == nil && latency == nil && run.Name != "" && checkName(run.Name) != nil {

@@ -14,8 +14,7 @@ type Warning struct {
 	// or "controlPlane.rollout.cores"; all below that path is meant. See Reach
 	// for what else may be.
 	About string `json:"about"`
-	// Reason is one of the list of reasons; "" only in a record of schema 1 or
-	// older with a text that is of none of them.
+	// Reason is one of the list of reasons.
 	Reason Reason `json:"reason,omitempty"`
 	// Component is the program, pod, tier or fault that the warning is of, where
 	// About does not name it or Reason concerns one.
@@ -54,7 +53,7 @@ func phaseOf(path string) PhaseName {
 }
 
 // Sentence is the warning in words, in which figures have units that are easy to
-// read. Where the fields do not suffice, as in a record of schema 1 or older, it is
+// read. Where the fields do not suffice, as in a record that was edited, it is
 // the text that was recorded.
 func (w Warning) Sentence() string {
 	template, known := sentences[w.Reason]

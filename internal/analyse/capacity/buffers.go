@@ -3,16 +3,14 @@ package capacity
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// largeResponses is 1 in meshes whose pushes contain responses for which the control
-// plane allocates buffers of 1 MiB (record.Limits.LargeResponseBytes). They are in use
-// while responses are sent, and kept until the second garbage collection after that, so
-// that the memory of a larger mesh is higher by about the same amount whatever its size
+// largeResponses is 1 in meshes whose pushes are of responses for which the control plane takes buffers of 1 MiB
+// (record.Limits.LargeResponseBytes). They are in use while responses are sent, and kept until the second garbage
+// collection after that, so that the memory of a larger mesh is higher by about the same amount whatever its size
 // (docs/results/2026-11-25-large-responses.md).
 var largeResponses = term{"large responses", func(p point) float64 {
 	if p.response > 1 {
@@ -57,29 +55,13 @@ func largestResponse(r *record.Run) (largest float64) {
 	return largest
 }
 
-// withLargeResponses adds the limit to records that were written before it was recorded.
-// known are the limits of control planes by name.
-func withLargeResponses(runs []record.Run, known map[string]*record.Limits) []record.Run {
-	runs = slices.Clone(runs)
-	for i := range runs {
-		c := &runs[i].Environment.ControlPlane
-		if k := known[c.Name]; k != nil && c.Limits != nil && c.Limits.LargeResponseBytes == 0 {
-			limits := *c.Limits
-			limits.LargeResponseBytes = k.LargeResponseBytes
-			c.Limits = &limits
-		}
-	}
-	return runs
-}
-
-// showsBuffers reports whether observations show the cost of largeResponses.
+// showsBuffers reports whether observations show what largeResponses costs.
 func showsBuffers(seen []observation) bool {
 	small, large := bySizeOfResponse(points(seen))
 	return small >= sizesOfBuffers && large >= sizesOfBuffers
 }
 
-// bySizeOfResponse counts the sizes without large responses, and with them. It returns 0,
-// 0 if the responses of any size are not known.
+// bySizeOfResponse counts the sizes without large responses, and with them. Where responses are not known, it has none.
 func bySizeOfResponse(seen []point) (small, large int) {
 	counted := map[point]bool{}
 	for _, p := range seen {
@@ -97,9 +79,8 @@ func bySizeOfResponse(seen []point) (small, large int) {
 	return small, large
 }
 
-// doubtBuffers warns that too few sizes have large responses, or have none, to show the
-// memory of their buffers. That matters if the planned mesh and a run differ in this, or
-// the runs do.
+// doubtBuffers states that too few sizes have large responses, or are without them, to show what the buffers of these
+// need. That matters if the planned mesh and a run differ in it, or the runs do.
 func (s *sample) doubtBuffers(t target) {
 	var seen []point
 	var pods [][]float64

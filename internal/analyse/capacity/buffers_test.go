@@ -94,29 +94,6 @@ func TestLargestResponse(t *testing.T) {
 	}
 }
 
-// Records that were written before the limit was known get that of their control plane.
-func TestWithLargeResponses(t *testing.T) {
-	of := func(l *record.Limits) []record.Run {
-		r := record.Run{}
-		r.Environment.ControlPlane = record.ControlPlaneSource{Name: "known", Limits: l}
-		return []record.Run{r}
-	}
-	known := map[string]*record.Limits{"known": {LargeResponseBytes: 5, DebounceSeconds: 6}}
-	old := &record.Limits{DebounceSeconds: 1}
-	if got := withLargeResponses(of(old), known)[0].Environment.ControlPlane.Limits; got.LargeResponseBytes != 5 || got.DebounceSeconds != 1 {
-		t.Errorf("got %+v", got)
-	}
-	if old.LargeResponseBytes != 0 {
-		t.Error("the record that was read is changed")
-	}
-	if got := withLargeResponses(of(&record.Limits{LargeResponseBytes: 7}), known)[0].Environment.ControlPlane.Limits; got.LargeResponseBytes != 7 {
-		t.Errorf("got %+v", got)
-	}
-	if got := withLargeResponses(of(nil), known)[0].Environment.ControlPlane.Limits; got != nil {
-		t.Errorf("got %+v", got)
-	}
-}
-
 // Intervals contain one more run with a step and without one.
 func TestIntervalsOfLargeResponsesCover(t *testing.T) {
 	const experiments = 400

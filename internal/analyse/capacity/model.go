@@ -206,7 +206,7 @@ func figureNamed(name string) (figure, bool) {
 // steady phase. Otherwise live heap is the result of the last collection, and changes
 // with every one.
 func collected(r *record.Run) bool {
-	return r.Value("controlPlane.steady.heapBytes.collected") != nil && r.Schema >= record.CollectedTwice
+	return r.Value("controlPlane.steady.heapBytes.collected") != nil
 }
 
 // Names of figures that are used beyond their own forecast.

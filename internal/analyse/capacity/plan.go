@@ -147,7 +147,7 @@ type Doubt struct {
 // Make plans from runs. An error is about the options or about too few runs; it says what
 // is wanted, and which rollout to run.
 func Make(runs []record.Run, o Options) (*Plan, error) {
-	s, err := choose(withLargeResponses(runs, o.Known), o)
+	s, err := choose(runs, o)
 	if err != nil {
 		return nil, err
 	}

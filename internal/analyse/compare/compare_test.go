@@ -58,26 +58,6 @@ func debounced(r *record.Run) {
 	*l.P99 += 0.9
 }
 
-// A live heap after collections is compared with its like: one collection of an older
-// schema leaves more than two.
-func TestCollectedHeapIsComparedWithItsLike(t *testing.T) {
-	collected := func(schema int) alter {
-		return func(r *record.Run) {
-			r.Schema = schema
-			r.ControlPlane.Steady.HeapBytes = &record.Level{Collected: new(80e6 + float64(len(r.Dir)))}
-		}
-	}
-	for schema, want := range map[int]bool{0: false, record.CollectedTwice: true} {
-		r := comparison(t, runs("a", 4, 1, collected(schema)), runs("b", 4, 2, collected(record.CollectedTwice)), Options{})
-		both := slices.ContainsFunc(r.Cells[0].Figures, func(f Figure) bool {
-			return f.Path == "controlPlane.steady.heapBytes.collected" && f.A.N == 4 && f.B.N == 4
-		})
-		if both != want {
-			t.Errorf("schema %d: compared %v, want %v", schema, both, want)
-		}
-	}
-}
-
 func comparison(t *testing.T, a, b []record.Run, o Options) *Result {
 	t.Helper()
 	r, err := Compare(a, b, o)
@@ -164,17 +144,17 @@ func TestTooFewRepeats(t *testing.T) {
 	}
 }
 
-// withReal gives a run real sidecars as records say it whose spec does not.
+// withReal gives a run real sidecars.
 func withReal(n int) alter {
-	return func(r *record.Run) { r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: n}} }
+	return func(r *record.Run) { r.Spec.RealSidecars = n }
 }
 
-// A record whose spec does not say it is alike to one whose spec does; and a run
-// that failed before there was a storm stays with those that had theirs.
+// A run that failed before it had real sidecars and a storm stays with those that had theirs.
 func TestAlikeInRealSidecarsAndStorm(t *testing.T) {
 	asked := func(r *record.Run) { r.Spec.RealSidecars, r.Spec.CertificateStorm = 5, true }
 	measured := func(r *record.Run) {
-		withReal(5)(r)
+		asked(r)
+		r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 5}}
 		r.Certificates = &record.Certificates{Storm: &record.CertificateStorm{}}
 	}
 	b := runs("b", 5, 2, asked)

@@ -63,7 +63,7 @@ func Name(path string) string {
 func figures(r *record.Run) []measured {
 	var all []measured
 	for _, v := range r.Values() {
-		if !v.Figure.NotCompared && r.Schema >= v.Figure.Since {
+		if !v.Figure.NotCompared {
 			all = append(all, measured{path: v.Path, unit: Unit(v.Figure.Unit), value: v.Value, lost: v.Lost, few: v.Withheld})
 		}
 	}

@@ -178,8 +178,8 @@ func TestHTMLSaysWhatIsMissing(t *testing.T) {
 	if err := os.Remove(damaged.HistogramPath("completeConfiguration")); err != nil {
 		t.Fatal(err)
 	}
-	older := fullRun()
-	older.Dir = t.TempDir()
+	bare := fullRun()
+	bare.Dir = t.TempDir()
 	half := killedRun()
 	half.Dir = t.TempDir()
 	if err := os.WriteFile(filepath.Join(half.Dir, "timeline.jsonl"), []byte(`{"time":"2026-03-04T05:06:12Z","created":1}`+"\n"+`{"cre`), 0o644); err != nil {
@@ -193,7 +193,7 @@ func TestHTMLSaysWhatIsMissing(t *testing.T) {
 			"Not shown: timeline.jsonl could not be read: reading timeline.jsonl, line 1", "Not shown: events.jsonl could not be read: reading events.jsonl, line 1",
 			"the distributions could not be read: certificate (reading a histogram", "Could not be read: complete configuration (no latencies/completeConfiguration.hgrm in the record).",
 		}},
-		"older":  {older, []string{"Not shown: the record has no time line (timeline.jsonl), as records of older versions.", "Not shown: the record has no events.jsonl."}},
+		"bare":   {bare, []string{"Not shown: the record has no time line (timeline.jsonl).", "Not shown: the record has no events.jsonl."}},
 		"killed": {half, []string{"istiod-permissive-400 did not complete: interrupted.", "Pods over time", "Shaded: baseline."}},
 	} {
 		t.Run(name, func(t *testing.T) {

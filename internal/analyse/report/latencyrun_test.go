@@ -17,7 +17,7 @@ func latencySample() record.LatencyRun {
 	strict := latency(0.002, 0.009)
 	strict.Intervals = &record.Quantiles[record.Interval]{P50: &record.Interval{Low: -0.001, High: 0.003}}
 	return record.LatencyRun{
-		APIVersion: record.APIVersion, Kind: record.LatencyKind, Name: "latency", Status: record.StatusCompleted, Started: start, Finished: new(start.Add(time.Minute)),
+		APIVersion: record.APIVersion, Kind: record.LatencyKind, Schema: record.Schema, Name: "latency", Status: record.StatusCompleted, Started: start, Finished: new(start.Add(time.Minute)),
 		Spec: record.LatencySpec{RPS: []float64{100}, Variants: []string{"none", "strict"}, Arrivals: "poisson", HTTP: 2, Topology: "chain",
 			WaitSeconds: []float64{0.1, 0.1}, Replicas: 3, Rounds: 4, Repeats: 3, Keepalive: true},
 		Environment: record.Environment{CPUs: 2, ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31", Replicas: 1, GOMAXPROCS: 2}},

@@ -54,7 +54,6 @@ var explanations = []explanation{
 	{record.ReasonNotQuietBetween, "Not quiet between probes", "The control plane still sent responses when the next change was made, so a push latency may include the change before.", "limitSeconds", "within %s"},
 	{record.ReasonUnexpectedResources, "More resources than expected", "Sidecars hold resources that the mesh and its knobs do not call for.", "resources", "%s resources"},
 	{record.ReasonMissingResources, "Fewer resources than expected", "Sidecars hold fewer resources than the control plane was expected to send.", "resources", "%s resources"},
-	{record.ReasonBytesDiffer, "Configuration size not as predicted", "The bytes that a sidecar holds differ from the prediction.", "", ""},
 	{record.ReasonCountsDiffer, "Counts differ", "The control plane's own count differs from scaler's.", "", ""},
 	{record.ReasonStrays, "Changes reached other sidecars", "Changes reached sidecars that they do not concern.", "times", "%s times"},
 	{record.ReasonUnconcerned, "Changes without effect", "Changes that concern no sidecar are not counted.", "changes", "%s changes"},

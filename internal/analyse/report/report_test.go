@@ -38,9 +38,9 @@ func fullRun() record.Run {
 	}
 	lossy := &record.Latency{Unit: "s", Count: 150, Lost: 50, Min: new(0.1), Mean: new(0.2), P50: new(0.25), Max: new(0.9)}
 	return record.Run{
-		APIVersion: record.APIVersion, Kind: record.Kind, Name: "istiod-strict-200", Status: record.StatusCompleted,
+		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: "istiod-strict-200", Status: record.StatusCompleted,
 		Started: start, Finished: new(at(118)),
-		Spec: record.Spec{Pods: 200, Services: 20, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 1, Burst: "100/10s", Mode: "strict", XDS: "delta", SteadySeconds: 60, Probes: 20},
+		Spec: record.Spec{Pods: 200, Services: 20, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 1, Burst: "100/10s", Mode: "strict", XDS: "delta", SteadySeconds: 60, Probes: 20, RealSidecars: 5},
 		Environment: record.Environment{CPUs: 2, MemoryBytes: 25_200_000_000, Kernel: "6.1.0", Kubernetes: "v1.36.3", Kwok: "v0.8.0", Scaler: "v0.1.0",
 			ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31", Replicas: 1, GOMAXPROCS: 2, Settings: map[string]string{"PILOT_DEBOUNCE_AFTER": "1s", "A": "b"}},
 			Knobs:        record.Knobs{MTLS: "strict", Scope: "declared", Authz: "declared"}},
@@ -86,7 +86,7 @@ func fullRun() record.Run {
 func killedRun() record.Run {
 	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	return record.Run{
-		APIVersion: record.APIVersion, Kind: record.Kind, Name: "istiod-permissive-400", Status: record.StatusInterrupted, Started: start,
+		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: "istiod-permissive-400", Status: record.StatusInterrupted, Started: start,
 		Spec:        record.Spec{Pods: 400, Services: 40, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 1, Burst: "all", Mode: "permissive", XDS: "delta"},
 		Environment: record.Environment{CPUs: 2, ControlPlane: record.ControlPlaneSource{Name: "istiod"}, Knobs: record.Knobs{MTLS: "permissive", Scope: "all", Authz: "none"}},
 		Phases:      []record.Phase{{Name: record.PhaseBaseline, Start: start.Add(4 * time.Second)}},

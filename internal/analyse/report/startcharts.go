@@ -32,16 +32,15 @@ var stages = []stage{
 }
 
 // done returns the time at which a sidecar had its certificate and the configuration that
-// its pod needs to serve. Older records have no Usable.
+// its pod needs to serve.
 func done(s *record.Startup) time.Time {
-	configured := cmp.Or(s.Usable, s.Complete)
-	if configured.IsZero() || s.Certified.IsZero() {
+	if s.Usable.IsZero() || s.Certified.IsZero() {
 		return time.Time{}
 	}
-	if s.Certified.After(configured) {
+	if s.Certified.After(s.Usable) {
 		return s.Certified
 	}
-	return configured
+	return s.Usable
 }
 
 // starts draw how the rollout's median pod, and its slowest, started.

@@ -35,13 +35,13 @@ var texts = []axis{
 	{name: "churn", value: func(r *record.Run) string { return r.Spec.Churn }},
 	{name: "faults", value: func(r *record.Run) string { return strings.Join(r.Spec.Faults, " ") }},
 	{name: "real sidecars", value: func(r *record.Run) string {
-		if n := r.RealSidecars(); n > 0 {
+		if n := r.Spec.RealSidecars; n > 0 {
 			return strconv.Itoa(n)
 		}
 		return ""
 	}},
 	{name: "certificate storm", value: func(r *record.Run) string {
-		if r.CertificateStorm() {
+		if r.Spec.CertificateStorm {
 			return "in the end"
 		}
 		return ""

@@ -25,7 +25,7 @@ type timeLine struct {
 // timeLines draw the run over time, with its phases in the background.
 func (r *runCharts) timeLines() []template.HTML {
 	moments, err := r.run.Timeline()
-	absent := r.absence(err, "timeline.jsonl", "the record has no time line (timeline.jsonl), as records of older versions.")
+	absent := r.absence(err, "timeline.jsonl", "the record has no time line (timeline.jsonl).")
 	if len(moments) > 0 {
 		absent = "" // as far as it could be read
 	}

@@ -50,7 +50,7 @@ func rolloutTitle(runs []record.Run) string {
 		}{
 			{fmt.Sprintf("time slowed down %g times", r.Spec.Dilation), r.Spec.Dilation > 1},
 			{"changes", r.Spec.Change != ""}, {"churn", r.Spec.Churn != ""}, {"faults", len(r.Spec.Faults) > 0},
-			{"a certificate storm", r.CertificateStorm()}, {"real sidecars", r.RealSidecars() > 0},
+			{"a certificate storm", r.Spec.CertificateStorm}, {"real sidecars", r.Spec.RealSidecars > 0},
 		} {
 			if extra.holds {
 				extras = appendNew(extras, extra.name)
