@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"scaler.mesh/scaler/internal/grafana"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/place/existing"
@@ -36,7 +35,6 @@ func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
 	addMeshFlags(f, t)
 	f.StringVar(&t.Address, "control-plane-address", "", "with --context: `HOST:PORT` where sidecars reach the control plane from here (default its pods, through the API server)")
 	f.StringVar(&t.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the metrics of a control plane of one program, from which its cores and memory are (default those of each of its pods, through the API server; unknown where the cluster has none)")
-	addPrometheusFlags(f)
 }
 
 // addMeshFlags adds those that name one of several control planes.
@@ -48,10 +46,7 @@ func addMeshFlags(f *pflag.FlagSet, t *attach.Target) {
 // checkTarget reports whether a cluster is named, and checks what goes with one.
 func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 	if !f.Changed("context") {
-		if url := f.Lookup("prometheus-url"); url.Changed {
-			return false, usagef("parsing --prometheus-url %s: want it with --context", grafana.WithoutCredentials(url.Value.String()))
-		}
-		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if", "worker-image", "kwok-image", "prometheus-token-file"} {
+		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if", "worker-image", "kwok-image"} {
 			if flag := f.Lookup(name); flag != nil && flag.Changed {
 				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
 			}
@@ -66,7 +61,7 @@ func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 			return false, usagef("parsing --%s %q: want HOST:PORT", flag.name, flag.value)
 		}
 	}
-	return true, readPrometheusFlags(f, t)
+	return true, nil
 }
 
 // hostPort reports whether text is HOST:PORT.
@@ -147,9 +142,6 @@ func answer(ctx context.Context, in io.Reader) (bool, error) {
 func showFound(w io.Writer, f *run.Found, removal string) error {
 	var b strings.Builder
 	writeFound(&b, f.Found)
-	if s := f.Prometheus; s != nil {
-		fmt.Fprintf(&b, "Prometheus:     %s\n", describePrometheus(s))
-	}
 	pods, real := 0, 0
 	for _, s := range f.Mesh.Services {
 		pods, real = pods+s.Pods-s.Real, real+s.Real

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"unicode"
 
 	"scaler.mesh/scaler/internal/doctor"
-	"scaler.mesh/scaler/internal/measure/clusterprometheus"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -24,8 +22,7 @@ func TestAnswersFromElsewhere(t *testing.T) {
 	if err := printChecks(streams{out: &checks}, "table", []doctor.Result{{Name: "Prometheus", Status: doctor.Warning, Detail: escapes, Fix: escapes}}, "it"); err != nil {
 		t.Fatal(err)
 	}
-	source := &clusterprometheus.Source{Version: escapes, Err: errors.New(escapes)}
-	for _, text := range []string{describePrometheus(source), strings.TrimSuffix(shown.String(), "\n"), strings.ReplaceAll(checks.String(), "\n", "")} {
+	for _, text := range []string{strings.TrimSuffix(shown.String(), "\n"), strings.ReplaceAll(checks.String(), "\n", "")} {
 		if plain := output.Plain(text); text != plain || !strings.Contains(text, "next") {
 			t.Errorf("%q, want %q", text, plain)
 		}

@@ -256,7 +256,6 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 		Context: found.Cluster.Context, Server: found.Cluster.Server, Run: r.runLabel(), Access: record.AccessAddress, Address: e.Target.Address,
 		PodAddresses: found.Neighbours.Addresses.String(), Pods: found.Installation.Pods, DaemonSets: found.Neighbours.DaemonSets,
 		AbortIf: e.AbortIf.String(), RefuseIf: e.RefuseIf.String(), WorkerImage: e.WorkerImage, KwokImage: e.KwokImage,
-		Prometheus: containers.Prometheus(&found.Found),
 	}
 	switch {
 	case e.Target.Address != "":
@@ -284,8 +283,8 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 		})
 	}
 	r.journal.Update(func(run *record.Run) { run.Environment.Existing = &how })
-	if err = r.journal.Save(); err == nil { // by its label, what a killed run left is found
-		r.containers, err = containers.Find(ctx, &found.Found, r.api.Client, r.driver, r.journal.Warn)
+	if err = r.journal.Save(); err == nil && r.spec.Mesh.Sidecars.Real > 0 { // by the label in it, what a killed run left is found
+		r.containers, err = containers.NewSidecars(ctx, found.Cluster, *r.driver.Installed.Sidecar, r.journal.Warn)
 	}
 	if err != nil {
 		c.Close()

@@ -63,11 +63,10 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 		func(context.Context) error { return m.measureCycle() },
 		func(ctx context.Context) error { return usage.measureFaults(ctx, r.injector) },
 		func(context.Context) error { return usage.measureUpgrade(r.upgrading) },
-		func(ctx context.Context) error { return r.measureContainers(ctx, m) },
+		func(ctx context.Context) error { return r.awaitKubelets(ctx, m) },
 		func(context.Context) error { return r.realFigures(m).measure() },
 		func(ctx context.Context) error { return r.crossCheck(ctx, m) },
 		r.instrumentFigures(m).measure,
-		func(ctx context.Context) error { return r.askPrometheus(ctx, m) },
 	} {
 		if err := do(ctx); err != nil {
 			return err

@@ -56,9 +56,9 @@ type realFigures struct {
 	measurement
 	count      int
 	envoy      component.Status
-	agents     bool                   // each has an agent
-	inPods     bool                   // they are containers of pods
-	containers *containers.Containers // that the kubelets count; nil where there are none
+	agents     bool                 // each has an agent
+	inPods     bool                 // they are containers of pods
+	containers *containers.Sidecars // those that the kubelets count; nil where there are none
 	fleet      *fleet.Fleet
 	sampler    *measure.Sampler
 }
@@ -94,7 +94,7 @@ func (m realFigures) measure() error {
 		return err
 	}
 	if m.inPods {
-		m.containers.MeasureSidecars(sidecars, m.windows, real, m.journal.Warn)
+		m.containers.Measure(sidecars, m.windows, real, m.journal.Warn)
 		sidecars = nil
 	}
 	for _, s := range sidecars {

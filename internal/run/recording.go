@@ -20,8 +20,8 @@ type recording struct {
 	metrics  *measure.Metrics
 	recorder *measure.Recorder
 	jobs     []string // that the recorder scrapes
-	// containers are those that the kubelets count, too; nil where there are none.
-	containers *containers.Containers
+	// containers are those of real sidecars whose usage the kubelets count; nil where there are none.
+	containers *containers.Sidecars
 }
 
 // startRecorder starts what reads processes and metrics. Whatever way the run

@@ -26,8 +26,6 @@ var AcrossControlPlanes = []Across{
 	{Path: "latencies.propagation.endpointAdd"}, {Path: "latencies.propagation.endpointRemove"},
 	{Path: "latencies.pushIntervals"},
 
-	{Path: "clusterPrometheus", Means: "the pods of the control plane, by a Prometheus of the cluster"},
-	{Path: "containers", Means: "the containers of the control plane, by cAdvisor"},
 	{Path: "controlPlane", Means: "one program, which does all work of the control plane"},
 	{Path: "sidecars", Means: "Envoys with their agents"},
 	{Path: "proxies", Means: "the proxies of nodes"},

@@ -405,8 +405,6 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 	all := append(leaves(rolloutFigures),
 		byPhase("controlPlane", "control plane: ", func(r *Run) *ByPhase[*Usage] { return r.ControlPlane }),
 		at(place{path: "replicas"}, func(r *Run) *Replicas { return r.Replicas }, replicas(usage)),
-		at(place{path: "containers", notCompared: true}, func(r *Run) *Containers { return r.Containers }, containers(usage)),
-		at(place{path: "clusterPrometheus", notCompared: true}, func(r *Run) *ClusterPrometheus { return r.ClusterPrometheus }, clusterPrometheus(usage)),
 		at(place{path: "latencies"}, func(r *Run) *Latencies { return &r.Latencies }, []node[Latencies]{latencies("")}),
 		each(place{path: "latencies.pushIntervals.KIND", label: "push interval, KIND: ", phase: PhaseProbe, notCompared: true}, "KIND", intervalsOf, pushIntervals()),
 		at(place{path: "latencies.explained", label: "explained: ", phase: PhaseProbe}, func(r *Run) *Explained { return r.Latencies.Explained }, leaves(explainedFigures)),

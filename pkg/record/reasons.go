@@ -26,10 +26,8 @@ const (
 	ReasonSeriesEnd        Reason = "seriesEnd"        // the time series end too early; Detail: why
 	ReasonNotMeasured      Reason = "notMeasured"      // a figure is absent; Detail: why
 	ReasonNotSupported     Reason = "notSupported"     // a figure is absent because Component cannot give it; Detail: why
-	ReasonSourcesDiffer    Reason = "sourcesDiffer"    // another source differs from what scaler read of Component [theirs, low, high]; Detail: of what, with its unit
 	ReasonNotStated        Reason = "notStated"        // what sidecars of Component must receive; they count as complete when all that they asked for was answered
 	ReasonUsageUnknown     Reason = "usageUnknown"     // Component's usage in Phase is absent; Detail: why
-	ReasonClocksDiffer     Reason = "clocksDiffer"     // that of the Prometheus Component is not scaler's [aheadSeconds: negative = it is behind]
 	ReasonClockMoved       Reason = "clockMoved"       // the wall clock was set in Phase [movedSeconds: negative = back]
 	ReasonSuspended        Reason = "suspended"        // the machine was in Phase [suspendedSeconds]
 	ReasonPaused           Reason = "paused"           // scaler did not run in Phase, as after SIGSTOP [pausedSeconds]
@@ -97,9 +95,7 @@ var sentences = map[Reason]string{
 	ReasonSeriesEnd:        "the time series end before the last phase does: {detail}",
 	ReasonNotMeasured:      "it could not be measured: {detail}",
 	ReasonNotSupported:     "absent with {component}: {detail}",
-	ReasonSourcesDiffer:    "{detail} of {component} is {theirs:.6g}, and scaler read {low:.6g} to {high:.6g}",
 	ReasonNotStated:        "it is not stated what sidecars of {component} must receive (--expect): one counts as complete, and as converged, when everything that it asked for was answered and acknowledged",
-	ReasonClocksDiffer:     "the clock of {component} is {aheadSeconds:duration} ahead of scaler's: its samples are taken to be of moments that much earlier, also those with the time of a node's clock",
 	ReasonClockMoved:       "the wall clock was set by {movedSeconds:duration} in {phase}: time series, and what is computed from them, are of another window; latencies, processor time and memory are not affected",
 	ReasonSuspended:        "the machine was suspended for {suspendedSeconds:duration} in {phase}: time series have a gap; latencies, processor time and memory do not include that time",
 	ReasonPaused:           "scaler did not run for {pausedSeconds:duration} in {phase}: what happened meanwhile was seen that much later, and peaks may be missed",

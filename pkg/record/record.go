@@ -69,10 +69,7 @@ type Run struct {
 	Arrival      *Arrival         `json:"arrival,omitempty"`
 	Pods         *Pods            `json:"pods,omitempty"`
 	ControlPlane *ByPhase[*Usage] `json:"controlPlane,omitempty"`
-	Replicas     *Replicas        `json:"replicas,omitempty"`   // nil where the control plane was one program
-	Containers   *Containers      `json:"containers,omitempty"` // nil where no kubelet was read
-	// ClusterPrometheus is nil where no Prometheus of a cluster was asked.
-	ClusterPrometheus *ClusterPrometheus `json:"clusterPrometheus,omitempty"`
+	Replicas     *Replicas        `json:"replicas,omitempty"` // nil where the control plane was one program
 
 	Cluster      map[string]ByPhase[*Usage] `json:"cluster,omitempty"` // by program, as in "kube-apiserver"
 	Sidecars     *Sidecars                  `json:"sidecars,omitempty"`

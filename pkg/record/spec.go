@@ -136,8 +136,6 @@ type ExistingCluster struct {
 	WorkerImage  string      `json:"workerImage,omitempty"` // of the workers that ran the simulated sidecars in the cluster; "" = they ran in scaler's own processes
 	Workers      []WorkerPod `json:"workers,omitempty"`     // these, at the start
 	KwokImage    string      `json:"kwokImage,omitempty"`   // of KWOK's controller, which ran in the cluster; "" = it ran on scaler's machine
-	// Prometheus is one that the cluster has already; nil = none was to be asked.
-	Prometheus *PrometheusAccess `json:"prometheus,omitempty"`
 }
 
 // WorkerPod is a pod that ran simulated sidecars.

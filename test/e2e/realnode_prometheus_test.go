@@ -16,7 +16,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/measure/clusterprometheus"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -105,24 +109,49 @@ func newPrometheus(ctx context.Context, kubeconfig string) {
 	Eventually(count).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 }
 
-// expectPrometheus expects that the Prometheus was found, and that what it has of both replicas agrees with what scaler read.
-func expectPrometheus(run record.Run) {
+// prometheus looks for the Prometheus of the cluster with the rights of the user.
+func (u *user) prometheus(ctx context.Context) *clusterprometheus.Source {
 	GinkgoHelper()
-	Expect(*run.Environment.Existing.Prometheus).To(And(
-		HaveField("Address", "service:monitoring/prometheus-k8s:9090"), HaveField("Detected", true), HaveField("Error", ""), HaveField("Version", Not(BeEmpty())),
-	))
-	Expect(run.Warnings).NotTo(ContainElement(HaveField("Reason", record.ReasonSourcesDiffer)))
-	for name, source := range map[string]*record.PrometheusSource{"own": run.ClusterPrometheus.OwnMetrics, "cadvisor": run.ClusterPrometheus.Cadvisor} {
-		Expect(source).NotTo(BeNil(), name)
-		Expect(source.IntervalSeconds).To(And(BeNumerically(">", 0.5), BeNumerically("<", 4)), name)
-		Expect(source.Each).To(HaveLen(2), name)
-		for pod, one := range source.Each {
+	config, err := clientcmd.BuildConfigFromFlags("", u.kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	client, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	istiod, err := drivers.Default().Installed.Find(ctx, controlplane.FindOptions{REST: config})
+	Expect(err).NotTo(HaveOccurred())
+	return clusterprometheus.Look(ctx, clusterprometheus.Options{
+		Address: clusterprometheus.Address{Detect: true}, Cluster: config, Client: client,
+		Program: clusterprometheus.Program{Namespace: istiod.Namespace, Deployment: istiod.Deployment, Pods: istiod.Pods, Container: istiod.Container},
+	})
+}
+
+// expectPrometheus expects that the Prometheus was found, and that what it has of both replicas agrees with what scaler read.
+func expectPrometheus(ctx context.Context, source *clusterprometheus.Source, run record.Run) {
+	GinkgoHelper()
+	Expect(source.Address.String()).To(Equal("service:monitoring/prometheus-k8s:9090"))
+	Expect(source.Detected).To(BeTrue())
+	Expect(source.Version).NotTo(BeEmpty())
+	rollout, steady := run.Phase(record.PhaseRollout), run.Phase(record.PhaseSteady)
+	for _, kind := range []clusterprometheus.Kind{clusterprometheus.Own, clusterprometheus.Cadvisor} {
+		Expect(source.Await(ctx, kind, steady.End.Add(5*time.Second))).To(Succeed(), kind)
+		m, err := source.Read(ctx, kind, rollout.Start, *steady.End)
+		Expect(err).NotTo(HaveOccurred(), kind)
+		Expect(m.Interval).To(And(BeNumerically(">", 500*time.Millisecond), BeNumerically("<", 4*time.Second)), kind)
+		Expect(m.Pods()).To(HaveLen(2), kind)
+		for _, pod := range m.Pods() {
 			Expect(run.Replicas.Each).To(HaveKey(pod))
-			Expect(one.Compared).NotTo(BeNil(), name)
-			Expect(one.Compared.CPUSeconds).To(BeNumerically(">", 0), name)
-			Expect(one.Usage.Steady.MemoryBytes.Peak).To(HaveValue(BeNumerically(">", 30e6)), name)
+			used, known := m.Usage(pod, rollout.Start, *rollout.End)
+			Expect(known).To(BeTrue(), kind)
+			Expect(used.CPUSeconds).To(HaveValue(BeNumerically(">", 0)), kind)
+			if kind == clusterprometheus.Own {
+				const resolution = 0.1 // of the first and the last reading of both
+				read := *run.Replicas.Each[pod].Usage.Rollout.CPUSeconds
+				Expect(read).To(And(BeNumerically(">=", used.Low-resolution), BeNumerically("<=", *used.High+resolution)))
+			}
+			used, known = m.Usage(pod, steady.Start, *steady.End)
+			Expect(known).To(BeTrue(), kind)
+			Expect(used.Resident.Peak).To(BeNumerically(">", 30e6), kind)
 		}
-		all := source.ControlPlane.Steady
-		Expect(all.CPUSeconds).To(HaveValue(And(BeNumerically(">=", *all.CPUSecondsLow), BeNumerically("<=", *all.CPUSecondsHigh))), name)
+		all := m.Together(steady.Start, *steady.End)
+		Expect(all.CPUSeconds).To(HaveValue(And(BeNumerically(">=", all.Low), BeNumerically("<=", *all.High))), kind)
 	}
 }

@@ -33,7 +33,6 @@ var explanations = []explanation{
 	{record.ReasonClockMoved, "Clock set", "The wall clock was set during a phase. Time series, and what is computed from them, are of another window.", "movedSeconds", "by %s"},
 	{record.ReasonFromSamples, "Figures from samples", "The run goes on, or scaler was killed before it computed figures. These were computed from samples.jsonl when the record was read.", "", ""},
 	{record.ReasonWorkerLost, "Worker lost", "A worker was lost and replaced. What its sidecars missed counts as lost, and the control plane served them again.", "sidecars", "%s sidecars"},
-	{record.ReasonClocksDiffer, "Another clock", "The clock of the cluster's Prometheus differs from scaler's. The moments of its samples are corrected.", "aheadSeconds", "%s ahead"},
 	{record.ReasonUncertainClock, "Uncertain clock of a worker", "Latencies between a change and the sidecars of this process may be off by this much.", "uncertaintySeconds", "up to %s"},
 	{record.ReasonLateReceipt, "scaler received responses late", "Responses waited until scaler had room for them. Latencies include this wait.", "longestSeconds", "up to %s"},
 	{record.ReasonWaitedInstrument, "scaler waited for a processor", "Latencies include the time for which answers waited to be read.", "share", "%s of the time"},

@@ -24,7 +24,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 	parts := []part{
 		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []table{r.phases(), r.pods()}},
 		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
-			charts: charts.needCharts(), tables: []table{r.controlPlane(), r.replicas(), r.containers(), r.clusterPrometheus(), r.cluster(), r.realSidecars()}},
+			charts: charts.needCharts(), tables: []table{r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars()}},
 		{name: "time", title: "Over time", defined: "the-record", charts: charts.timeLines()},
 		{name: "latency", title: ofProxies("How long sidecars and changes took", r.run), defined: "connections-and-configuration",
 			charts: charts.curves(), tables: []table{r.latencies(), r.changes(), r.explained()}},

@@ -178,22 +178,3 @@ func (w *Watcher) take(node string, samples []sample) {
 }
 
 func (l *life) last() Reading { return l.readings[len(l.readings)-1] }
-
-// Span are the moments of the first and the last reading of a container in [from, to]; false where there are not two
-// of one life.
-func (w *Watcher) Span(c Container, from, to time.Time) (first, last time.Time, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, l := range w.containers[c] {
-		for _, r := range l.readings {
-			if r.At.Before(from) || r.At.After(to) {
-				continue
-			}
-			if first.IsZero() {
-				first = r.At
-			}
-			last = r.At
-		}
-	}
-	return first, last, last.After(first)
-}

@@ -14,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/measure/clusterprometheus"
 	"scaler.mesh/scaler/internal/place/existing"
 )
 
@@ -37,10 +36,6 @@ type Target struct {
 	// Metrics is HOST:PORT of the control plane's own metrics, for one with an Address; "" = those
 	// of its pods are read through the API server, if the cluster has its pods.
 	Metrics string
-	// Prometheus is one that the cluster has already; the zero value = none is asked. PrometheusToken is a bearer token
-	// for one with a URL; "" = none.
-	Prometheus      clusterprometheus.Address
-	PrometheusToken string
 }
 
 // NewID is a new value of the part of a run label that distinguishes the runs of a cluster.
@@ -67,7 +62,6 @@ type Found struct {
 	Kubernetes   string // version
 	Neighbours   existing.Neighbours
 	Installation controlplane.Installation
-	Prometheus   *clusterprometheus.Source // nil = none is asked
 }
 
 // Inspect looks at a cluster and fails when a run must not start there. It creates nothing.
@@ -79,7 +73,6 @@ func Inspect(ctx context.Context, d controlplane.Driver, t Target, knobs control
 			return nil, err
 		}
 	}
-	f.Prometheus = lookForPrometheus(ctx, t, f)
 	return f, nil
 }
 

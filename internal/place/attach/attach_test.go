@@ -23,7 +23,6 @@ func TestGuideHasRole(t *testing.T) {
 		existing.Role(existing.WorkersRoleName, existing.WorkerRights()),
 		existing.Role(existing.KwokRoleName, existing.KwokRights()),
 		existing.Role(existing.KubeletRoleName, existing.KubeletRights()),
-		existing.Role(existing.PrometheusRoleName, existing.PrometheusRights()),
 	} {
 		role, err := yaml.Marshal(wanted)
 		if err != nil {

@@ -37,22 +37,19 @@ func Doctor(ctx context.Context, d controlplane.Driver, t Target, knobs controlp
 	}
 	if f.Cluster != nil && len(f.Installation.Pods) > 0 {
 		results = append(results, f.checkKubelets(ctx))
-		if source := lookForPrometheus(ctx, t, f); source != nil {
-			results = append(results, checkPrometheus(source))
-		}
 	}
 	return results
 }
 
-// checkKubelets reports whether a run may read what containers use. One that may not is possible.
+// checkKubelets reports whether a run may read what real sidecars use. One that may not is possible.
 func (f *Found) checkKubelets(ctx context.Context) doctor.Result {
-	r := doctor.Result{Name: "kubelets", Status: doctor.OK, Detail: "what containers use may be read from the kubelets' cAdvisor"}
+	r := doctor.Result{Name: "kubelets", Status: doctor.OK, Detail: "what real sidecars use may be read from the kubelets' cAdvisor"}
 	missing, err := f.Cluster.MissingRights(ctx, existing.KubeletRights())
 	switch {
 	case err != nil:
 		r.Detail = err.Error()
 	case len(missing) > 0:
-		r.Detail = "context " + f.Cluster.Context + " lacks the right " + strings.Join(missing, ", ") + ": a record will not have what containers use"
+		r.Detail = "context " + f.Cluster.Context + " lacks the right " + strings.Join(missing, ", ") + ": the record of a run with --real-sidecars will not have what they use"
 	default:
 		return r
 	}

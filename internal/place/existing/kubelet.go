@@ -11,19 +11,10 @@ import (
 // KubeletRoleName is the name of the ClusterRole that has the rights of KubeletRights.
 const KubeletRoleName = "scaler-kubelets"
 
-// KubeletRights are what a run needs in addition to Rights to read what containers use. A run without them does not
+// KubeletRights are what a run needs in addition to Rights to read what real sidecars use. A run without them does not
 // read it, and says so: they are rights to all that a kubelet answers to GET requests.
 func KubeletRights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{Rule("", []string{"get"}, "nodes/proxy")}
-}
-
-// PrometheusRoleName is the name of the ClusterRole that has the rights of PrometheusRights.
-const PrometheusRoleName = "scaler-prometheus"
-
-// PrometheusRights are what a run needs in addition to Rights to ask a Prometheus that is a Service of the cluster. A run without
-// them goes on, and says so.
-func PrometheusRights() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{Rule("", []string{"get"}, "services/proxy")}
 }
 
 // Cadvisor returns the metrics of the cAdvisor of a node's kubelet, read through the API server.

@@ -7,7 +7,6 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
-	"scaler.mesh/scaler/internal/measure/containers"
 	"scaler.mesh/scaler/internal/topology"
 )
 
@@ -29,23 +28,10 @@ func (s Spec) checkReal(d controlplane.Driver) error {
 	return nil
 }
 
-// containerOptions are those of both.
-func (r *run) containerOptions(m measurement) containers.Options {
-	return containers.Options{Windows: m.windows, Await: r.completed, Sampler: r.sampler, Warn: r.journal.Warn, Say: r.progress.say}
-}
-
-// measureContainers puts into the record what containers used by the kubelets' count.
-func (r *run) measureContainers(ctx context.Context, m measurement) error {
-	if r.containers != nil {
-		m.document.Containers = r.containers.Measure(ctx, r.containerOptions(m))
-	}
-	return nil
-}
-
-// askPrometheus puts into the record what the control plane used by a Prometheus of the cluster, which may be slow.
-func (r *run) askPrometheus(ctx context.Context, m measurement) error {
-	if e := r.spec.Existing; e != nil {
-		m.document.ClusterPrometheus = containers.AskPrometheus(ctx, &e.found.Found, r.driver, r.containerOptions(m))
+// awaitKubelets waits for the readings of real sidecars that follow the last phase. A run that was interrupted does not.
+func (r *run) awaitKubelets(ctx context.Context, m measurement) error {
+	if r.completed {
+		r.containers.Await(ctx, m.windows[len(m.windows)-1].End, r.progress.say)
 	}
 	return nil
 }
