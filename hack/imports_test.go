@@ -88,7 +88,6 @@ var forbiddenImports = []struct {
 // testPackages are for tests alone, with the reason why they are no test files: nothing
 // that becomes part of scaler imports them.
 var testPackages = map[string]string{
-	"internal/controlplane/testmesh":     "a control plane of another kind than Istio, and the example of an adapter",
 	"internal/component/image/imagetest": "container images and a registry, which only tests make",
 }
 

@@ -102,14 +102,14 @@ func f(p *process.Process) int { return p.PID() }
 `, []string{"internal/run/a.go:3: uses process.Process", "internal/run/a.go:4: asks"}},
 		{"tests' packages", testPackagesStayOut, `-- internal/controlplane/drivers/a.go --
 package drivers
-import _ "scaler.mesh/scaler/internal/controlplane/testmesh"
+import _ "scaler.mesh/scaler/internal/component/image/imagetest"
 -- internal/controlplane/drivers/a_test.go --
 package drivers
-import _ "scaler.mesh/scaler/internal/controlplane/testmesh"
+import _ "scaler.mesh/scaler/internal/component/image/imagetest"
 -- test/hidden/a.go --
 package hidden
-import _ "scaler.mesh/scaler/internal/controlplane/testmesh"
-`, []string{"internal/controlplane/drivers/a.go:2: internal/controlplane/drivers imports internal/controlplane/testmesh"}},
+import _ "scaler.mesh/scaler/internal/component/image/imagetest"
+`, []string{"internal/controlplane/drivers/a.go:2: internal/controlplane/drivers imports internal/component/image/imagetest"}},
 		{"vendors", vendorTypesStayHome, `-- internal/analyse/report/a.go --
 package report
 import _ "scaler.mesh/scaler/kwok"

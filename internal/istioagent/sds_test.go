@@ -22,7 +22,9 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -103,9 +105,19 @@ func pair(a *authority, template *x509.Certificate) (chain, key []byte) {
 	return chain, credential.EncodeKey(private)
 }
 
+// sotwOnly is a server that does not speak the delta variant.
+type sotwOnly struct{ server.Server }
+
+func (sotwOnly) DeltaAggregatedResources(discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+	return status.Error(codes.Unimplemented, "want the state of the world")
+}
+
+// both is a server that speaks both variants.
+func both(s server.Server) discoveryv3.AggregatedDiscoveryServiceServer { return s }
+
 // mutualServer is go-control-plane's server, which takes no client without a
 // certificate of the authority.
-func mutualServer(t *testing.T, a *authority) (address string, snapshots cache.SnapshotCache) {
+func mutualServer(t *testing.T, a *authority, speaking func(server.Server) discoveryv3.AggregatedDiscoveryServiceServer) (address string, snapshots cache.SnapshotCache) {
 	chain, key := pair(a, &x509.Certificate{DNSNames: []string{"control-plane"}})
 	own := credential.Must(tls.X509KeyPair(chain, key))
 	clients := x509.NewCertPool()
@@ -115,7 +127,7 @@ func mutualServer(t *testing.T, a *authority) (address string, snapshots cache.S
 		Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients,
 	})))
 	ctx, cancel := context.WithCancel(context.Background())
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, server.NewServer(ctx, snapshots, nil))
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, speaking(server.NewServer(ctx, snapshots, nil)))
 	listener := credential.Must(net.Listen("tcp", "127.0.0.1:0"))
 	done := make(chan error, 1)
 	go func() { done <- g.Serve(listener) }()
@@ -134,7 +146,7 @@ func TestSecretsOverMutualTLS(t *testing.T) {
 		t.Run(string(variant), func(t *testing.T) {
 			g := NewWithT(t)
 			a := newAuthority(time.Hour)
-			address, snapshots := mutualServer(t, a)
+			address, snapshots := mutualServer(t, a, both)
 			serve := func(version string, certificate *tlsv3.Secret) {
 				t.Helper()
 				g.Expect(snapshots.SetSnapshot(t.Context(), "test", credential.Must(cache.NewSnapshot(version, meshWith(a, certificate))))).To(Succeed())
@@ -177,6 +189,45 @@ func TestSecretsOverMutualTLS(t *testing.T) {
 			g.Expect(d.Certificates()[2].Err).To(MatchError(ContainSubstring(identity)))
 			stop()
 			g.Expect(d.Ended()).To(ConsistOf(HaveField("Class", proxy.Stopped)))
+
+			// A sidecar that comes later, and one that comes back, get the certificate for a request of their own.
+			serve("4", certificateSecret(a, identity))
+			again, _ := run(t, spec)
+			g.Eventually(again.Certificates).Should(ConsistOf(HaveField("Err", BeNil())))
+			g.Expect(again.Certificates()[0].Sent).NotTo(BeZero())
+			g.Expect(again.store.Counters().CertificateRequests.Load()).To(BeEquivalentTo(1))
+		})
+	}
+}
+
+// What is refused by a control plane with mutual TLS that speaks the state of the world alone has a class, and
+// nothing is held.
+func TestRefusedByMutualTLS(t *testing.T) {
+	own, other := newAuthority(time.Hour), newAuthority(time.Hour)
+	for name, c := range map[string]struct {
+		signer *authority // of the client's certificate; nil = it has none
+		xds    xdsprobe.Variant
+		want   proxy.Class
+	}{
+		"no certificate":                     {nil, xdsprobe.SotW, proxy.Unreachable},
+		"a certificate of another authority": {other, xdsprobe.SotW, proxy.Unreachable},
+		"the delta variant":                  {own, xdsprobe.Delta, proxy.Lost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			address, snapshots := mutualServer(t, own, func(s server.Server) discoveryv3.AggregatedDiscoveryServiceServer { return sotwOnly{s} })
+			g.Expect(snapshots.SetSnapshot(t.Context(), "test", credential.Must(cache.NewSnapshot("1", meshWith(own, certificateSecret(own, identity)))))).To(Succeed())
+			spec := proxy.Spec{
+				ID: "test", NodeID: "test", Identity: identity, XDS: string(c.xds),
+				Address: address, ServerName: "control-plane", RootPEM: own.RootPEM,
+			}
+			if c.signer != nil {
+				spec.ClientCertificatePEM, spec.ClientKeyPEM = pair(c.signer, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+			}
+			d, _ := run(t, spec)
+			g.Eventually(d.Ended).Should(ContainElement(HaveField("Class", c.want)))
+			g.Expect(d.Held()).To(BeEmpty())
+			g.Expect(d.Certificates()).To(BeEmpty())
 		})
 	}
 }

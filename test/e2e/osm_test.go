@@ -30,6 +30,16 @@ var _ = Describe("Open Service Mesh", func() {
 		Expect(run.Certificates.Failed).To(HaveValue(BeZero()))
 		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods - real))
 		Expect(run.Certificates.Note).To(ContainSubstring("from the first request for the secret"))
+		Expect(run.Latencies.Certificate.Lost).To(BeZero())
+
+		By("what differs from Istio: the state of the world, secrets over it, no tokens, knobs of its own")
+		Expect(run.Name).To(Equal("osm-strict-30"))
+		Expect(run.Spec.XDS).To(Equal("sotw"))
+		Expect(run.Environment.Knobs).To(Equal(record.Knobs{MTLS: "strict", Scope: record.ScopeDeclared, Authz: "declared"}))
+		Expect(run.XDS.Responses["SDS"]).To(BeNumerically(">=", pods-real))
+		Expect(run.XDS.Bytes["SDS"]).To(BeNumerically(">", 0))
+		Expect(run.Latencies.Token).To(BeNil(), "there are no tokens")
+		Expect(run.Latencies.Key).To(BeNil(), "keys come with the certificates")
 
 		By("the real sidecar")
 		Expect(run.Sidecars.Real.Each).To(HaveLen(real))

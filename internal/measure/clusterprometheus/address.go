@@ -54,7 +54,7 @@ func ParseAddress(text string) (Address, error) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "":
 		return Address{}, errAddress
 	case u.User != nil:
-		return Address{}, errors.New("want no user and password, which would be in the record: --prometheus-token-file has a bearer token")
+		return Address{}, errors.New("want no user and password, which would be in the record: want a bearer token instead")
 	}
 	return Address{URL: strings.TrimRight(u.String(), "/")}, nil
 }
