@@ -54,7 +54,7 @@ var homes = []struct {
 	}},
 	{[]string{"istio.io"}, []string{"internal/controlplane"}},
 	{[]string{"github.com/linkerd"}, []string{"internal/controlplane/linkerd"}},
-	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "internal/sidecar", "internal/controlplane"}},
+	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "internal/sidecar", "internal/controlplane", "internal/fidelity/wiretap"}},
 	{[]string{"github.com/grafana"}, []string{"dashboards"}},
 	{[]string{"github.com/spf13"}, []string{"internal/cli"}},
 	{[]string{"github.com/google/nftables", "github.com/vishvananda/netlink"}, []string{"internal/podnet"}},

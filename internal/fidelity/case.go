@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
 // comparison is one case while it is compared.

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
 // tolerated is the largest difference, as a share, in the bytes of one resource.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
+	"scaler.mesh/scaler/internal/fidelity/wiretap"
 )
 
 // exchange holds what both sidecars sent and received in the same period.

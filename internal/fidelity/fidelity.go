@@ -13,12 +13,12 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/istio"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/ztunnel/real"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
 // run compares a simulated sidecar with a real one, as two pods of one workload. One has

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
 func TestSpecValidate(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane/istio"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/internal/observe"
 	"scaler.mesh/scaler/internal/place/embedded"
 	"scaler.mesh/scaler/internal/process"
@@ -26,7 +27,6 @@ import (
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/scenario"
-	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
 // runName labels everything that a comparison makes in its cluster.

@@ -11,8 +11,8 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/pkg/xdsprobe"
-	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
 // tappedProxy is a proxy that runs behind the wiretap.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
 // timeAlpha is the probability of even one false alarm among all times of a comparison.

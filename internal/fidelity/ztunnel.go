@@ -16,11 +16,11 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/internal/ztunnel"
 	"scaler.mesh/scaler/internal/ztunnel/real"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/xdsprobe/wiretap"
 )
 
 // ztunnelTypes are the types that a ztunnel subscribes to.

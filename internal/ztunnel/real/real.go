@@ -3,7 +3,7 @@
 // pod of its DaemonSet. It serves no traffic: no istio-cni assigns pods to it, and
 // nothing reaches its ports.
 //
-// pkg/xdsprobe/wiretap records its messages.
+// internal/fidelity/wiretap records its messages.
 package real
 
 import (
