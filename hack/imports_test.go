@@ -58,7 +58,7 @@ var homes = []struct {
 	{[]string{"github.com/grafana"}, []string{"dashboards"}},
 	{[]string{"github.com/spf13"}, []string{"internal/cli"}},
 	{[]string{"github.com/google/nftables", "github.com/vishvananda/netlink"}, []string{"internal/podnet"}},
-	{[]string{"github.com/google/go-containerregistry"}, []string{"internal/component/image"}}, // reads released programs from registries, with Docker's credentials
+	{[]string{"github.com/google/go-containerregistry"}, []string{"internal/component/image", "test/imagetest"}}, // reads released programs from registries, with Docker's credentials
 }
 
 // forbiddenImports are modules that these packages must not import, directly or through other
@@ -83,29 +83,6 @@ var forbiddenImports = []struct {
 		[]string{"k8s.io", "istio.io", "github.com/envoyproxy", "google.golang.org"},
 		"the ground speaks plain types",
 	},
-}
-
-// testPackages are for tests alone, with the reason why they are no test files: nothing
-// that becomes part of scaler imports them.
-var testPackages = map[string]string{
-	"internal/component/image/imagetest": "container images and a registry, which only tests make",
-}
-
-func testPackagesStayOut(r *repository) []finding {
-	var found []finding
-	for _, s := range r.code {
-		if s.test || below(s.folder(), []string{"test"}) {
-			continue
-		}
-		for i, p := range s.imports() {
-			for folder := range testPackages {
-				if below(p, []string{module + folder}) && !below(s.folder(), []string{folder}) {
-					found = append(found, r.at(s.tree.Imports[i], fmt.Sprintf("%s imports %s, which is for tests alone", s.folder(), folder)))
-				}
-			}
-		}
-	}
-	return found
 }
 
 // below reports whether importPath is one of these packages or modules, or below one.

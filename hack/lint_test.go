@@ -87,7 +87,6 @@ func TestLint(t *testing.T) {
 		{"vendor types stay home", vendorTypesStayHome},
 		{"drivers alone have names", driversAloneHaveNames},
 		{"processes stay below", processesStayBelow},
-		{"tests' packages stay out of scaler", testPackagesStayOut},
 		{"packages are documented", packageDocs},
 		{"exported names are documented", exportedDocs},
 		{"package names are the field's", packageNames},

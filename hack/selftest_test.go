@@ -63,9 +63,12 @@ import _ "scaler.mesh/scaler/internal/topology"
 -- internal/analyse/stats/a_test.go --
 package stats
 import _ "scaler.mesh/scaler/internal/run"
+-- internal/cli/a.go --
+package cli
+import _ "scaler.mesh/scaler/test/imagetest"
 -- pkg/else/a.go --
 package other
-`, []string{"internal/analyse/stats/a.go:2: internal/analyse/stats imports internal/analyse/report, which is above it", "internal/analyse/stats/a.go:3: internal/analyse/stats imports internal/topology, which is on the same floor", "pkg/else: "}},
+`, []string{"internal/analyse/stats/a.go:2: internal/analyse/stats imports internal/analyse/report, which is above it", "internal/analyse/stats/a.go:3: internal/analyse/stats imports internal/topology, which is on the same floor", "internal/cli/a.go:2: internal/cli imports test/imagetest, which is above it", "pkg/else: "}},
 		{"a control plane's name", driversAloneHaveNames, `-- internal/run/a.go --
 package rollout
 import "scaler.mesh/scaler/internal/controlplane/istio"
@@ -100,16 +103,6 @@ package controlplane
 import "scaler.mesh/scaler/internal/process"
 func f(p *process.Process) int { return p.PID() }
 `, []string{"internal/run/a.go:3: uses process.Process", "internal/run/a.go:4: asks"}},
-		{"tests' packages", testPackagesStayOut, `-- internal/controlplane/drivers/a.go --
-package drivers
-import _ "scaler.mesh/scaler/internal/component/image/imagetest"
--- internal/controlplane/drivers/a_test.go --
-package drivers
-import _ "scaler.mesh/scaler/internal/component/image/imagetest"
--- test/hidden/a.go --
-package hidden
-import _ "scaler.mesh/scaler/internal/component/image/imagetest"
-`, []string{"internal/controlplane/drivers/a.go:2: internal/controlplane/drivers imports internal/component/image/imagetest"}},
 		{"vendors", vendorTypesStayHome, `-- internal/analyse/report/a.go --
 package report
 import _ "scaler.mesh/scaler/kwok"

@@ -13,7 +13,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"scaler.mesh/scaler/internal/component/image/imagetest"
+	"scaler.mesh/scaler/test/imagetest"
 )
 
 var thisPlatform = imagetest.Here()

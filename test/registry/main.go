@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/component/image/imagetest"
+	"scaler.mesh/scaler/test/imagetest"
 )
 
 // images are the files of each image, by their paths.

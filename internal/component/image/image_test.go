@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"scaler.mesh/scaler/internal/component/image/imagetest"
+	"scaler.mesh/scaler/test/imagetest"
 	"scaler.mesh/scaler/test/leak"
 )
 
