@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 func TestReadyRates(t *testing.T) {
@@ -69,11 +70,11 @@ func TestArrivalRates(t *testing.T) {
 		{1, "all", burst(1, 1), "-", "-"},
 		{20, "all", nil, "-", "-"},
 	} {
-		b, err := ParseBurst(test.burst)
-		if err != nil {
+		var arrival scenario.Arrival
+		if err := arrival.UnmarshalText([]byte(test.burst)); err != nil {
 			t.Fatal(err)
 		}
-		plan := Plan(topology.Build(topology.Spec{Pods: test.pods}), b)
+		plan := Plan(topology.Build(topology.Spec{Pods: test.pods}), arrival)
 		offered, achieved := ArrivalRates(plan, test.seen)
 		if text(offered) != test.offered || text(achieved) != test.achieved {
 			t.Errorf("%d pods, %s, %d seen: offered %s, achieved %s, want %s, %s", test.pods, test.burst, len(test.seen), text(offered), text(achieved), test.offered, test.achieved)

@@ -67,7 +67,7 @@ func TestResult(t *testing.T) {
 // metadata concerns nobody is none.
 func TestDoubts(t *testing.T) {
 	for name, c := range map[string]struct {
-		kind     Kind
+		kind     scenario.ChangeKind
 		achieved float64
 		r        result
 		want     []record.Reason

@@ -3,12 +3,12 @@ package upgrade
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // sized is a mesh of services with so many pods.
@@ -34,8 +34,8 @@ func TestWaves(t *testing.T) {
 		{"one wave", sized(10, 10), "100%", "[[0 1]]"},
 		{"no rounding beyond the share", sized(3, 3, 3, 3, 3, 3, 3, 3, 3, 3), "30%,60%,100%", "[[0 1 2] [3 4 5] [6 7 8 9]]"},
 	} {
-		shares, err := ParseCanary(test.canary)
-		if err != nil {
+		var shares scenario.Shares
+		if err := shares.UnmarshalText([]byte(test.canary)); err != nil {
 			t.Fatal(err)
 		}
 		waves := Waves(test.mesh, shares)
@@ -44,23 +44,6 @@ func TestWaves(t *testing.T) {
 		}
 		if all := concat(waves); len(all) != len(test.mesh.Services) || !slices.IsSorted(all) {
 			t.Errorf("%s: %v are not all workloads once", test.name, all)
-		}
-	}
-}
-
-func TestParseCanaryRefuses(t *testing.T) {
-	for text, want := range map[string]string{
-		"":              "want shares of the pods",
-		"10":            "want shares of the pods",
-		"NaN%":          "want shares above 0%",
-		"0%,100%":       "want shares above 0%",
-		"101%":          "want shares above 0%",
-		"50%,50%,100%":  "want ascending shares",
-		"100%,50%":      "want ascending shares",
-		"10%,50%,99.9%": "want 100% as the last share",
-	} {
-		if got, err := ParseCanary(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseCanary(%q) = %v, %v, want %q", text, got, err, want)
 		}
 	}
 }
