@@ -7,6 +7,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 func TestCheckArrival(t *testing.T) {
@@ -16,10 +17,9 @@ func TestCheckArrival(t *testing.T) {
 		return s
 	}
 	for want, s := range map[string]Spec{
-		"": spec(func(s *Spec) { s.Load.Arrival = 15 }),
-		`parsing --burst "10/1s": want it without --arrival, which is bursts of one pod`:                                           spec(func(s *Spec) { s.Load.Arrival, s.Load.Arrival = 15, "10/1s" }),
-		`parsing --arrival "0.1/s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 33m10s`: spec(func(s *Spec) { s.Load.Arrival = 0.1 }),
-		`parsing --burst "1/1m0s": want one that ends before --converge-timeout 10m0s; the last of 200 pods are due after 3h19m0s`: spec(func(s *Spec) { s.Load.Arrival = "1/1m0s" }),
+		"": spec(func(s *Spec) { s.Load.Arrival.Rate = 15 }),
+		`load.arrival: got "0.1/s", want one that ends before phases.convergeTimeout 10m; the last of 200 pods are due after 33m10s`:   spec(func(s *Spec) { s.Load.Arrival.Rate = 0.1 }),
+		`load.arrival: got "1/1m0s", want one that ends before phases.convergeTimeout 10m; the last of 200 pods are due after 3h19m0s`: spec(func(s *Spec) { s.Load.Arrival = scenario.Arrival{Size: 1, Interval: time.Minute} }),
 	} {
 		got := ""
 		if err := s.Validate(); err != nil {
@@ -29,14 +29,14 @@ func TestCheckArrival(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	s := spec(func(s *Spec) { s.Load.Arrival = 10 })
+	s := spec(func(s *Spec) { s.Load.Arrival.Rate = 10 })
 	if r := newRecord(s); r.Spec.Burst != "1/100ms" || r.Spec.Arrival != "10/s" {
 		t.Errorf("recorded as burst %q, arrival %q", r.Spec.Burst, r.Spec.Arrival)
 	}
 }
 
 func TestArrivalDoubt(t *testing.T) {
-	plan := workload.Plan(topology.Build(topology.Spec{Pods: 20}), workload.Arrival(10).Burst())
+	plan := workload.Plan(topology.Build(topology.Spec{Pods: 20}), scenario.Arrival{Rate: 10})
 	arrival := func(offered, achieved float64) *record.Arrival {
 		return &record.Arrival{OfferedPerSecond: &offered, AchievedPerSecond: &achieved}
 	}

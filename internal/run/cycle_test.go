@@ -9,6 +9,7 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/worker"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 func TestPlanCycle(t *testing.T) {
@@ -67,13 +68,15 @@ func TestCheckCycle(t *testing.T) {
 		"none":         {0, controlplane.Driver{}, ""},
 		"a minute":     {time.Minute, ages, ""},
 		"as it is":     {30 * time.Minute, ages, ""},
-		"too short":    {time.Second, ages, "parsing --cycle 1s: want from 10s to 30m0s"},
-		"negative":     {-time.Minute, ages, "parsing --cycle -1m0s: want from 10s"},
-		"too long":     {time.Hour, ages, "parsing --cycle 1h0m0s: want from 10s to 30m0s"},
-		"no age known": {time.Minute, controlplane.Driver{}, "want none with --control-plane"},
+		"too short":    {time.Second, ages, "phases.cycle: got 1s, want from 10s to 30m0s"},
+		"negative":     {-time.Minute, ages, "phases.cycle: got -1m0s, want from 10s"},
+		"too long":     {time.Hour, ages, "phases.cycle: got 1h0m0s, want from 10s to 30m0s"},
+		"no age known": {time.Minute, controlplane.Driver{}, "want none with controlPlane.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Spec{Cycle: c.cycle}.checkCycle(c.driver)
+			var s Spec
+			s.Phases.Cycle = scenario.Duration(c.cycle)
+			err := s.checkCycle(c.driver)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}

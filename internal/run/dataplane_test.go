@@ -7,6 +7,7 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 func TestDataplane(t *testing.T) {
@@ -15,27 +16,27 @@ func TestDataplane(t *testing.T) {
 		complaints string // "" = none
 	}{
 		"ambient":              {func(*Spec) {}, ""},
-		"one that is not":      {func(s *Spec) { s.Dataplane = "none" }, `--dataplane "none": want sidecar or ambient or mixed`},
+		"one that is not":      {func(s *Spec) { s.Mesh.Dataplane = []string{"none"} }, `--dataplane "none": want sidecar or ambient or mixed`},
 		"mixed":                {mixedOf(2), ""},
-		"mixed and scope":      {and(mixedOf(3), func(s *Spec) { s.Mesh.Settings = controlplane.Knobs{Scope: "all"} }), ""},
-		"mixed, a namespace":   {mixedOf(1), "--namespaces 1: want 2 or more with --dataplane mixed"},
+		"mixed and scope":      {and(mixedOf(3), func(s *Spec) { s.Mesh.Settings = scenario.Settings{Scope: "all"} }), ""},
+		"mixed, a namespace":   {mixedOf(1), "mesh.namespaces: got 1, want 2 or more with mesh.dataplane mixed"},
 		"mixed, waypoints":     {and(mixedOf(2), func(s *Spec) { s.Mesh.Waypoints = controlplane.ServiceWaypoints }), `--waypoints "service": want none with --dataplane mixed`},
-		"mixed, real sidecars": {and(mixedOf(2), func(s *Spec) { s.Mesh.Sidecars.Real = 1 }), "--real-sidecars 1"},
-		"mixed, changes":       {and(mixedOf(2), func(s *Spec) { s.Load.Changes.PerSecond = 1 }), "--change"},
+		"mixed, real sidecars": {and(mixedOf(2), func(s *Spec) { s.Mesh.Sidecars.Real = 1 }), "mesh.sidecars.real: got 1"},
+		"mixed, changes":       {and(mixedOf(2), func(s *Spec) { s.Load.Changes.PerSecond = 1 }), "load.changes"},
 		"another plane's":      {func(s *Spec) { s.ControlPlane.Name = "reference" }, "--dataplane"},
-		"no pods on a node":    {func(s *Spec) { s.Mesh.PodsPerNode = 0 }, "--pods-per-node 0"},
-		"too many":             {func(s *Spec) { s.Mesh.PodsPerNode = 251 }, "--pods-per-node 251"},
-		"scope":                {func(s *Spec) { s.Mesh.Settings = controlplane.Knobs{Scope: "all"} }, `--scope "all"`},
-		"real sidecars":        {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "--real-sidecars 1"},
-		"short certificates":   {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Minute }, "--certificate-lifetime 1m0s"},
-		"a profile":            {func(s *Spec) { s.Topology.Profile = topology.Typical }, "--dataplane"},
-		"state of the world":   {func(s *Spec) { s.Mesh.Sidecars.XDS = "sotw" }, `--xds "sotw"`},
-		"sidecars and scope":   {func(s *Spec) { s.Dataplane, s.Mesh.Settings = controlplane.Sidecars, controlplane.Knobs{Scope: "all"} }, ""},
-		"a knob of its modes":  {func(s *Spec) { s.Mesh.Settings = controlplane.Knobs{MTLS: "strict"} }, ""},
+		"scope":                {func(s *Spec) { s.Mesh.Settings = scenario.Settings{Scope: "all"} }, `mesh.settings.scope: got "all"`},
+		"real sidecars":        {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "mesh.sidecars.real: got 1"},
+		"short certificates":   {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = scenario.Duration(time.Minute) }, "mesh.sidecars.certificateLifetime: got 1m0s"},
+		"a profile":            {func(s *Spec) { s.Mesh.Profile = topology.Typical }, "mesh.dataplane"},
+		"state of the world":   {func(s *Spec) { s.Mesh.Sidecars.XDS = "sotw" }, `mesh.sidecars.xds: got "sotw"`},
+		"sidecars and scope": {func(s *Spec) {
+			s.Mesh.Dataplane, s.Mesh.Settings = []string{controlplane.Sidecars}, scenario.Settings{Scope: "all"}
+		}, ""},
+		"a knob of its modes": {func(s *Spec) { s.Mesh.Settings = scenario.Settings{MTLS: "strict"} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := DefaultSpec()
-			s.Dataplane = "ambient"
+			s.Mesh.Dataplane = []string{"ambient"}
 			c.set(&s)
 			err := s.Validate()
 			if (err == nil) != (c.complaints == "") || err != nil && !strings.Contains(err.Error(), c.complaints) {
@@ -47,7 +48,7 @@ func TestDataplane(t *testing.T) {
 
 // mixedOf is a run of a mixed mesh.
 func mixedOf(namespaces int) func(*Spec) {
-	return func(s *Spec) { s.Dataplane, s.Topology.Namespaces = "mixed", namespaces }
+	return func(s *Spec) { s.Mesh.Dataplane, s.Mesh.Namespaces = []string{"mixed"}, namespaces }
 }
 
 func and(first, second func(*Spec)) func(*Spec) {
@@ -59,9 +60,8 @@ func and(first, second func(*Spec)) func(*Spec) {
 
 // Nodes, names and knobs follow the data plane.
 func TestRunsOfBothDataplanes(t *testing.T) {
-	spec := DefaultSpec()
-	spec.Mesh.PodsPerNode = 30
-	l := Ladder{Spec: spec, Pods: []int{100}, Modes: []string{"strict"}, Dataplanes: []string{"sidecar", "ambient"}}
+	l := ladderOf([]int{100}, "strict")
+	l.Spec.Mesh.PodsPerNode, l.Spec.Mesh.Dataplane = 30, []string{"sidecar", "ambient"}
 	if err := l.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +78,8 @@ func TestRunsOfBothDataplanes(t *testing.T) {
 	if sidecars, ambient := runs[0].Knobs().Scope, runs[1].Knobs().Scope; sidecars != "declared" || ambient != "" {
 		t.Errorf("the scopes are %q and %q", sidecars, ambient)
 	}
-	l.Dataplanes = []string{"ambient", "ambient"}
-	if err := l.Validate(); err == nil {
+	l.Spec.Mesh.Dataplane = []string{"ambient", "ambient"}
+	if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "mesh.dataplane") {
 		t.Error("a data plane is there twice")
 	}
 }

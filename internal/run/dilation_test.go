@@ -7,30 +7,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/dilation"
-	"scaler.mesh/scaler/internal/run/changes"
-	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 func TestCheckDilation(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
-		"": func(s *Spec) { s.Instrument.Dilation = 2.5 },
-		"parsing --dilate 0.5: want from 1 to 64, or auto":                                                 func(s *Spec) { s.Instrument.Dilation = 0.5 },
-		"parsing --dilate -2: want from 1 to 64, or auto":                                                  func(s *Spec) { s.Instrument.Dilation = -2 },
-		"parsing --dilate 65: want from 1 to 64, or auto":                                                  func(s *Spec) { s.Instrument.Dilation = 65 },
-		"parsing --dilate 2: want none with --real-sidecars, whose time cannot be slowed down":             func(s *Spec) { s.Instrument.Dilation, s.Mesh.Sidecars.Real = 2, 1 },
-		"parsing --dilate auto: want none with --real-sidecars, whose time cannot be slowed down":          func(s *Spec) { s.Instrument.Dilation, s.Mesh.Sidecars.Real = dilation.Auto, 1 },
-		"parsing --dilate auto: want none with --workers 2: the figures of each worker are not scaled yet": func(s *Spec) { s.Instrument.Dilation, s.Instrument.Workers = dilation.Auto, 2 },
-		"parsing --dilate 2: want none with --control-plane still, of which it is not known what is a matter of time": func(s *Spec) {
-			s.Instrument.Dilation, s.ControlPlane.Name = 2, "still"
+		"": func(s *Spec) { s.Instrument.Dilation.Factor = 2.5 },
+		`instrument.dilation: got "2", want none with mesh.sidecars.real, whose time cannot be slowed down`:                   func(s *Spec) { s.Instrument.Dilation.Factor, s.Mesh.Sidecars.Real = 2, 1 },
+		`instrument.dilation: got "auto", want none with mesh.sidecars.real, whose time cannot be slowed down`:                func(s *Spec) { s.Instrument.Dilation.Auto, s.Mesh.Sidecars.Real = true, 1 },
+		`instrument.dilation: got "auto", want none with instrument.workers 2: the figures of each worker are not scaled yet`: func(s *Spec) { s.Instrument.Dilation.Auto, s.Instrument.Workers = true, 2 },
+		`instrument.dilation: got "2", want none with controlPlane.name still, of which it is not known what is a matter of time`: func(s *Spec) {
+			s.Instrument.Dilation.Factor, s.ControlPlane.Name = 2, "still"
 			s.Drivers = []controlplane.Driver{{Name: "still", Dataplane: controlplane.Dataplane{Modes: controlplane.StandardModes(), Proxy: controlplane.Proxy{XDS: controlplane.BothVariants()}}, CheckKnobs: controlplane.Knobs.Validate}}
 		},
 	} {
 		s := DefaultSpec()
 		change(&s)
+		driver, err := s.Driver()
+		if err != nil {
+			t.Fatal(err)
+		}
 		got := ""
-		if err := s.checkDilation(); err != nil {
+		if err := s.checkDilation(driver); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -41,37 +40,33 @@ func TestCheckDilation(t *testing.T) {
 
 // What is asked for is of the machine that is stood for; the run does it slower, and
 // records what was asked for.
-func TestOnBench(t *testing.T) {
+func TestOnMachine(t *testing.T) {
 	asked := DefaultSpec()
-	asked.Instrument.Dilation, asked.Load.Arrival, asked.Load.Churn = 4, 20, 2
-	asked.Mesh.Sidecars.StartDelay = workload.Delay{Shape: workload.Uniform, Min: time.Second, Max: 2 * time.Second}
-	asked.Mesh.Sidecars.CertificateLifetime = time.Minute
-	asked.Load.Changes = changes.Load{PerSecond: 6, Kind: changes.Route}
-	bench, err := asked.onBench()
-	if err != nil {
-		t.Fatal(err)
-	}
+	asked.Instrument.Dilation.Factor, asked.Load.Arrival.Rate, asked.Load.Churn = 4, 20, 2
+	asked.Mesh.Sidecars.StartDelay = scenario.Delay{Min: time.Second, Max: 2 * time.Second}
+	asked.Mesh.Sidecars.CertificateLifetime = scenario.Duration(time.Minute)
+	asked.Load.Changes = scenario.Changes{PerSecond: 6, Kind: scenario.RouteChange}
 	want := asked
-	want.Arrival, want.Churn = 5, 0.5
-	want.Change.PerSecond, want.ChangeDuration = 1.5, 2*time.Minute
-	want.Baseline, want.Settle, want.Steady = 40*time.Second, 40*time.Second, 4*time.Minute
-	want.ConvergeTimeout, want.CertificateLifetime = 40*time.Minute, 4*time.Minute
-	want.StartDelay.Min, want.StartDelay.Max = 4*time.Second, 8*time.Second
-	if diff := cmp.Diff(want, bench); diff != "" {
-		t.Errorf("on the bench (-want +got):\n%s", diff)
+	want.Load.Arrival.Rate, want.Load.Churn, want.Load.Changes.PerSecond = 5, 0.5, 1.5
+	seconds := func(n int) scenario.Duration { return scenario.Duration(time.Duration(n) * time.Second) }
+	want.Phases = scenario.Phases{Baseline: seconds(40), ConvergeTimeout: seconds(2400), Settle: seconds(40), Steady: seconds(240), Changes: seconds(120)}
+	want.Mesh.Sidecars.CertificateLifetime = seconds(240)
+	want.Mesh.Sidecars.StartDelay.Min, want.Mesh.Sidecars.StartDelay.Max = 4*time.Second, 8*time.Second
+	if diff := cmp.Diff(want, asked.onMachine()); diff != "" {
+		t.Errorf("on this machine (-want +got):\n%s", diff)
 	}
 	if r := newRecord(asked); r.Spec.Dilation != 4 || r.Spec.Arrival != "20/s" || r.Spec.SteadySeconds != 60 || r.Spec.Change != "6/s:route" || r.Spec.ChangeSeconds != 30 {
 		t.Errorf("the record has %+v", r.Spec)
 	}
 
-	asked.Load.Arrival, asked.Load.Arrival = 0, "10/1s"
-	if bench, err = asked.onBench(); err != nil || bench.Burst != "10/4s" {
-		t.Errorf("bursts on the bench are %q, %v", bench.Burst, err)
+	asked.Load.Arrival = scenario.Arrival{Size: 10, Interval: time.Second}
+	if got := asked.onMachine(); got.burstText() != "10/4s" {
+		t.Errorf("bursts on this machine are %q", got.burstText())
 	}
 	for _, k := range []float64{0, 1} {
-		asked.Instrument.Dilation = k
-		if bench, err = asked.onBench(); err != nil || !cmp.Equal(bench, asked) {
-			t.Errorf("a dilation of %v changes the spec to %+v, %v", k, bench, err)
+		asked.Instrument.Dilation.Factor = k
+		if got := asked.onMachine(); !cmp.Equal(got, asked) {
+			t.Errorf("a dilation of %v changes the spec to %+v", k, got)
 		}
 		if r := newRecord(asked); r.Spec.Dilation != 0 {
 			t.Errorf("a dilation of %v is recorded", r.Spec.Dilation)
@@ -88,26 +83,24 @@ func TestPhasesInRealTime(t *testing.T) {
 	}{
 		"at rest":       {func(*Spec) {}, true},
 		"churn":         {func(s *Spec) { s.Load.Churn = 2 }, true},
-		"renewals":      {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Minute }, false},
-		"outside churn": {func(s *Spec) { s.topology().Own.OutsideChurn = 1 }, false},
+		"renewals":      {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = scenario.Duration(time.Minute) }, false},
+		"outside churn": {func(s *Spec) { s.Mesh.Parts.OutsideChurn = new(1.0) }, false},
 		"osm":           {func(s *Spec) { s.ControlPlane.Name = "osm" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := DefaultSpec()
-			asked.Instrument.Dilation = 4
+			asked.Instrument.Dilation.Factor = 4
 			c.change(&asked)
-			bench, err := asked.onBench()
-			if err != nil {
-				t.Fatal(err)
-			}
+			slow := asked.onMachine()
 			baseline, steady := 40*time.Second, 4*time.Minute
 			var phases []record.PhaseName
 			if c.realTime {
 				baseline, steady = 10*time.Second, time.Minute
 				phases = []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
 			}
-			if bench.Baseline != baseline || bench.Steady != steady || bench.Settle != 40*time.Second || bench.likeSteady() != 4*time.Minute {
-				t.Errorf("%s, %s, %s and as long as steady %s, want %s, %s, 40s and 4m", bench.Baseline, bench.Steady, bench.Settle, bench.likeSteady(), baseline, steady)
+			p := slow.Phases
+			if time.Duration(p.Baseline) != baseline || time.Duration(p.Steady) != steady || time.Duration(p.Settle) != 40*time.Second || slow.likeSteady() != 4*time.Minute {
+				t.Errorf("%s, %s, %s and as long as steady %s, want %s, %s, 40s and 4m", p.Baseline, p.Steady, p.Settle, slow.likeSteady(), baseline, steady)
 			}
 			want := baseline + steady + 40*time.Second
 			if asked.Load.Churn > 0 {
@@ -116,11 +109,11 @@ func TestPhasesInRealTime(t *testing.T) {
 			if got := asked.FixedLength(); got != want {
 				t.Errorf("phases of fixed length take %s, want %s", got, want)
 			}
-			driver, err := bench.Driver()
+			driver, err := slow.Driver()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, d := bench.dilate(driver, controlplane.Resources{MaxProcs: 2}); !cmp.Equal(d.RealTime, phases) {
+			if _, d := slow.dilate(driver, controlplane.Resources{MaxProcs: 2}); !cmp.Equal(d.RealTime, phases) {
 				t.Errorf("the record has %v, want %v", d.RealTime, phases)
 			}
 		})
@@ -131,7 +124,7 @@ func TestPhasesInRealTime(t *testing.T) {
 // control plane ran with.
 func TestDescribeDilation(t *testing.T) {
 	r := &run{spec: DefaultSpec()}
-	r.spec.Instrument.Dilation, r.spec.ControlPlane.Env = 4, []string{"PILOT_PUSH_THROTTLE=7", "OTHER=1"}
+	r.spec.Instrument.Dilation.Factor, r.spec.ControlPlane.Env = 4, []string{"PILOT_PUSH_THROTTLE=7", "OTHER=1"}
 	var err error
 	if r.driver, err = r.spec.Driver(); err != nil {
 		t.Fatal(err)
@@ -160,12 +153,12 @@ func TestDescribeDilation(t *testing.T) {
 // the limits of the machine that is stood for.
 func TestDescribeDilationOfConstants(t *testing.T) {
 	r := &run{spec: DefaultSpec()}
-	r.spec.ControlPlane.Name, r.spec.Mode, r.spec.Instrument.Dilation, r.spec.ControlPlane.Env = "osm", "strict", 2, []string{"OSM_EVENTS_PER_SECOND=20"}
-	if err := r.spec.checkDilation(); err != nil {
-		t.Fatal(err)
-	}
+	r.spec.ControlPlane.Name, r.spec.Mesh.Mode, r.spec.Instrument.Dilation.Factor, r.spec.ControlPlane.Env = "osm", []string{"strict"}, 2, []string{"OSM_EVENTS_PER_SECOND=20"}
 	var err error
 	if r.driver, err = r.spec.Driver(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.spec.checkDilation(r.driver); err != nil {
 		t.Fatal(err)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlane.Env})

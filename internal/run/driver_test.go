@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // A control plane states what its mesh can be asked for: what it cannot is refused
@@ -23,17 +24,17 @@ func TestDriverOfAnotherKind(t *testing.T) {
 		want   string // in the error; "" = none
 	}{
 		"as it is":     {func(*Spec) {}, ""},
-		"another mode": {func(s *Spec) { s.Mode = "closed" }, ""},
-		"no mode":      {func(s *Spec) { s.Mode = "strict" }, "--mode"},
-		"knob":         {func(s *Spec) { s.Mesh.Settings.Scope = "all" }, "parsing --scope \"all\": want none with --control-plane another, whose --mode sets all knobs"},
-		"delta":        {func(s *Spec) { s.Mesh.Sidecars.XDS = "delta" }, "--xds"},
-		"storm":        {func(s *Spec) { s.Load.CertificateStorm = true }, "--certificate-storm"},
-		"lifetime":     {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
-		"real":         {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "--real-sidecars"},
+		"another mode": {func(s *Spec) { s.Mesh.Mode = []string{"closed"} }, ""},
+		"no mode":      {func(s *Spec) { s.Mesh.Mode = []string{"strict"} }, `mesh.mode: got "strict", want open or closed or both`},
+		"knob":         {func(s *Spec) { s.Mesh.Settings.Scope = "all" }, `mesh.settings.scope: got "all", want none with controlPlane.name another, whose mode sets all settings`},
+		"delta":        {func(s *Spec) { s.Mesh.Sidecars.XDS = "delta" }, "mesh.sidecars.xds"},
+		"storm":        {func(s *Spec) { s.Load.CertificateStorm = true }, "load.certificateStorm"},
+		"lifetime":     {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = scenario.Duration(time.Minute) }, "mesh.sidecars.certificateLifetime"},
+		"real":         {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "mesh.sidecars.real"},
 	} {
 		s := DefaultSpec()
 		s.Drivers = []controlplane.Driver{another}
-		s.ControlPlane.Name, s.Mode, s.Mesh.Sidecars.XDS = "another", "open", another.Proxy.Variants()[0]
+		s.ControlPlane.Name, s.Mesh.Mode, s.Mesh.Sidecars.XDS = "another", []string{"open"}, another.Proxy.Variants()[0]
 		tc.change(&s)
 		err := s.Validate()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -18,29 +16,28 @@ func TestExternalControlPlane(t *testing.T) {
 		want   string
 	}{
 		"as it is":    {func(*Spec) {}, ""},
-		"storm":       {func(s *Spec) { s.Load.CertificateStorm = true }, "--certificate-storm"},
-		"lifetime":    {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Minute }, "--certificate-lifetime"},
-		"real":        {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "--real-sidecars"},
-		"processors":  {func(s *Spec) { s.ControlPlane.CPUs = 1 }, "--control-plane-cpus"},
-		"memory":      {func(s *Spec) { s.ControlPlane.Memory = 1 << 30 }, "--control-plane-memory"},
-		"environment": {func(s *Spec) { s.ControlPlane.Env = []string{"A=B"} }, "--control-plane-env"},
-		"knob":        {func(s *Spec) { s.Mesh.Settings = controlplane.Knobs{Scope: "all"} }, "--scope"},
-		"mode":        {func(s *Spec) { s.Mode = "strict" }, "--mode"},
+		"storm":       {func(s *Spec) { s.Load.CertificateStorm = true }, "load.certificateStorm"},
+		"lifetime":    {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = scenario.Duration(time.Minute) }, "mesh.sidecars.certificateLifetime"},
+		"real":        {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "mesh.sidecars.real"},
+		"processors":  {func(s *Spec) { s.ControlPlane.CPUs = 1 }, "controlPlane.cpus"},
+		"memory":      {func(s *Spec) { s.ControlPlane.Memory = 1 << 30 }, "controlPlane.memory"},
+		"environment": {func(s *Spec) { s.ControlPlane.Env = []string{"A=B"} }, "controlPlane.env"},
+		"knob":        {func(s *Spec) { s.Mesh.Settings = scenario.Settings{Scope: "all"} }, "mesh.settings.scope"},
+		"mode":        {func(s *Spec) { s.Mesh.Mode = []string{"strict"} }, "mesh.mode"},
 		"kill": {func(s *Spec) {
-			s.Load.Faults = []scenario.Fault{{Kind: scenario.KillControlPlane, Phase: record.PhaseSteady}}
-		}, "--fault"},
+			s.Load.Faults = []scenario.Fault{{Kind: scenario.KillControlPlane, Phase: scenario.PhaseSteady}}
+		}, "load.faults"},
 		"streams": {func(s *Spec) {
-			s.Load.Faults = []scenario.Fault{{Kind: scenario.ResetStreams, Share: 1, Phase: record.PhaseSteady}}
+			s.Load.Faults = []scenario.Fault{{Kind: scenario.ResetStreams, Share: 1, Phase: scenario.PhaseSteady}}
 		}, ""},
 		"in probe": {func(s *Spec) {
-			s.Load.Faults = []scenario.Fault{{Kind: scenario.ResetStreams, Share: 1, Phase: record.PhaseProbe}}
-		}, "--fault"},
-		"no port":         {func(s *Spec) { s.ControlPlane.Name = "xds://localhost" }, "--control-plane"},
-		"nothing else":    {func(s *Spec) { s.ControlPlane.Name = "xds" }, "want istiod, osm, linkerd, reference or xds://HOST:PORT"},
-		"not with istiod": {func(s *Spec) { s.ControlPlane.Name, s.Mode = "istiod", "permissive" }, "--plaintext"},
+			s.Load.Faults = []scenario.Fault{{Kind: scenario.ResetStreams, Share: 1, Phase: scenario.PhaseProbe}}
+		}, "load.faults"},
+		"no port":      {func(s *Spec) { s.ControlPlane.Name = "xds://localhost" }, "--control-plane"},
+		"nothing else": {func(s *Spec) { s.ControlPlane.Name = "xds" }, "want istiod, osm, linkerd, reference or xds://HOST:PORT"},
 	} {
 		s := DefaultSpec()
-		s.ControlPlane.Name, s.Mode, s.ControlPlane.Connection.Plaintext = "xds://localhost:18000", "served", true
+		s.ControlPlane.Name, s.Mesh.Mode, s.ControlPlane.Connection.Plaintext = "xds://localhost:18000", []string{"served"}, true
 		tc.change(&s)
 		err := s.Validate()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
@@ -60,12 +57,12 @@ func TestWithoutXDS(t *testing.T) {
 		want   string
 	}{
 		"as it is": {func(*Spec) {}, ""},
-		"variant":  {func(s *Spec) { s.Mesh.Sidecars.XDS = "delta" }, `parsing --xds "delta": want none`},
-		"lifetime": {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = time.Hour }, "parsing --certificate-lifetime 1h0m0s: want none"},
+		"variant":  {func(s *Spec) { s.Mesh.Sidecars.XDS = "delta" }, `mesh.sidecars.xds: got "delta", want none`},
+		"lifetime": {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = scenario.Duration(time.Hour) }, "mesh.sidecars.certificateLifetime: got 1h0m0s, want none"},
 		"storm":    {func(s *Spec) { s.Load.CertificateStorm = true }, ""},
 	} {
 		s := DefaultSpec()
-		s.ControlPlane.Name, s.Mode, s.Mesh.Sidecars.XDS = "linkerd", "automatic", ""
+		s.ControlPlane.Name, s.Mesh.Mode, s.Mesh.Sidecars.XDS = "linkerd", []string{"automatic"}, ""
 		tc.change(&s)
 		err := s.Validate()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

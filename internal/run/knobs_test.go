@@ -7,29 +7,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 func TestKnobs(t *testing.T) {
 	strict, permissive := controlplane.Modes["strict"], controlplane.Modes["permissive"]
 	for _, c := range []struct {
 		mode       string
-		own        controlplane.Knobs
+		own        scenario.Settings
 		want       controlplane.Knobs
 		preset     string
 		name       string
 		complaints string // of Validate; "" means none
 	}{
-		{"permissive", controlplane.Knobs{}, permissive, "permissive", "istiod-permissive-200", ""},
-		{"strict", controlplane.Knobs{}, strict, "strict", "istiod-strict-200", ""},
-		{"permissive", controlplane.Knobs{Scope: "declared"}, controlplane.Knobs{MTLS: "permissive", Scope: "declared", Authz: "none"}, "", "istiod-permissive-declared-none-200", ""},
-		{"strict", controlplane.Knobs{MTLS: "permissive"}, controlplane.Knobs{MTLS: "permissive", Scope: "declared", Authz: "declared"}, "", "istiod-permissive-declared-declared-200", ""},
-		{"permissive", strict, strict, "", "istiod-strict-declared-declared-200", ""},
-		{"lenient", controlplane.Knobs{}, controlplane.Knobs{}, "lenient", "istiod-lenient-200", "--mode"},
-		{"strict", controlplane.Knobs{Authz: "maybe"}, controlplane.Knobs{MTLS: "strict", Scope: "declared", Authz: "maybe"}, "", "istiod-strict-declared-maybe-200", "--authz"},
+		{"permissive", scenario.Settings{}, permissive, "permissive", "istiod-permissive-200", ""},
+		{"strict", scenario.Settings{}, strict, "strict", "istiod-strict-200", ""},
+		{"permissive", scenario.Settings{Scope: "declared"}, controlplane.Knobs{MTLS: "permissive", Scope: "declared", Authz: "none"}, "", "istiod-permissive-declared-none-200", ""},
+		{"strict", scenario.Settings{MTLS: "permissive"}, controlplane.Knobs{MTLS: "permissive", Scope: "declared", Authz: "declared"}, "", "istiod-permissive-declared-declared-200", ""},
+		{"permissive", scenario.Settings(strict), strict, "", "istiod-strict-declared-declared-200", ""},
+		{"lenient", scenario.Settings{}, controlplane.Knobs{}, "lenient", "istiod-lenient-200", "mesh.mode"},
+		{"strict", scenario.Settings{Authz: "maybe"}, controlplane.Knobs{MTLS: "strict", Scope: "declared", Authz: "maybe"}, "", "istiod-strict-declared-maybe-200", "--authz"},
 	} {
 		s := DefaultSpec()
-		s.Mode, s.Mesh.Settings = c.mode, c.own
+		s.Mesh.Mode, s.Mesh.Settings = []string{c.mode}, c.own
 		if got := s.Knobs(); got != c.want {
 			t.Errorf("%s, %+v: knobs are %+v, want %+v", c.mode, c.own, got, c.want)
 		}
@@ -43,10 +43,11 @@ func TestKnobs(t *testing.T) {
 }
 
 func TestNamesOfRunsAreLabels(t *testing.T) {
+	repeats, _ := scenario.Of("repeats")
 	for mtls := range map[string]bool{"permissive": true, "strict": true} {
 		s := DefaultSpec()
-		s.topology().Pods, s.Repeat = topology.MaxPods, maxRepeats
-		s.Mesh.Settings = controlplane.Knobs{MTLS: mtls, Scope: "declared", Authz: "declared"}
+		s.Mesh.Pods, s.Repeat = []int{scenario.MaxPods}, int(repeats.Max)
+		s.Mesh.Settings = scenario.Settings{MTLS: mtls, Scope: "declared", Authz: "declared"}
 		if problems := validation.IsDNS1123Label(s.Name()); problems != nil {
 			t.Errorf("%s: %v", s.Name(), problems)
 		}

@@ -5,37 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
-func TestParseSizes(t *testing.T) {
-	for in, want := range map[string][]int{
-		"200": {200}, "200,400,800": {200, 400, 800}, "200, 400": {200, 400}, "-5": {-5}, "0": {0},
-		"": nil, "200,,400": nil, ",200": nil, "200,": nil, "1e9": nil, "2.5": nil, "200;400": nil, "x": nil, "99999999999999999999": nil,
-	} {
-		got, err := ParseSizes(in)
-		if !slices.Equal(got, want) || (err == nil) != (want != nil) {
-			t.Errorf("ParseSizes(%q) = %v, %v, want %v", in, got, err, want)
-		}
-	}
+// ladderOf are the runs of the default scenario with these sizes and modes.
+func ladderOf(pods []int, modes ...string) Ladder {
+	l := Ladder{Spec: DefaultSpec()}
+	l.Spec.Mesh.Pods, l.Spec.Mesh.Mode = pods, modes
+	return l
 }
 
 // Versions take turns, each with a folder of its own, and every other time in reverse.
 func TestLadderOfVersions(t *testing.T) {
-	l := Ladder{Spec: DefaultSpec(), Pods: []int{20, 40}, Modes: []string{"strict"}, Repeats: 2, Versions: []string{"1.29.1", "1.31.0"}}
-	l.Spec.Out = "out"
+	l := ladderOf([]int{20, 40}, "strict")
+	l.Spec.Repeats, l.Spec.Out, l.Versions = 2, "out", []string{"1.29.1", "1.31.0"}
 	if err := l.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for _, run := range l.Runs() {
-		if run.Programs.Istio != filepath.Base(run.Out) {
+		if run.Programs.Istio != filepath.Base(run.Out) || run.ControlPlane.Version != run.Programs.Istio {
 			t.Errorf("%s of %s is recorded in %s", run.Name(), run.Programs.Istio, run.Out)
 		}
 		got = append(got, run.Out+"/"+run.Name())
@@ -45,58 +40,48 @@ func TestLadderOfVersions(t *testing.T) {
 	if text := strings.Join(got, " "); text != want {
 		t.Errorf("runs %s, want %s", text, want)
 	}
-	for flag, change := range map[string]func(*Ladder){
-		"--versions":      func(l *Ladder) { l.Versions = []string{"1.29.1", "1.29.1"} },
-		"--istio-version": func(l *Ladder) { l.Versions = []string{"1.29.1", "1.2"} },
-		"--keep":          func(l *Ladder) { l.Pods, l.Repeats, l.Spec.Keep = []int{20}, 1, true },
+	for want, change := range map[string]func(*Ladder){
+		`--versions: got "1.29.1,1.29.1", want each version once`: func(l *Ladder) { l.Versions = []string{"1.29.1", "1.29.1"} },
+		"controlPlane.version": func(l *Ladder) { l.Versions = []string{"1.29.1", "1.2"} },
+		"--keep":               func(l *Ladder) { l.Spec.Mesh.Pods, l.Spec.Repeats, l.Spec.Keep = []int{20}, 1, true },
 	} {
 		wrong := l
 		change(&wrong)
-		if err := wrong.Validate(); err == nil || !strings.Contains(err.Error(), flag) {
-			t.Errorf("error %v, want one of %s", err, flag)
+		if err := wrong.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
 		}
 	}
-}
-
-func FuzzParseSizes(f *testing.F) {
-	for _, s := range []string{"200,400", "200,,400", " 1", "-1"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		sizes, err := ParseSizes(s)
-		if err == nil && len(sizes) != strings.Count(s, ",")+1 {
-			t.Errorf("%q: %v", s, sizes)
-		}
-	})
 }
 
 func TestLadderRuns(t *testing.T) {
-	names := func(l Ladder) (names []string) {
-		l.Spec = DefaultSpec()
+	for _, test := range []struct {
+		pods    []int
+		modes   []string
+		repeats int
+		want    string
+	}{
+		{[]int{200}, []string{"strict"}, 1, "istiod-strict-200"},
+		{[]int{200, 400}, []string{"permissive", "strict"}, 0,
+			"istiod-permissive-200 istiod-strict-200 istiod-permissive-400 istiod-strict-400"},
+		{[]int{200, 400}, []string{"strict"}, 3,
+			"istiod-strict-200 istiod-strict-400 istiod-strict-400-r2 istiod-strict-200-r2 istiod-strict-200-r3 istiod-strict-400-r3"},
+	} {
+		l := ladderOf(test.pods, test.modes...)
+		l.Spec.Repeats = test.repeats
 		if err := l.Validate(); err != nil {
 			t.Fatal(err)
 		}
+		var names []string
 		for _, run := range l.Runs() {
 			names = append(names, run.Name())
 		}
-		return names
-	}
-	for _, test := range []struct {
-		ladder Ladder
-		want   string
-	}{
-		{Ladder{Pods: []int{200}, Modes: []string{"strict"}}, "istiod-strict-200"},
-		{Ladder{Pods: []int{200, 400}, Modes: []string{"permissive", "strict"}},
-			"istiod-permissive-200 istiod-strict-200 istiod-permissive-400 istiod-strict-400"},
-		{Ladder{Pods: []int{200, 400}, Modes: []string{"strict"}, Repeats: 3},
-			"istiod-strict-200 istiod-strict-400 istiod-strict-400-r2 istiod-strict-200-r2 istiod-strict-200-r3 istiod-strict-400-r3"},
-	} {
-		if got := strings.Join(names(test.ladder), " "); got != test.want {
+		if got := strings.Join(names, " "); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
 	}
-	runs := Ladder{Spec: DefaultSpec(), Pods: []int{20}, Modes: []string{"strict"}, Repeats: 2}.Runs()
-	if runs[0].Repeat != 1 || runs[1].Repeat != 2 {
+	l := ladderOf([]int{20}, "strict")
+	l.Spec.Repeats = 2
+	if runs := l.Runs(); runs[0].Repeat != 1 || runs[1].Repeat != 2 {
 		t.Errorf("repeats are numbered %d and %d", runs[0].Repeat, runs[1].Repeat)
 	}
 }
@@ -107,25 +92,27 @@ func TestLadderValidate(t *testing.T) {
 		name   string
 		pods   []int
 		modes  []string
-		change func(*Ladder)
+		change func(*Spec)
 		want   string // in the error; "" means none
 	}{
 		{"plain", []int{200, 400}, both, nil, ""},
-		{"a size twice", []int{200, 400, 200}, both, nil, "--pods 200"},
-		{"a size too large", []int{200, 1e9}, both, nil, "--pods 1000000000"},
-		{"services for the larger alone", []int{20, 400}, both, func(l *Ladder) { l.Spec.Topology.Services = 30 }, "--services 30"},
-		{"negative repeats", []int{200}, both, func(l *Ladder) { l.Repeats = -1 }, "--repeats -1"},
-		{"too many repeats", []int{200}, both, func(l *Ladder) { l.Repeats = 101 }, "--repeats 101"},
-		{"keep with one", []int{200}, []string{"strict"}, func(l *Ladder) { l.Spec.Keep = true }, ""},
-		{"keep with several", []int{200}, both, func(l *Ladder) { l.Spec.Keep = true }, "--keep"},
-		{"modes that do not differ", []int{200}, both, func(l *Ladder) { l.Spec.Mesh.Settings = controlplane.Modes["strict"] }, "--mode both"},
-		{"no size", nil, both, nil, "a size"},
-		{"more processors than there are", []int{200}, both, func(l *Ladder) { l.Spec.ControlPlane.CPUs = 100_000 }, "--control-plane-cpus 100000"},
-		{"an environment that is none", []int{200}, both, func(l *Ladder) { l.Spec.ControlPlane.Env = []string{"x"} }, "--control-plane-env"},
+		{"a size twice", []int{200, 400, 200}, both, nil, "mesh.pods: got 200, want each value once"},
+		{"a size too large", []int{200, 1e9}, both, nil, "mesh.pods: got 1000000000, want 1 to 100000"},
+		{"a mode twice", []int{200}, []string{"strict", "strict"}, nil, `mesh.mode: got "strict", want each value once`},
+		{"services for the larger alone", []int{20, 400}, both, func(s *Spec) { s.Mesh.Services = 30 }, "mesh.services: got 30, want 1 to 20, no more than pods"},
+		{"fan-out", []int{20}, both, func(s *Spec) { s.Mesh.FanOut = -1 }, "mesh.fanOut: got -1, want 1 or more"},
+		{"parts for the larger alone", []int{20, 400}, both, func(s *Spec) { s.Mesh.Parts.DestinationRules = new(30) }, "mesh.parts.destinationRules: got 30, want 0 to 2, no more than services"},
+		{"keep with one", []int{200}, []string{"strict"}, func(s *Spec) { s.Keep = true }, ""},
+		{"keep with several", []int{200}, both, func(s *Spec) { s.Keep = true }, "--keep"},
+		{"modes that do not differ", []int{200}, both, func(s *Spec) { s.Mesh.Settings = scenario.Settings(controlplane.Modes["strict"]) }, "mesh.mode: want it without mesh.settings.mtls"},
+		{"no size", nil, both, nil, "mesh.pods: want one value at least"},
+		{"no mode", []int{200}, nil, nil, "mesh.mode: want one value at least"},
+		{"more processors than there are", []int{200}, both, func(s *Spec) { s.ControlPlane.CPUs = 100_000 }, "controlPlane.cpus: got 100000, want 1 to "},
+		{"an environment that is none", []int{200}, both, func(s *Spec) { s.ControlPlane.Env = []string{"x"} }, `controlPlane.env: got "x", want NAME=VALUE`},
 	} {
-		l := Ladder{Spec: DefaultSpec(), Pods: test.pods, Modes: test.modes}
+		l := ladderOf(test.pods, test.modes...)
 		if test.change != nil {
-			test.change(&l)
+			test.change(&l.Spec)
 		}
 		err := l.Validate()
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -169,7 +156,7 @@ func TestOutcome(t *testing.T) {
 
 // A ladder that cannot be done starts nothing.
 func TestLadderRunRefuses(t *testing.T) {
-	l := Ladder{Spec: DefaultSpec(), Pods: []int{0}, Modes: []string{"strict"}}
+	l := ladderOf([]int{0}, "strict")
 	if runs, err := l.Run(context.Background(), Progress{}); err == nil || runs != nil {
 		t.Errorf("got %v, %v", runs, err)
 	}
