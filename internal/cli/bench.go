@@ -68,7 +68,7 @@ func (o *benchOptions) run(cmd *cobra.Command, s streams) error {
 	}
 	ladder.Versions = o.versions
 	if err := ladder.Validate(); err != nil {
-		return usagef("--versions: %w", err)
+		return usagef("%w", err)
 	}
 	collectOften()
 	shown := newProgress(s.err)

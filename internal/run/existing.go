@@ -158,8 +158,7 @@ func (s Spec) checkExisting(d controlplane.Driver) error {
 		{s.Load.CertificateStorm, "load.certificateStorm", "where it is not supported yet"},
 	} {
 		if refused.given {
-			value, _ := s.Scenario.Text(refused.path)
-			return &scenario.Error{Path: refused.path, Value: value, Want: "none with place.context, " + refused.why}
+			return s.Scenario.Refuse(refused.path, "none with place.context, "+refused.why)
 		}
 	}
 	if s.Keep {

@@ -53,7 +53,7 @@ func (l Ladder) Validate() error {
 	}
 	for i, version := range l.Versions {
 		if slices.Contains(l.Versions[:i], version) {
-			return fmt.Errorf("got %q, want each version once", strings.Join(l.Versions, ","))
+			return fmt.Errorf("--versions: got %q, want each version once", strings.Join(l.Versions, ","))
 		}
 	}
 	runs := l.Runs()

@@ -236,7 +236,7 @@ func (s Spec) upgrade() *upgrade.Plan {
 func (s Spec) Validate() error {
 	var field *topology.FieldError
 	if err := s.topology().Validate(); errors.As(err, &field) {
-		return &scenario.Error{Path: field.Field, Value: field.Value, Want: field.Want}
+		return &scenario.Error{Path: meshPath(field.Field), Value: field.Value, Want: field.Want}
 	} else if err != nil {
 		return err
 	}
@@ -255,6 +255,17 @@ func (s Spec) Validate() error {
 		}
 	}
 	return nil
+}
+
+// meshPath is the path of a field of a topology, which has its name there, as in replica-skew.
+func meshPath(field string) string {
+	for _, p := range scenario.Parameters {
+		name := p.Path[strings.LastIndex(p.Path, ".")+1:]
+		if strings.HasPrefix(p.Path, "mesh.") && strings.EqualFold(name, strings.ReplaceAll(field, "-", "")) {
+			return p.Path
+		}
+	}
+	return "mesh." + field
 }
 
 // checkVariants checks that the control plane has the mode, and speaks the variant of xDS.
@@ -345,8 +356,7 @@ type refusal struct {
 func (s Spec) refuse(fields []refusal, want string) error {
 	for _, f := range fields {
 		if f.given {
-			value, _ := s.Scenario.Text(f.path)
-			return &scenario.Error{Path: f.path, Value: value, Want: want}
+			return s.Scenario.Refuse(f.path, want)
 		}
 	}
 	return nil

@@ -130,6 +130,15 @@ func numbers(v reflect.Value) []float64 {
 	return nil
 }
 
+// Refuse makes an error of the field at a path, with the value that it has.
+func (s *Scenario) Refuse(path, want string) error {
+	e := &Error{Path: path, Want: want}
+	if v, _, ok := at(reflect.ValueOf(s).Elem(), path); ok && !section(v.Type()) {
+		e.Value = shown(v)
+	}
+	return e
+}
+
 // shown is the value of a leaf as an error prints it.
 func shown(v reflect.Value) string {
 	text := strings.Join(leafTexts(v), ",")
