@@ -130,6 +130,18 @@ func numbers(v reflect.Value) []float64 {
 	return nil
 }
 
+// CheckField returns an *Error if the value of the field at a path is out of its bounds or none of
+// its choices, whether it was given or not.
+func (s *Scenario) CheckField(path string) error {
+	p, _ := Of(path)
+	if v, _, ok := at(reflect.ValueOf(s).Elem(), path); ok && !section(v.Type()) {
+		if want := p.check(v); want != "" {
+			return s.Refuse(path, want)
+		}
+	}
+	return nil
+}
+
 // Refuse makes an error of the field at a path, with the value that it has.
 func (s *Scenario) Refuse(path, want string) error {
 	e := &Error{Path: path, Want: want}

@@ -363,6 +363,19 @@ func TestSet(t *testing.T) {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
+	for text, want := range map[string]string{"200": "200", "200, 400": "200,400", "-5": "-5"} { // bounds are Check's
+		if err := d.Set("mesh.pods", text, "--pods"); err != nil {
+			t.Error(err)
+		}
+		if got, _ := d.Scenario.Text("mesh.pods"); got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{"", "200,,400", ",200", "200,", "1e9", "2.5", "200;400", "99999999999999999999"} {
+		if err := d.Set("mesh.pods", text, "--pods"); err == nil || !strings.Contains(err.Error(), "want a whole number, or several") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 	for _, wrong := range [][4]string{
 		{"mesh.pods", "x", "--pods", `mesh.pods: got "x", want a whole number, or several as in 200,400,800`},
 		{"mesh", "x", "", "mesh: want a field of a scenario"},

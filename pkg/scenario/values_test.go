@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -49,6 +50,35 @@ func TestArrival(t *testing.T) {
 	for text, want := range map[string]string{"all": "all", "20/s": "5/s", "100/10s": "100/40s"} {
 		if a, _ := parse[Arrival](text); a.Slowed(4).String() != want {
 			t.Errorf("%s four times as slow is %s, want %s", text, a.Slowed(4), want)
+		}
+	}
+}
+
+// TestWants checks what errors of values state that is wanted.
+func TestWants(t *testing.T) {
+	const (
+		arrival = `, want all, SIZE/INTERVAL as in 100/10s, or pods a second as in 20/s`
+		rates   = `, want from 0.01/s to 1000/s`
+		shares  = ", want shares of the pods, as in 10%,50%,100%"
+		above   = ", want shares above 0% and up to 100%"
+		ascend  = ", want ascending shares, each with the ones before it, as in 10%,50%,100%"
+	)
+	for _, test := range []struct {
+		value interface{ UnmarshalText([]byte) error }
+		text  string
+		want  string
+	}{
+		{new(Arrival), "", arrival}, {new(Arrival), "15", arrival}, {new(Arrival), "15/m", arrival}, {new(Arrival), "0/s", rates},
+		{new(Arrival), "-1/s", rates}, {new(Arrival), "NaN/s", rates}, {new(Arrival), "1e9/s", rates}, {new(Arrival), "0.009/s", rates},
+		{new(Arrival), "0/10s", ", want a size of 1 to 100000"}, {new(Arrival), "100/2h", ", want an interval of 1ms to 1h"},
+		{new(Shares), "", shares}, {new(Shares), "10", shares}, {new(Shares), "NaN%", above}, {new(Shares), "0%,100%", above}, {new(Shares), "101%", above},
+		{new(Shares), "50%,50%,100%", ascend}, {new(Shares), "100%,50%", ascend}, {new(Shares), "10%,50%,99.9%", ", want 100% as the last share: an upgrade moves all pods"},
+		{new(Dilation), "0.5", ", want from 1 to 64, or auto"}, {new(Dilation), "-2", ", want from 1 to 64, or auto"}, {new(Dilation), "65", ", want from 1 to 64, or auto"},
+		{new(Bytes), "512m", ", want bytes with a unit, as in 512Mi, 2Gi or 1G"}, {new(Rate), "5", ", want a rate, as in 5/s"}, {new(Rate), "1001/s", rates},
+	} {
+		want := fmt.Sprintf("got %q%s", test.text, test.want)
+		if err := test.value.UnmarshalText([]byte(test.text)); err == nil || err.Error() != want {
+			t.Errorf("%T: %v, want %s", test.value, err, want)
 		}
 	}
 }
@@ -105,8 +135,8 @@ func TestDelayOf(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	check(t, map[string]Bytes{"512Mi": 512 << 20, "2Gi": 2 << 30, "1G": 1e9, "0.5Gi": 512 << 20, "100": 100, "1.5": 2, "1k": 1000},
-		[]string{"", "Mi", "-1Mi", "1Gb", "0x1p3", "1_000", "NaN", "1e30Gi", "Inf"})
+	check(t, map[string]Bytes{"512Mi": 512 << 20, "2Gi": 2 << 30, "1G": 1e9, "0.5Gi": 512 << 20, "100": 100, "1.5": 2, "1k": 1000, "1.5Gi": 3 << 29, "67108864": 64 << 20, "1e9": 1e9, "16Ti": 1 << 44},
+		[]string{"", "5x", "512m", "512 Mi", "512MB", "1e30", "0x10", "Mi", "-1Mi", "1Gb", "0x1p3", "1_000", "NaN", "1e30Gi", "Inf"})
 	for b, want := range map[Bytes]string{512 << 20: "512Mi", 1e9: "1000000000", 3 << 30: "3Gi", 0: "0"} {
 		if b.String() != want {
 			t.Errorf("%d prints as %s, want %s", int64(b), b, want)
@@ -191,7 +221,17 @@ func FuzzValues(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		again(t, s, func(a Arrival) string { return a.String() })
+		again(t, s, func(a Arrival) string {
+			if a.Size != 0 && (a.Size < 1 || a.Size > MaxPods || a.Interval < minBurstSpacing || a.Interval > maxBurstSpacing) {
+				t.Errorf("%q is %+v, out of bounds", s, a)
+			}
+			size, interval := a.Bursts()
+			burst := Arrival{Size: size, Interval: interval}
+			if same, err := parse[Arrival](burst.String()); err != nil || same != burst {
+				t.Errorf("%q is the bursts %s, which are %+v, %v", s, burst, same, err)
+			}
+			return a.String()
+		})
 		again(t, s, func(d Delay) string {
 			if got := d.Of(1, 1); got < 0 || got > exponentialBound*maxDelay {
 				t.Errorf("%q: delay of %s", s, got)
