@@ -14,8 +14,8 @@ import (
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
-	"scaler.mesh/scaler/internal/run/changes"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // made are options of a search of change rates by runs that are made up: the p99 in
@@ -28,22 +28,22 @@ func made(t *testing.T, p99 func(rate float64) float64) Options {
 	}
 	spec := run.DefaultSpec()
 	spec.Out = filepath.Join(t.TempDir(), "out")
-	spec.Load.Changes = changes.Load{PerSecond: 1, Kind: changes.Route}
+	spec.Load.Changes = scenario.Changes{PerSecond: 1, Kind: scenario.RouteChange}
 	return Options{
 		Find: ChangeRate, Objective: objective, Scale: Scale{Min: 0.5, Max: 64, Start: 1, Resolution: 0.1}, MaxRuns: 20, Spec: spec,
 		Run: func(_ context.Context, spec run.Spec, _ run.Progress) (record.Run, error) {
-			return changed(spec, p99(spec.Load.Changes.PerSecond)), nil
+			return changed(spec, p99(float64(spec.Load.Changes.PerSecond))), nil
 		},
 	}
 }
 
 // changed is a run whose pushes had a p99.
 func changed(spec run.Spec, p99 float64) record.Run {
-	count := spec.Load.Changes.Count(time.Duration(spec.Phases.Changes))
+	count, rate := spec.Load.Changes.Count(time.Duration(spec.Phases.Changes)), float64(spec.Load.Changes.PerSecond)
 	return record.Run{
 		Status: record.StatusCompleted, Dir: filepath.Join(spec.Out, "run"),
 		Change: &record.Change{
-			Changes: &count, OfferedPerSecond: &spec.Load.Changes.PerSecond, AchievedPerSecond: &spec.Load.Changes.PerSecond,
+			Changes: &count, OfferedPerSecond: &rate, AchievedPerSecond: &rate,
 			Push: &record.Latency{Unit: "s", Count: int64(200 * count), P99: &p99},
 		},
 	}
@@ -165,7 +165,7 @@ func TestResume(t *testing.T) {
 	if sorted := slices.Sorted(slices.Values(rates)); len(slices.Compact(sorted)) != len(rates) {
 		t.Errorf("rates are tried twice: %v", rates)
 	}
-	o.Spec.Pods()++
+	o.Spec.Mesh.Pods = []int{o.Spec.Pods() + 1}
 	if _, err := Search(context.Background(), o); !errors.Is(err, errOther) {
 		t.Errorf("another question: %v", err)
 	}
@@ -185,7 +185,7 @@ func TestLongEnough(t *testing.T) {
 	if o.Objective, err = compare.ParseObjective("push.p50<2s"); err != nil {
 		t.Fatal(err)
 	}
-	if got := o.at(0.5).ChangeDuration; got != 30*time.Second {
+	if got := time.Duration(o.at(0.5).Phases.Changes); got != 30*time.Second {
 		t.Errorf("p50: %s", got)
 	}
 }
@@ -200,14 +200,14 @@ func TestParseValues(t *testing.T) {
 		{ChangeRate, "5/s", 5, "5/s"}, {ChangeRate, "0.25/s", 0.25, "0.25/s"}, {Pods, "200", 200, "200 pods"},
 		{Memory, "512Mi", 512 << 20, "512Mi"}, {Memory, "2Gi", 2 << 30, "2048Mi"}, {CPUs, "1", 1, "1 processor"}, {CPUs, "4", 4, "4 processors"},
 	} {
-		got, err := c.find.Parse("min", c.text)
+		got, err := c.find.Parse(c.text)
 		if err != nil || got != c.want || c.find.Print(got) != c.say {
 			t.Errorf("%s %q: %v, %v, %q", c.find, c.text, got, err, c.find.Print(got))
 		}
 	}
-	for find, texts := range map[Find][]string{ChangeRate: {"5", "5/s:route", "0/s", ""}, Pods: {"0", "5.5", "x"}, Memory: {"1Mi", "x"}, CPUs: {"0", "-1"}} {
+	for find, texts := range map[Find][]string{ChangeRate: {"5", "5/s:route", "0/s", "1001/s", ""}, Pods: {"0", "5.5", "x"}, Memory: {"1Mi", "17Ti", "x"}, CPUs: {"0", "-1"}} {
 		for _, text := range texts {
-			if got, err := find.Parse("min", text); err == nil || !strings.Contains(err.Error(), "--min") {
+			if got, err := find.Parse(text); err == nil || !strings.Contains(err.Error(), ", want ") {
 				t.Errorf("%s %q: %v, %v", find, text, got, err)
 			}
 		}

@@ -62,9 +62,11 @@ func (f Find) Parse(text string) (float64, error) {
 		err := rate.UnmarshalText([]byte(text))
 		return float64(rate), err
 	case Memory:
-		var bytes scenario.Bytes
-		err := bytes.UnmarshalText([]byte(text))
-		return float64(bytes), err
+		var s scenario.Scenario
+		if err := s.ControlPlane.Memory.UnmarshalText([]byte(text)); err != nil {
+			return 0, err
+		}
+		return float64(s.ControlPlane.Memory), s.CheckField("controlPlane.memory")
 	default:
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {

@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/capacity"
@@ -51,8 +53,13 @@ func (o Options) spec() (spec run.Spec, err error) {
 	if p.Request.Resources.Limits.Memory == "" {
 		return spec, errors.New("verifying a plan that has no memory limit: want more runs, or a memory limit to plan with")
 	}
+	if like.Mesh != nil {
+		return spec, scenario.Refuse("mesh.file", like.Mesh.File, "runs of a synthetic mesh: a captured one has a size of its own")
+	}
 	spec = o.Spec
 	spec.Scenario = like.Scenario
+	spec.Place, spec.ControlPlane.Version = o.Spec.Place, o.Spec.Programs.Istio // what runs here
+	spec.ControlPlane.Env = slices.DeleteFunc(slices.Clone(spec.ControlPlane.Env), func(kv string) bool { return strings.HasSuffix(kv, "="+controlplane.Masked) })
 	spec.Repeats, spec.Mesh.Pods = 1, scenario.List[int]{p.Target.Pods}
 	spec.Mesh.Services, spec.Mesh.Namespaces = p.Target.Services, 0
 	spec.ControlPlane.Upgrade, spec.Phases.Cycle = scenario.Upgrade{}, 0
@@ -63,6 +70,9 @@ func (o Options) spec() (spec run.Spec, err error) {
 	}
 	if err := spec.ControlPlane.Memory.UnmarshalText([]byte(p.Request.Resources.Limits.Memory)); err != nil {
 		return spec, fmt.Errorf("reading the plan's memory limit: %w", err)
+	}
+	if err := spec.CheckField("controlPlane.memory"); err != nil {
+		return spec, err
 	}
 	fault, err := scenario.ParseFault(kill(spec.ControlPlane.Replicas))
 	if err != nil {

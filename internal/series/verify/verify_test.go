@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,12 @@ import (
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 const cpuSeconds = "controlPlane.rollout.cpuSeconds"
+
+func seconds(n int) scenario.Duration { return scenario.Duration(time.Duration(n) * time.Second) }
 
 // planned is a plan for 40 pods, and a run that it was made from.
 func planned() (*capacity.Plan, *record.Run) {
@@ -26,12 +30,14 @@ func planned() (*capacity.Plan, *record.Run) {
 		},
 		Request: capacity.Request{Replicas: 1, Resources: capacity.Resources{Limits: capacity.Amounts{CPU: "2", Memory: "256Mi"}}},
 	}
-	like := &record.Run{
-		Spec: record.Spec{Pods: 20, Services: 2, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 7, Burst: "10/2s", Mode: "strict", XDS: "delta", BaselineSeconds: 1, SettleSeconds: 1, SteadySeconds: 5,
-			ProfileName: "typical", ProfileSet: map[string]float64{"zones": 5}},
-		Environment: record.Environment{Priority: &record.Priority{}},
-	}
-	return p, like
+	s := run.DefaultSpec().Scenario
+	s.Repeats, s.Place.Context = 3, "staging"
+	s.Mesh.Pods, s.Mesh.Services, s.Mesh.Namespaces, s.Mesh.Seed = []int{20}, 2, 1, 7
+	s.Mesh.Mode, s.Mesh.Profile, s.Mesh.Parts.Zones = []string{"strict"}, "typical", new(5)
+	s.ControlPlane.Version, s.ControlPlane.Env = "1.29.1", []string{"A=b", "TOKEN=(masked)"}
+	s.Load.Arrival, s.Load.Churn, s.Load.CertificateStorm = scenario.Arrival{Size: 10, Interval: 2 * time.Second}, 2, true
+	s.Phases.Baseline, s.Phases.Settle, s.Phases.Steady, s.Phases.Cycle = seconds(1), seconds(1), seconds(5), seconds(30)
+	return p, &record.Run{Scenario: s, Environment: record.Environment{Priority: &record.Priority{}}}
 }
 
 // measured is a run in which everything is as the plan has it.
@@ -70,7 +76,9 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, like := planned()
 			var spec run.Spec
-			err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 2, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
+			base := run.DefaultSpec()
+			base.Programs.Istio = "1.31.0"
+			err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 2, Spec: base, Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
 				spec = s
 				run := measured()
 				tc.change(&run)
@@ -79,7 +87,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := spec.topology().Resolved(); p.Zones != 5 || p.VirtualServices != 4 {
+			if p := spec.Profile(); p.Zones != 5 || p.VirtualServices != 4 {
 				t.Errorf("its profile is %s", p.Text())
 			}
 			v := p.Verification
@@ -95,9 +103,13 @@ func TestRun(t *testing.T) {
 					t.Errorf("%s: %s (%s), want %s", c.Name, c.Verdict, c.Why, want)
 				}
 			}
-			if spec.Pods() != 40 || spec.topology().Services != 4 || spec.Mesh.Seed != 7 || spec.Load.Arrival != "10/2s" || spec.Mode() != "strict" ||
-				spec.ControlPlane.CPUs != 0 || spec.ControlPlane.Memory != 256<<20 || time.Duration(spec.Phases.Settle) != time.Second || time.Duration(spec.Phases.Steady) != 5*time.Second || !spec.Instrument.Priority {
+			if spec.Pods() != 40 || spec.Mesh.Services != 4 || spec.Mesh.Namespaces != 0 || spec.Mesh.Seed != 7 || spec.Load.Arrival.String() != "10/2s" || spec.Mode() != "strict" ||
+				spec.ControlPlane.CPUs != 0 || spec.ControlPlane.Memory != 256<<20 || spec.Phases.Settle != seconds(1) || spec.Phases.Steady != seconds(5) || !spec.Instrument.Priority || spec.Instrument.Calibrate {
 				t.Errorf("it ran %+v", spec)
+			}
+			if spec.Repeats != 1 || spec.Place.Context != "" || spec.ControlPlane.Version != "1.31.0" || !slices.Equal(spec.ControlPlane.Env, []string{"A=b"}) ||
+				spec.Load.Probes != 0 || spec.Load.Churn != 0 || spec.Load.CertificateStorm || spec.Phases.Cycle != 0 {
+				t.Errorf("it ran more than was planned: %+v", spec.Scenario)
 			}
 		})
 	}
@@ -117,7 +129,7 @@ func TestProxiesOfNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, like := planned()
 			p.Target.Dataplane, p.Target.PodsPerNode, p.Target.Nodes, p.Target.Proxy = "ambient", 20, 2, "ztunnel"
-			like.Spec.ProfileName, like.Spec.ProfileSet = "", nil
+			like.Scenario.Mesh.Dataplane, like.Scenario.Mesh.Profile, like.Scenario.Mesh.Parts = []string{"ambient"}, "plain", scenario.Parts{}
 			var spec run.Spec
 			err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 2, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
 				spec = s
@@ -167,17 +179,19 @@ func TestReplicas(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	broken := errors.New("no space left on device")
 	for name, tc := range map[string]struct {
-		change func(*capacity.Plan)
+		change func(*capacity.Plan, *record.Run)
 		want   string
 	}{
-		"replicas":   {func(p *capacity.Plan) { p.Request.Replicas = 3 }, "--replicas-max 2"},
-		"of each":    {func(p *capacity.Plan) { p.Request.Replicas = 2 }, "2 x 2 processors on a machine that has 2: want --control-plane-cpus 1"},
-		"processors": {func(p *capacity.Plan) { p.Request.Resources.Limits.CPU = "3" }, "--control-plane-cpus 2"},
-		"memory":     {func(p *capacity.Plan) { p.Request.Resources.Limits.Memory = "" }, "--control-plane-memory"},
-		"run":        {func(*capacity.Plan) {}, broken.Error()},
+		"captured":   {func(_ *capacity.Plan, like *record.Run) { like.Mesh = &record.Mesh{File: "mesh.yaml"} }, "mesh.file"},
+		"little":     {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "63Mi" }, `controlPlane.memory: got "63Mi", want from 64Mi`},
+		"replicas":   {func(p *capacity.Plan, _ *record.Run) { p.Request.Replicas = 3 }, "--replicas-max 2"},
+		"of each":    {func(p *capacity.Plan, _ *record.Run) { p.Request.Replicas = 2 }, "2 x 2 processors on a machine that has 2: want --control-plane-cpus 1"},
+		"processors": {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.CPU = "3" }, "--control-plane-cpus 2"},
+		"memory":     {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "" }, "want more runs, or a memory limit to plan with"},
+		"run":        {func(*capacity.Plan, *record.Run) {}, broken.Error()},
 	} {
 		p, like := planned()
-		tc.change(p)
+		tc.change(p, like)
 		err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 2, Spec: run.DefaultSpec(), Run: func(context.Context, run.Spec, run.Progress) (record.Run, error) {
 			return record.Run{}, broken
 		}})
