@@ -9,16 +9,17 @@ import (
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Each part of the profile is a variant with that part alone, and has a sentence.
 func TestKnobs(t *testing.T) {
 	spec := run.DefaultSpec()
-	spec.topology().Pods, spec.Out = 400, filepath.Join(t.TempDir(), "out")
+	spec.Mesh.Pods, spec.Out = []int{400}, filepath.Join(t.TempDir(), "out")
 	if _, err := Knobs(spec); err == nil {
 		t.Error("a plain mesh is swept")
 	}
-	spec.topology().Profile, spec.Topology.Own = topology.Typical, topology.Profile{VirtualServices: 1000, OutsideChurn: topology.None}
+	spec.Mesh.Profile, spec.Mesh.Parts = topology.Typical, scenario.Parts{VirtualServices: new(1000), OutsideChurn: new(0.0)}
 	o, err := Knobs(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +30,7 @@ func TestKnobs(t *testing.T) {
 	o.Repeats = 4
 	noise := map[string]float64{} // of the next run of each variant: half a percent up and down, without a difference of means
 	o.Run = func(_ context.Context, spec run.Spec, _ run.Progress) (record.Run, error) {
-		p := spec.topology().Resolved()
+		p := spec.Profile()
 		if n := len(p.Map()); n > 1 {
 			t.Errorf("%d parts at once: %s", n, p.Text())
 		}

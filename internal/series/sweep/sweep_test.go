@@ -203,7 +203,7 @@ func TestResume(t *testing.T) {
 	if r, err = Run(context.Background(), o); err != nil || len(r.Runs) != 12 || len(b.asked) != 13 || len(r.Effects.Variants[0].Runs.Used) != 4 {
 		t.Fatalf("%d runs of %d, %v", len(r.Runs), len(b.asked), err)
 	}
-	o.Spec.Pods()++
+	o.Spec.Mesh.Pods = []int{o.Spec.Pods() + 1}
 	if _, err := Run(context.Background(), o); !errors.Is(err, errOther) {
 		t.Errorf("another sweep: %v", err)
 	}
@@ -254,7 +254,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	fixed := run.DefaultSpec()
-	fixed.ControlPlaneEnv = []string{"A=3"}
+	fixed.ControlPlane.Env = []string{"A=3"}
 	if _, err := Tuning(fixed, two, false); err == nil {
 		t.Error("a setting that is fixed is varied")
 	}
