@@ -48,7 +48,6 @@ func TestOnMachine(t *testing.T) {
 	asked.Load.Changes = scenario.Changes{PerSecond: 6, Kind: scenario.RouteChange}
 	want := asked
 	want.Load.Arrival.Rate, want.Load.Churn, want.Load.Changes.PerSecond = 5, 0.5, 1.5
-	seconds := func(n int) scenario.Duration { return scenario.Duration(time.Duration(n) * time.Second) }
 	want.Phases = scenario.Phases{Baseline: seconds(40), ConvergeTimeout: seconds(2400), Settle: seconds(40), Steady: seconds(240), Changes: seconds(120)}
 	want.Mesh.Sidecars.CertificateLifetime = seconds(240)
 	want.Mesh.Sidecars.StartDelay.Min, want.Mesh.Sidecars.StartDelay.Max = 4*time.Second, 8*time.Second

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
@@ -20,6 +21,8 @@ func ladderOf(pods []int, modes ...string) Ladder {
 	l.Spec.Mesh.Pods, l.Spec.Mesh.Mode = pods, modes
 	return l
 }
+
+func seconds(n int) scenario.Duration { return scenario.Duration(time.Duration(n) * time.Second) }
 
 // Versions take turns, each with a folder of its own, and every other time in reverse.
 func TestLadderOfVersions(t *testing.T) {
