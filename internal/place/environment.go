@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -66,13 +65,6 @@ type Component struct {
 	Settings map[string]string
 	// Note says in a sentence what the component is here; "" = as everywhere.
 	Note string
-}
-
-// Outages is implemented by an environment whose components can be taken away.
-type Outages interface {
-	// Absent has a component ended and, when it has been gone for length, started
-	// again, and returns when it is ready. It does not count as having died.
-	Absent(ctx context.Context, component string, length time.Duration) error
 }
 
 // Find returns the component of a name.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/place/embedded"
 	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -52,11 +53,11 @@ func (r *run) recovered(ctx context.Context, fault scenario.Fault, about string,
 
 // stopAPIServer keeps the API server stopped for a while.
 func (r *run) stopAPIServer(ctx context.Context, length time.Duration) error {
-	outages, ok := r.env.(place.Outages)
+	own, ok := r.env.(*embedded.Environment)
 	if !ok {
 		return errors.New("the API server of this cluster cannot be stopped")
 	}
-	if err := outages.Absent(ctx, place.APIServer, length); err != nil {
+	if err := own.Absent(ctx, place.APIServer, length); err != nil {
 		return err
 	}
 	c, err := place.Find(r.env, place.APIServer)

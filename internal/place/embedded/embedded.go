@@ -20,10 +20,7 @@ type Environment struct {
 	api     place.API
 }
 
-var (
-	_ place.Environment = (*Environment)(nil)
-	_ place.Outages     = (*Environment)(nil)
-)
+var _ place.Environment = (*Environment)(nil)
 
 // Start starts a cluster, as [cluster.Up] does, in the process group of its
 // options. Stopping the group ends it.
@@ -66,7 +63,8 @@ func (e *Environment) Components() []place.Component {
 // Died is part of place.Environment.
 func (e *Environment) Died() <-chan error { return e.cluster.Died() }
 
-// Absent is part of place.Outages.
+// Absent has a component ended and, when it has been gone for length, started again, and
+// returns when it is ready. It does not count as having died.
 func (e *Environment) Absent(ctx context.Context, component string, length time.Duration) error {
 	return e.cluster.Absent(ctx, component, length)
 }
