@@ -29,6 +29,8 @@ import (
 
 // ControlPlane is a running control plane: its parts. A part that is nil is one
 // that it does not have; whoever needs it checks, and states what is not supported.
+// Parts of several methods are interfaces, also where one control plane alone has
+// such a part: this package knows none of them.
 type ControlPlane struct {
 	Server  Server  // never nil
 	Mesh    Mesh    // never nil
@@ -40,7 +42,7 @@ type ControlPlane struct {
 	Probes   Probes       // nil: no change of it can be followed by a marker
 	Real     *RealProxies // nil: it has no real proxies on this machine
 	Revision Revision     // nil: it is the only one of its mesh
-	Captured Captured     // nil: captured meshes cannot be replayed
+	Captured *Captured    // nil: captured meshes cannot be replayed
 	// MakeGateway makes the pods of a template gateways in place of workloads with a sidecar; nil: it
 	// has no gateways.
 	MakeGateway func(template *corev1.PodTemplateSpec)
@@ -64,14 +66,14 @@ type Membership struct {
 }
 
 // Captured is what makes a captured mesh that of a control plane.
-type Captured interface {
+type Captured struct {
 	// Prepare installs the kinds of the mesh's configuration that the control plane's own
 	// installation does not have.
-	Prepare(ctx context.Context, mesh *capture.Mesh) error
+	Prepare func(ctx context.Context, mesh *capture.Mesh) error
 	// Replay is what the mesh is to the control plane: a service of topology.Mesh is a workload
 	// of the captured one, and knobs do not count. Of what the mesh has and Wants says nothing of
 	// it returns what is not checked.
-	Replay(mesh *capture.Mesh) (Mesh, []record.NotChecked)
+	Replay func(mesh *capture.Mesh) (Mesh, []record.NotChecked)
 }
 
 // NodeProxies are the proxies of a mesh whose pods, or some of them, have no proxy of their own.

@@ -64,8 +64,10 @@ func sidecarDataplane() controlplane.Dataplane {
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	parts := &controlplane.ControlPlane{
 		Server: c, Mesh: configuration{c}, Proxies: c, Running: controlplane.Running{Program: c.first},
-		Sidecars: c.membership(), Probes: configuration{c}, Revision: c.revisions(), Captured: captured{c}, MakeGateway: makeGateway,
+		Sidecars: c.membership(), Probes: configuration{c}, Revision: c.revisions(), MakeGateway: makeGateway,
 	}
+	mesh := captured{c}
+	parts.Captured = &controlplane.Captured{Prepare: mesh.Prepare, Replay: mesh.Replay}
 	if c.replicas != nil {
 		parts.Running = controlplane.Running{Replicas: c.replicas}
 	}
