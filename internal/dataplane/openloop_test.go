@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
 // fakeClock is right within a synctest bubble, where timers are exact.
@@ -132,7 +134,7 @@ func deref(v *float64) any {
 
 // newProgrammed makes the server of theory. In its bubble time goes on only while
 // the test does, so the test ends after the server.
-func newProgrammed(t *testing.T) *programmed {
+func newProgrammed(t testing.TB) *programmed {
 	now := time.Now()
 	p := &programmed{start: now, stall: now.Add(stallAt), until: now.Add(stallAt + stallFor), service: theoryService}
 	t.Cleanup(p.running.Wait)
@@ -380,7 +382,8 @@ func TestAnEndOfContextEndsALoop(t *testing.T) {
 	}
 }
 
-func TestSchedule(t *testing.T) {
+var _ = It("schedules requests evenly", func() {
+	t := GinkgoTB()
 	s := NewSchedule(Constant, 3, 0)
 	for n := range 1_000_000 {
 		want := time.Duration(float64(n) / 3 * float64(time.Second))
@@ -414,4 +417,4 @@ func TestSchedule(t *testing.T) {
 	if _, err := ParseArrivals("uniform"); err == nil || !strings.Contains(err.Error(), `parsing --arrivals "uniform": want constant or poisson`) {
 		t.Errorf("uniform arrivals: %v", err)
 	}
-}
+})

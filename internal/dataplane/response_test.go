@@ -8,9 +8,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
-func TestReadResponse(t *testing.T) {
+var _ = It("reads responses", func() {
+	t := GinkgoTB()
 	for _, c := range []struct {
 		text string
 		want response
@@ -59,7 +62,7 @@ func TestReadResponse(t *testing.T) {
 			t.Errorf("%.80q leaves %q: want %q", c.text, left, c.left)
 		}
 	}
-}
+})
 
 // What we read as a response, net/http reads as the same one: the same
 // status, as many bytes of body, and the same rest. It takes more than we do.

@@ -1,8 +1,11 @@
 package grafana
 
-import "testing"
+import (
+	. "github.com/onsi/ginkgo/v2"
+)
 
-func TestWithoutCredentials(t *testing.T) {
+var _ = It("hides the credentials of a URL", func() {
+	t := GinkgoTB()
 	for text, want := range map[string]string{
 		"http://h:3000/sub":        "http://h:3000/sub",
 		"http://me:hush@h:3000":    "...@h:3000",
@@ -18,4 +21,4 @@ func TestWithoutCredentials(t *testing.T) {
 			t.Errorf("%q is printed as %q, want %q", text, got, want)
 		}
 	}
-}
+})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,8 @@ import (
 	"scaler.mesh/scaler/test/golden"
 )
 
-func TestValidateExisting(t *testing.T) {
+var _ = It("validates what is asked in an existing cluster", func() {
+	t := GinkgoTB()
 	for want, change := range map[string]func(*Spec){
 		"":                                   func(*Spec) {},
 		`parsing --image "": want the image`: func(s *Spec) { s.Existing.Image = "" },
@@ -52,7 +54,7 @@ func TestValidateExisting(t *testing.T) {
 	if _, err := Run(t.Context(), s, Progress{}); err == nil || !strings.Contains(err.Error(), "was not inspected") {
 		t.Errorf("without a look at the cluster: %v", err)
 	}
-}
+})
 
 // node is one that takes pods, changed.
 func node(name string, change func(*corev1.Node)) *corev1.Node {
@@ -66,7 +68,8 @@ func node(name string, change func(*corev1.Node)) *corev1.Node {
 	return n
 }
 
-func TestChooseNodes(t *testing.T) {
+var _ = It("chooses the nodes of a placement", func() {
+	t := GinkgoTB()
 	unusable := []*corev1.Node{
 		node("a-control", func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}
@@ -107,10 +110,11 @@ func TestChooseNodes(t *testing.T) {
 			t.Errorf("%s: %s on %q, want %s on %q", name, got, nodeNames(f.Nodes), c.want, c.nodes)
 		}
 	}
-}
+})
 
 // The objects of a chain are those that were looked at once.
-func TestClusterManifests(t *testing.T) {
+var _ = It("states the objects in a cluster", func() {
+	t := GinkgoTB()
 	s := DefaultSpec()
 	s.Topology, s.Chain, s.Variants, s.Placements = ChainTopology, []time.Duration{time.Millisecond, 0}, []string{VariantStrict}, []string{TwoNodes}
 	s.Servers = 1
@@ -134,11 +138,12 @@ func TestClusterManifests(t *testing.T) {
 		}
 	}
 	golden.Compare(t, filepath.Join("testdata", "cluster-chain.yaml"), text.String())
-}
+})
 
 // The name of a service's port is what Istio knows the protocol between sidecars by: with HTTP/2, one named http would
 // be measured as HTTP/1.1.
-func TestClusterPortNames(t *testing.T) {
+var _ = It("names the ports of a cluster as each mesh needs", func() {
+	t := GinkgoTB()
 	driver := drivers.Default()
 	for http, want := range map[int]string{1: "http", 2: "http2"} {
 		s := DefaultSpec()
@@ -152,10 +157,11 @@ func TestClusterPortNames(t *testing.T) {
 			t.Errorf("HTTP/%d: ports %v, want one named %s", http, ports, want)
 		}
 	}
-}
+})
 
 // Pods are injected by the revision that was asked for, which they name, and those without a sidecar by none.
-func TestClusterPodsOfARevision(t *testing.T) {
+var _ = It("cluster pods of a revision", func() {
+	t := GinkgoTB()
 	driver := drivers.Default()
 	s := DefaultSpec()
 	s.Variants, s.Placements = []string{VariantStrict}, []string{OneNode}
@@ -170,11 +176,11 @@ func TestClusterPodsOfARevision(t *testing.T) {
 			}
 		}
 	}
-}
+})
 
 // adapterOf is that of an istiod, of a revision or ("") the only one, of which only the root certificate and the
 // injector can be read.
-func adapterOf(t *testing.T, d controlplane.Driver, revision string) *controlplane.ControlPlane {
+func adapterOf(t testing.TB, d controlplane.Driver, revision string) *controlplane.ControlPlane {
 	t.Helper()
 	injector := "istio-sidecar-injector"
 	if revision != "" {

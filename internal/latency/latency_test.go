@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,7 +16,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-func TestTurns(t *testing.T) {
+var _ = It("interleaves variants", func() {
+	t := GinkgoTB()
 	var order []int
 	last := turn{}
 	for i, turn := range turns(2, 3, 2, 3) {
@@ -30,9 +30,10 @@ func TestTurns(t *testing.T) {
 	if !slices.Equal(order, want) {
 		t.Errorf("variants take turns as %v: want %v", order, want)
 	}
-}
+})
 
-func TestLate(t *testing.T) {
+var _ = It("reports quantiles that the lateness reaches", func() {
+	t := GinkgoTB()
 	latency := record.Latency{P50: new(1e-3), P90: new(1e-3), P99: new(0.1), Max: new(1.0)}
 	for _, c := range []struct {
 		name     string
@@ -48,18 +49,20 @@ func TestLate(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-}
+})
 
-func TestLostRequestsAreNotLate(t *testing.T) {
+var _ = It("reports no lateness of lost requests", func() {
+	t := GinkgoTB()
 	latency := record.Latency{P50: new(1e-3), Max: new(0.1), Lost: 1}
 	if got := late(&latency, &record.Latency{P50: new(0.5e-3), Max: new(0.05)}); !slices.Equal(got, []string{"p50"}) {
 		t.Errorf("late at %v: want p50, as nobody knows the maximum", got)
 	}
-}
+})
 
 // The third repeat was interrupted after one of its two rounds, in which only
 // one of the variants had its second.
-func TestAPartOfARepeatIsNone(t *testing.T) {
+var _ = It("counts no part of a repeat", func() {
+	t := GinkgoTB()
 	r := &run{spec: DefaultSpec()}
 	r.spec.Variants, r.spec.RPS, r.spec.Repeats, r.spec.Rounds = []string{VariantNone, VariantStrict}, []float64{100}, 4, 2
 	r.plan()
@@ -88,10 +91,11 @@ func TestAPartOfARepeatIsNone(t *testing.T) {
 	if got := added(nil, nil); got != nil {
 		t.Errorf("added over no whole repeat: %+v", got)
 	}
-}
+})
 
 // Of one row a p of 0.02 is significant; of five it is not.
-func TestCorrectForRows(t *testing.T) {
+var _ = It("corrects for the number of rows", func() {
+	t := GinkgoTB()
 	rows := func(p ...float64) (all []record.LatencyRow) {
 		for _, p := range p {
 			all = append(all, record.LatencyRow{Added: &record.Quantiles[record.Added]{P50: &record.Added{P: new(p)}, P99: &record.Added{}}})
@@ -110,9 +114,10 @@ func TestCorrectForRows(t *testing.T) {
 			t.Errorf("%v: %+v", tt.p, first)
 		}
 	}
-}
+})
 
-func TestAddedIsPairedByRepeat(t *testing.T) {
+var _ = It("pairs added latency by repeat", func() {
+	t := GinkgoTB()
 	repeat := func(ms int) *repeatRun {
 		h := stats.NewHistogram()
 		h.Record(time.Duration(ms) * time.Millisecond)
@@ -149,10 +154,11 @@ func TestAddedIsPairedByRepeat(t *testing.T) {
 	if got := added(lost, none); got.P99 != nil || got.P50 == nil {
 		t.Errorf("a quantile that a repeat has lost is compared: %+v", got.P99)
 	}
-}
+})
 
 // What a sidecar tries again is no error there, and one without a mesh.
-func TestRetriesAreSaid(t *testing.T) {
+var _ = It("reports that sidecars retry", func() {
+	t := GinkgoTB()
 	for name, c := range map[string]struct {
 		kill    time.Duration
 		retries int
@@ -180,9 +186,10 @@ func TestRetriesAreSaid(t *testing.T) {
 			t.Errorf("%s: warnings about %q, want %q", name, got, c.want)
 		}
 	}
-}
+})
 
-func TestSidecarsThatWaitedForProcessorsAreSaid(t *testing.T) {
+var _ = It("reports sidecars that waited for processors", func() {
+	t := GinkgoTB()
 	for name, c := range map[string]struct {
 		client, server usageSum // of one sidecar each, in 10 s
 		want           string   // in the warning; "" = there is none
@@ -193,7 +200,7 @@ func TestSidecarsThatWaitedForProcessorsAreSaid(t *testing.T) {
 		"never known": {usageSum{waited: 0.5}, usageSum{waited: 3, unknown: true}, "", nil},
 		"always":      {usageSum{}, usageSum{waited: 10}, "for up to 100%", new(1.0)},
 	} {
-		t.Run(name, func(t *testing.T) {
+		By(name, func() {
 			r := &run{spec: DefaultSpec()}
 			bed := &testbed{sidecars: []tierSidecars{{tier: "client", count: 1}, {tier: "server", count: 1}}}
 			row := record.LatencyRow{Sidecars: sidecarsOf(bed, []*repeatRun{{seconds: 10, sidecars: []usageSum{c.client, c.server}}}, 100)}
@@ -210,7 +217,7 @@ func TestSidecarsThatWaitedForProcessorsAreSaid(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
 var _ = Describe("latency without a mesh", func() {
 	var spec Spec

@@ -1,14 +1,14 @@
 package latency
 
 import (
-	"testing"
-
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 
 	"scaler.mesh/scaler/internal/topology"
 )
 
-func TestPodMesh(t *testing.T) {
+var _ = It("gives pods of a mesh their addresses", func() {
+	t := GinkgoTB()
 	got := podMesh("strict", []tierSpec{{"hop1", 3, 0}, {"hop2", 2, 0}})
 	http := []topology.Port{{Name: "http", Number: 80, Target: 8080}}
 	want := topology.Mesh{Namespaces: []string{"latency-strict"}, Services: []topology.Service{
@@ -23,4 +23,4 @@ func TestPodMesh(t *testing.T) {
 	if to := v.target(1); to.Addresses[0] != "10.0.0.7:80" || to.Host != "hop1.latency-strict.svc.cluster.local:80" {
 		t.Errorf("hop1 is called at %+v", to)
 	}
-}
+})

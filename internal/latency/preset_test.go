@@ -3,11 +3,13 @@ package latency
 import (
 	"maps"
 	"strings"
-	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
 // Each preset sets its flags, and what is given in addition stays.
-func TestExpandPreset(t *testing.T) {
+var _ = It("expands a preset", func() {
+	t := GinkgoTB()
 	for _, p := range Presets() {
 		set := map[string]string{}
 		err := ExpandPreset(p.Name, func(string) bool { return false }, func(flag, value string) error {
@@ -40,4 +42,4 @@ func TestExpandPreset(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
-}
+})

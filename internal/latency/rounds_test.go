@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
+
 	"scaler.mesh/scaler/internal/dataplane"
 	"scaler.mesh/scaler/internal/measure"
 )
@@ -58,7 +60,8 @@ func TestUsageOfEndedSidecar(t *testing.T) {
 }
 
 // What can no longer be read ends a run after the round, not after hours.
-func TestUsageAfterSampling(t *testing.T) {
+var _ = It("has no usage after the last sample", func() {
+	t := GinkgoTB()
 	sampling, stop := context.WithCancelCause(t.Context())
 	r := &run{sampler: measure.NewSampler(0), sampling: sampling}
 	why := errors.New("the API server does not answer")
@@ -66,4 +69,4 @@ func TestUsageAfterSampling(t *testing.T) {
 	if err := r.usage(&repeatRun{}, &testbed{}, &dataplane.Result{}); !errors.Is(err, why) {
 		t.Errorf("error %v, want %v", err, why)
 	}
-}
+})

@@ -1,8 +1,13 @@
 package process
 
-import "testing"
+import (
+	"testing"
 
-func TestParseCgroups(t *testing.T) {
+	. "github.com/onsi/ginkgo/v2"
+)
+
+var _ = It("reads the control groups of a process", func() {
+	t := GinkgoTB()
 	for _, test := range []struct {
 		name, text   string
 		mount, group string
@@ -22,7 +27,7 @@ func TestParseCgroups(t *testing.T) {
 			t.Errorf("%s: got %q, %q, %t, %v", test.name, mount, group, v2, err)
 		}
 	}
-}
+})
 
 func FuzzParseCgroups(f *testing.F) {
 	f.Add("4:memory:/user/1\n0::/\n")
@@ -35,7 +40,8 @@ func FuzzParseCgroups(f *testing.F) {
 	})
 }
 
-func TestParseKills(t *testing.T) {
+var _ = It("reads how many processes were killed", func() {
+	t := GinkgoTB()
 	for text, want := range map[string]int{
 		"oom_kill_disable 0\nunder_oom 0\noom_kill 3\n":                3,
 		"low 0\nhigh 0\nmax 12\noom 1\noom_kill 1\noom_group_kill 0\n": 1,
@@ -47,4 +53,4 @@ func TestParseKills(t *testing.T) {
 			t.Errorf("%q: got %d, want %d", text, got, want)
 		}
 	}
-}
+})

@@ -2,12 +2,14 @@ package process
 
 import (
 	"strings"
-	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
 // The logs are in the formats of the programs that scaler starts; of long ones it is what stands
 // around the error.
-func TestErrorLines(t *testing.T) {
+var _ = It("finds the errors in a log", func() {
+	t := GinkgoTB()
 	for name, tc := range map[string]struct{ log, want string }{
 		"istiod with the injection template of another version": {
 			"2026-11-22T19:51:37.036Z\tinfo\tUse self-signed certificate as the CA certificate\n" +
@@ -70,4 +72,4 @@ func TestErrorLines(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, tc.want)
 		}
 	}
-}
+})

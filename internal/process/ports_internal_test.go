@@ -8,17 +8,18 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	"golang.org/x/sys/unix"
 )
 
 // What is reserved, or listened on at any address, is not reserved again.
-func TestReservedOnce(t *testing.T) {
+var _ = Describe("an address", func() {
 	for _, address := range []string{"127.0.0.1", "[::1]", ""} {
-		t.Run(address, func(t *testing.T) { testReservedOnce(t, address) })
+		It("is reserved once: "+address, func() { testReservedOnce(GinkgoTB(), address) })
 	}
-}
+})
 
-func testReservedOnce(t *testing.T, address string) {
+func testReservedOnce(t testing.TB, address string) {
 	// Not of those that the kernel gives to the connections of other tests.
 	l, err := net.Listen("tcp", address+":0")
 	if err != nil {

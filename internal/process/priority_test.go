@@ -7,9 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
-func TestWeightParents(t *testing.T) {
+var _ = It("finds the group to put weights below", func() {
+	t := GinkgoTB()
 	for _, test := range []struct {
 		group   string
 		limited string // the group that limits processors
@@ -26,9 +29,10 @@ func TestWeightParents(t *testing.T) {
 			t.Errorf("beside %s, of which %q is limited: got %v, %v, want %v", test.group, test.limited, got, err, test.want)
 		}
 	}
-}
+})
 
-func TestParseCgroupsOfAnotherController(t *testing.T) {
+var _ = It("reads the control group of a controller", func() {
+	t := GinkgoTB()
 	mount, group, v2, err := parseCgroups("5:cpu,cpuacct:/x\n4:memory:/y\n0::/z\n", "cpu")
 	if mount != "cpu,cpuacct" || group != "/x" || v2 || err != nil {
 		t.Errorf("got %q, %q, %t, %v", mount, group, v2, err)
@@ -37,11 +41,12 @@ func TestParseCgroupsOfAnotherController(t *testing.T) {
 	if mount != "" || group != "/z" || !v2 || err != nil {
 		t.Errorf("named as the beginning of another: got %q, %q, %t, %v", mount, group, v2, err)
 	}
-}
+})
 
 // Weights are in the range of each version, in the order of the priorities and in
 // the same proportion.
-func TestWeights(t *testing.T) {
+var _ = It("orders priorities by weight", func() {
+	t := GinkgoTB()
 	for _, w := range []weightGroups{{}, {v2: true}} {
 		p := w.priorities()
 		if p.First <= p.Own || p.Own <= p.Last || p.Last < 2 || p.First > maxShares || w.v2 && p.First > maxWeight {
@@ -51,17 +56,18 @@ func TestWeights(t *testing.T) {
 			t.Errorf("%s: the first has %g times the last, want 256", p.Mechanism, got)
 		}
 	}
-}
+})
 
 // Without control groups children are ordered by niceness, as far as that is
 // permitted.
-func TestNiceness(t *testing.T) {
+var _ = It("orders children by niceness without control groups", func() {
+	t := GinkgoTB()
 	group, err := OpenGroup(filepath.Join(t.TempDir(), "group"), GroupOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := group.Stop(t.Context()); err != nil {
+	DeferCleanup(func(ctx SpecContext) {
+		if err := group.Stop(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -91,9 +97,9 @@ func TestNiceness(t *testing.T) {
 	if ownNice() != p.Own {
 		t.Errorf("scaler's own niceness became %d", ownNice())
 	}
-}
+})
 
-func readInt(t *testing.T, file string) (n int) {
+func readInt(t testing.TB, file string) (n int) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {

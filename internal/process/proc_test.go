@@ -3,9 +3,12 @@ package process
 import (
 	"os"
 	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
-func TestParseStat(t *testing.T) {
+var _ = It("reads the state of a process", func() {
+	t := GinkgoTB()
 	tail := " S 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2"
 	for _, test := range []struct {
 		name, stat string
@@ -18,16 +21,17 @@ func TestParseStat(t *testing.T) {
 		{"cut short", "42 (etcd) S 1 1 1", 0, false},
 		{"not a number", "42 (etcd) S 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 x 1 2", 0, false},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		By(test.name, func() {
 			start, state, err := parseStat([]byte(test.stat))
 			if (err == nil) != test.ok || start != test.start || test.ok && state != 'S' {
 				t.Errorf("parseStat(%q) = %d, %c, %v; want %d, ok %v", test.stat, start, state, err, test.start, test.ok)
 			}
 		})
 	}
-}
+})
 
-func TestStartTimeOfSelf(t *testing.T) {
+var _ = It("knows when this process started", func() {
+	t := GinkgoTB()
 	start, err := startTime(os.Getpid())
 	if err != nil || start == 0 {
 		t.Fatalf("startTime = %d, %v", start, err)
@@ -35,7 +39,7 @@ func TestStartTimeOfSelf(t *testing.T) {
 	if !(identity{os.Getpid(), start}).alive() || (identity{os.Getpid(), start + 1}).alive() {
 		t.Error("this process is alive, and one that started later is not")
 	}
-}
+})
 
 func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("42 (etcd) S 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2"))

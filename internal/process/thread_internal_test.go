@@ -2,13 +2,14 @@ package process
 
 import (
 	"sync"
-	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	"golang.org/x/sys/unix"
 )
 
 // Go keeps the main thread: a namespace that it had entered would be shown as this program's, for good.
-func TestOwnThread(t *testing.T) {
+var _ = It("starts children from a thread of their own", func() {
+	t := GinkgoTB()
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
@@ -26,4 +27,4 @@ func TestOwnThread(t *testing.T) {
 		})
 	}
 	all.Wait()
-}
+})

@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
-func TestWorkingSetFiles(t *testing.T) {
+var _ = It("reads the working set of a control group", func() {
+	t := GinkgoTB()
 	v2 := map[string]string{"cgroup.procs": "7\n", "memory.current": "5000\n", "memory.stat": "anon 1\ninactive_file 1000\nactive_file 30\n"}
 	v1 := map[string]string{
 		"cgroup.procs": "7\n", "memory.usage_in_bytes": "5000\n", "memory.stat": "inactive_file 1\ntotal_inactive_file 1000\n",
@@ -30,7 +32,7 @@ func TestWorkingSetFiles(t *testing.T) {
 		{name: "no such line", files: memoryV2, has: v2, change: "memory.stat", to: "anon 1\n", wantMessage: "no line inactive_file"},
 		{name: "no number", files: memoryV2, has: v2, change: "memory.current", to: "max\n", wantMessage: "memory.current"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		By(test.name, func() {
 			dir := t.TempDir()
 			for name, text := range test.has {
 				if name == test.change {
@@ -55,11 +57,12 @@ func TestWorkingSetFiles(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
 // A control group is noted before it is made: a scaler that is killed in between leaves
 // none that no cleanup knows.
-func TestMemoryGroupIsPlanned(t *testing.T) {
+var _ = It("plans the group whose memory is limited", func() {
+	t := GinkgoTB()
 	if err := CanLimitMemory(); err != nil {
 		t.Skip("memory cannot be limited here: ", err)
 	}
@@ -95,4 +98,4 @@ func TestMemoryGroupIsPlanned(t *testing.T) {
 	if !errors.Is(err, full) || exists(planned) {
 		t.Errorf("%v, and %s exists: %v; want neither without a note", err, planned, exists(planned))
 	}
-}
+})

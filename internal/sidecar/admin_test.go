@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	. "github.com/onsi/ginkgo/v2"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -44,7 +45,8 @@ const dumped = `{"configs": [
    {"name": "service-cert:a/b", "last_updated": "2026-11-21T12:00:02Z"}]}
 ]}`
 
-func TestParseDump(t *testing.T) {
+var _ = It("reads the configuration that Envoy dumps", func() {
+	t := GinkgoTB()
 	got, err := ParseDump([]byte(dumped), "default", func(name string) bool { return name == "service-cert:a/b" })
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +86,7 @@ func TestParseDump(t *testing.T) {
 	if _, err := ParseDump([]byte("upstream connect error"), "", nil); err == nil {
 		t.Error("no error for what is no dump")
 	}
-}
+})
 
 func FuzzParseDump(f *testing.F) {
 	f.Add([]byte(dumped))

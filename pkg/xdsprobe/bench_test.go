@@ -289,7 +289,7 @@ type child struct {
 const childEnv = "XDSPROBE_TEST_SERVER"
 
 func startChild(b *testing.B, secured bool) *child {
-	cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^TestServerProcess$")
+	cmd := exec.CommandContext(b.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+strconv.FormatBool(secured))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -335,12 +335,20 @@ type oneForAll struct{}
 
 func (oneForAll) ID(*corev3.Node) string { return "all" }
 
-// TestServerProcess is not a test: it is the server of startChild.
-func TestServerProcess(t *testing.T) {
+// TestMain lets the tests' own program be the server of startChild, in a process of its own.
+func TestMain(m *testing.M) {
 	secured, err := strconv.ParseBool(os.Getenv(childEnv))
 	if err != nil {
-		t.Skip("runs in a process of its own, for benchmarks")
+		os.Exit(m.Run())
 	}
+	if err := serveChild(context.Background(), secured); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// serveChild serves until its input ends, of which each line is a change of all services.
+func serveChild(ctx context.Context, secured bool) error {
 	var options []grpc.ServerOption
 	var rootPEM []byte
 	if secured {
@@ -349,27 +357,29 @@ func TestServerProcess(t *testing.T) {
 		rootPEM = a.RootPEM
 	}
 	snapshots := cache.NewSnapshotCache(true, oneForAll{}, nil)
-	set := func(generation int) {
+	set := func(generation int) error {
 		s, err := cache.NewSnapshot(strconv.Itoa(generation), services(125, 14, generation))
-		if err == nil {
-			err = snapshots.SetSnapshot(t.Context(), "all", s)
-		}
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
+		return snapshots.SetSnapshot(ctx, "all", s)
 	}
-	set(1)
+	if err := set(1); err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	g := grpc.NewServer(options...)
-	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, server.NewServer(t.Context(), snapshots, nil))
+	defer g.Stop()
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, server.NewServer(ctx, snapshots, nil))
 	go func() { _ = g.Serve(listener) }()
 	fmt.Printf("%s\n%s", listener.Addr(), rootPEM)
 	for generation, lines := 2, bufio.NewScanner(os.Stdin); lines.Scan(); generation++ {
-		set(generation)
+		if err := set(generation); err != nil {
+			return err
+		}
 	}
-	g.Stop()
-	os.Exit(0) // without a test's last words
+	return nil
 }

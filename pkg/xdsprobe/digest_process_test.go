@@ -10,13 +10,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
 const digestEnv = "XDSPROBE_TEST_DIGESTS"
 
 // digestsOf are the digests by which this process knows the contents of withMaps,
 // one a line.
-func digestsOf(t *testing.T) (lines []string) {
+func digestsOf(t testing.TB) (lines []string) {
 	store := NewStore()
 	for _, name := range slices.Sorted(maps.Keys(withMaps)) {
 		test := withMaps[name]
@@ -33,14 +35,17 @@ func digestsOf(t *testing.T) (lines []string) {
 	return lines
 }
 
+const digestsOfAnother = "has the digests of another process"
+
 // A content that two processes receive has one digest, whatever the order of maps.
-func TestDigestsAreThoseOfAnotherProcess(t *testing.T) {
+var _ = It(digestsOfAnother, func() {
+	t := GinkgoTB()
 	ours := digestsOf(t)
 	if os.Getenv(digestEnv) != "" {
-		fmt.Println(strings.Join(ours, "\n")) // for the process that started this one
+		fmt.Println("\n" + strings.Join(ours, "\n")) // for the process that started this one
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestXDSProbe$", "-ginkgo.focus="+digestsOfAnother)
 	cmd.Env = append(os.Environ(), digestEnv+"=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -58,13 +63,14 @@ func TestDigestsAreThoseOfAnotherProcess(t *testing.T) {
 	if all := strings.Join(ours, "\n"); !strings.Contains(all, "endpoints: ") || strings.Contains(all, "0000000000000000") {
 		t.Errorf("a content has no digest:\n%s", all)
 	}
-}
+})
 
 // The digest of a message without maps is XXH64 of its bytes: what another program
 // computes too.
-func TestDigestIsXXH64(t *testing.T) {
+var _ = It("has XXH64 as the digest", func() {
+	t := GinkgoTB()
 	const empty = 0xef46db3751d8e999 // of no bytes, with seed 0
 	if got := (*shape)(nil).digest(nil); got != empty {
 		t.Errorf("digest %x, want %x", got, uint64(empty))
 	}
-}
+})

@@ -14,6 +14,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	. "github.com/onsi/ginkgo/v2"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -110,9 +111,10 @@ func spellings(t testing.TB, with func(testing.TB, string) proto.Message, last s
 	return all
 }
 
-func TestDigestIsThatOfWhatIsSaid(t *testing.T) {
+var _ = It("has one digest for all spellings of a message", func() {
+	t := GinkgoTB()
 	for name, test := range withMaps {
-		t.Run(name, func(t *testing.T) {
+		By(name, func() {
 			sums := map[uint64]int{}
 			for _, b := range spellings(t, test.with, "p") {
 				sums[digest(test.kind, b)]++
@@ -127,11 +129,12 @@ func TestDigestIsThatOfWhatIsSaid(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
-func TestStoreHoldsSpellingsOnce(t *testing.T) {
+var _ = It("stores spellings once", func() {
+	t := GinkgoTB()
 	for name, test := range withMaps {
-		t.Run(name, func(t *testing.T) {
+		By(name, func() {
 			store := NewStore()
 			all := spellings(t, test.with, "p")
 			var first *Resource
@@ -159,9 +162,10 @@ func TestStoreHoldsSpellingsOnce(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
-func TestStoreKnowsNotAllSpellings(t *testing.T) {
+var _ = It("stores only some spellings", func() {
+	t := GinkgoTB()
 	var deep func(depth int) *structpb.Struct
 	deep = func(depth int) *structpb.Struct {
 		s := &structpb.Struct{Fields: map[string]*structpb.Value{}}
@@ -198,7 +202,7 @@ func TestStoreKnowsNotAllSpellings(t *testing.T) {
 		t.Errorf("%d resources of %d spellings: want 1 of %d", store.Len(), known, maxEncodings)
 	}
 	runtime.KeepAlive(held)
-}
+})
 
 // The digest of any message is that of every spelling of it.
 func FuzzDigest(f *testing.F) {

@@ -2,12 +2,14 @@ package xdsprobe
 
 import (
 	"slices"
-	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-func TestMarked(t *testing.T) {
+var _ = It("finds markers in resources", func() {
+	t := GinkgoTB()
 	if c := marked(nil, []byte("nothing here, not even scaler-mark")); c != nil {
 		t.Errorf("without a marker the content is %+v, want none", c)
 	}
@@ -20,4 +22,4 @@ func TestMarked(t *testing.T) {
 	if got != held || !slices.Equal(got.Members, []string{"a"}) {
 		t.Errorf("the content was replaced: %+v", got)
 	}
-}
+})

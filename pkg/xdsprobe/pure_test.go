@@ -3,11 +3,11 @@ package xdsprobe
 import (
 	"errors"
 	"strings"
-	"testing"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -16,7 +16,8 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-func TestBackoff(t *testing.T) {
+var _ = It("backs off as gRPC clients do", func() {
+	t := GinkgoTB()
 	b := backoff{base: streamBackoffBase, max: streamBackoffMax}
 	want := []time.Duration{500, 1000, 2000, 4000, 8000, 16000, 30000, 30000}
 	for range 1000 {
@@ -35,9 +36,10 @@ func TestBackoff(t *testing.T) {
 	if mean := sum / 1000; mean < 200*time.Millisecond || mean > 300*time.Millisecond {
 		t.Errorf("mean of the first wait = %v, want about 250 ms", mean)
 	}
-}
+})
 
-func TestMinus(t *testing.T) {
+var _ = It("subtracts sorted names", func() {
+	t := GinkgoTB()
 	for _, test := range []struct{ a, b, want string }{
 		{"", "", ""}, {"a", "", "a"}, {"", "a", ""}, {"a b c", "b", "a c"}, {"a b c", "a b c", ""}, {"b d", "a c e", "b d"},
 	} {
@@ -46,9 +48,10 @@ func TestMinus(t *testing.T) {
 			t.Errorf("minus(%s, %s) = %v, want %s", test.a, test.b, got, test.want)
 		}
 	}
-}
+})
 
-func TestRequest(t *testing.T) {
+var _ = It("encodes requests", func() {
+	t := GinkgoTB()
 	node, err := (&Config{NodeID: "n", NodeCluster: "c", Metadata: map[string]any{"LABELS": map[string]any{"app": "a"}}}).encodeNode()
 	if err != nil {
 		t.Fatal(err)
@@ -88,4 +91,4 @@ func TestRequest(t *testing.T) {
 	if diff := cmp.Diff(wantSotW, &sotw, protocmp.Transform()); diff != "" {
 		t.Errorf("state-of-the-world request (-want +got):\n%s", diff)
 	}
-}
+})

@@ -2,7 +2,6 @@ package xdsprobe
 
 import (
 	"slices"
-	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -12,6 +11,7 @@ import (
 	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -108,7 +108,8 @@ func enforcing(policies []string, sockets ...proto.Message) *listenerv3.Listener
 	return l
 }
 
-func TestScanOfWhatAListenerEnforces(t *testing.T) {
+var _ = It("scans what a listener enforces", func() {
+	t := GinkgoTB()
 	mutual := &tlsv3.DownstreamTlsContext{RequireClientCertificate: wrapperspb.Bool(true)}
 	oneSided := &tlsv3.DownstreamTlsContext{}
 	outbound := enforcing([]string{"a"}, mutual)
@@ -128,7 +129,7 @@ func TestScanOfWhatAListenerEnforces(t *testing.T) {
 		{"nothing", enforcing(nil), []string{}},
 		{"outbound", outbound, nil},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		By(c.name, func() {
 			b, err := proto.Marshal(c.listener)
 			if err != nil {
 				t.Fatal(err)
@@ -154,4 +155,4 @@ func TestScanOfWhatAListenerEnforces(t *testing.T) {
 			}
 		})
 	}
-}
+})

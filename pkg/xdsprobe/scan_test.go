@@ -16,6 +16,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	. "github.com/onsi/ginkgo/v2"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -156,7 +157,7 @@ var scannedEqual = cmp.Options{
 	cmpopts.EquateComparable(convergence.Type{}),
 }
 
-func checkScan(t *testing.T, kind convergence.Type, b []byte) {
+func checkScan(t testing.TB, kind convergence.Type, b []byte) {
 	t.Helper()
 	got, err := scan(kind, b)
 	want, wantErr := byObject(kind, b)
@@ -214,7 +215,8 @@ func samples() map[convergence.Type][]proto.Message {
 	}
 }
 
-func TestScan(t *testing.T) {
+var _ = It("scans resources as protobuf decodes them", func() {
+	t := GinkgoTB()
 	for kind, messages := range samples() {
 		var all [][]byte
 		for _, m := range messages {
@@ -234,9 +236,10 @@ func TestScan(t *testing.T) {
 			}
 		}
 	}
-}
+})
 
-func TestScanCluster(t *testing.T) {
+var _ = It("scans clusters", func() {
+	t := GinkgoTB()
 	b, err := proto.Marshal(edsCluster("outbound|80||a.ns", "service", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +248,7 @@ func TestScanCluster(t *testing.T) {
 	if err != nil || got.name != "outbound|80||a.ns" || got.assignment != "service" {
 		t.Errorf("scan = %+v, %v", got, err)
 	}
-}
+})
 
 func FuzzScan(f *testing.F) {
 	for kind, messages := range samples() {
@@ -303,7 +306,7 @@ func responseByObject(b []byte, v Variant) (w wanted, err error) {
 	return w, err
 }
 
-func checkResponse(t *testing.T, v Variant, b []byte) {
+func checkResponse(t testing.TB, v Variant, b []byte) {
 	t.Helper()
 	var r response
 	err := r.parse(b, v)

@@ -1,8 +1,6 @@
 package xdsprobe
 
 import (
-	"testing"
-
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	. "github.com/onsi/ginkgo/v2"
@@ -67,7 +65,8 @@ var _ = Describe("clusters that speak TLS", func() {
 })
 
 // A node is sent in two parts, of which one is shared.
-func TestNodeInTwoParts(t *testing.T) {
+var _ = It("sends a node in two parts", func() {
+	t := GinkgoTB()
 	build, err := proto.Marshal(&corev3.Node{UserAgentName: "envoy", Extensions: []*corev3.Extension{{Name: "x"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -86,4 +85,4 @@ func TestNodeInTwoParts(t *testing.T) {
 	if err := proto.Unmarshal(first.append(nil, SotW), &sotw); err != nil || !proto.Equal(sotw.GetNode(), want) {
 		t.Errorf("node is %v (%v), want %v", sotw.GetNode(), err, want)
 	}
-}
+})

@@ -3,7 +3,8 @@ package xdsprobe
 import (
 	"slices"
 	"strings"
-	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -36,7 +37,8 @@ func kindOf(t convergence.Type) *kind {
 // digest is the digest of a resource of one of EnvoyTypes.
 func digest(t convergence.Type, message []byte) uint64 { return kindOf(t).shape.digest(message) }
 
-func TestTypesAreChecked(t *testing.T) {
+var _ = It("checks types", func() {
+	t := GinkgoTB()
 	a, b, c := convergence.TypeOf("A"), convergence.TypeOf("B"), convergence.TypeOf("C")
 	wildcard := ResourceType{Name: a, URL: "a"}
 	for want, types := range map[string][]ResourceType{
@@ -55,7 +57,7 @@ func TestTypesAreChecked(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
+})
 
 // envoyNames are the names of EnvoyTypes.
 var envoyNames = []convergence.Type{convergence.CDS, convergence.EDS, convergence.LDS, convergence.RDS, convergence.ECDS}
@@ -72,7 +74,8 @@ func received(c *Counters, t convergence.Type) func() int64 {
 	}
 }
 
-func TestOnlySomeTypes(t *testing.T) {
+var _ = It("subscribes to some types only", func() {
+	t := GinkgoTB()
 	all, err := NewTypes(EnvoyTypes())
 	if err != nil {
 		t.Fatal(err)
@@ -90,4 +93,4 @@ func TestOnlySomeTypes(t *testing.T) {
 	if _, err := all.only([]convergence.Type{convergence.SDS}); err == nil {
 		t.Error("a type is taken that is not there")
 	}
-}
+})

@@ -3,8 +3,9 @@ package wiretap
 import (
 	"maps"
 	"slices"
-	"testing"
 	"time"
+
+	. "github.com/onsi/ginkgo/v2"
 )
 
 const (
@@ -44,7 +45,8 @@ func first() *Stream {
 	)
 }
 
-func TestRequests(t *testing.T) {
+var _ = It("reads requests", func() {
+	t := GinkgoTB()
 	removed := sends(cdsURL, "4")
 	removed.Removed = []string{"b"}
 	refused := acks(edsURL, "2")
@@ -66,7 +68,7 @@ func TestRequests(t *testing.T) {
 		"a reconnect":           {conversation(again), map[Key]string{{"EDS", "a"}: "2", {"EDS", "c"}: "2"}, []string{"EDS +a ~!c ~a"}},
 		"a type without a name": {conversation(asks("type.googleapis.com/x")), nil, []string{"type.googleapis.com/x"}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		By(name, func() {
 			var got []string
 			for _, r := range c.stream.Requests(c.versions) {
 				got = append(got, r.Text)
@@ -76,9 +78,10 @@ func TestRequests(t *testing.T) {
 			}
 		})
 	}
-}
+})
 
-func TestHeld(t *testing.T) {
+var _ = It("knows what a client holds", func() {
+	t := GinkgoTB()
 	one, two := first(), conversation(
 		asks(cdsURL), asks(edsURL, "a"), sends(cdsURL, "1", "c"), sends(edsURL, "2", "c"), // not asked for
 		Message{Type: cdsURL, Nonce: "3", Removed: []string{"b"}},
@@ -91,7 +94,7 @@ func TestHeld(t *testing.T) {
 		"one stream":  {[]Stream{*one}, []Key{{"CDS", "a"}, {"CDS", "b"}, {"EDS", "a"}}},
 		"two streams": {[]Stream{*one, *two}, []Key{{"CDS", "a"}, {"CDS", "c"}}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		By(name, func() {
 			held := Held(c.streams)
 			for _, k := range c.want {
 				if _, ok := held[k]; !ok {
@@ -106,9 +109,10 @@ func TestHeld(t *testing.T) {
 	if got := Versions([]Stream{*one})[Key{"EDS", "a"}]; got != "2" {
 		t.Errorf("version of EDS a is %q, want 2", got)
 	}
-}
+})
 
-func TestComplete(t *testing.T) {
+var _ = It("knows when a client holds all", func() {
+	t := GinkgoTB()
 	whole := first()
 	whole.Messages = append(whole.Messages, sends(edsURL, "4", "b"), acks(edsURL, "4"))
 	gone := first()
@@ -130,9 +134,10 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%s: Complete is %t, want %t", name, got, c.want)
 		}
 	}
-}
+})
 
-func TestTimes(t *testing.T) {
+var _ = It("knows when responses came", func() {
+	t := GinkgoTB()
 	got, err := first().Times()
 	const ms = time.Millisecond
 	if want := (Times{First: 10 * ms, Complete: 80 * ms, Own: 50 * ms}); err != nil || got != want {
@@ -141,4 +146,4 @@ func TestTimes(t *testing.T) {
 	if _, err := conversation(asks(cdsURL)).Times(); err == nil {
 		t.Error("Times of a stream without an answer: no error")
 	}
-}
+})

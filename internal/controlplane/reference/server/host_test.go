@@ -9,10 +9,12 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	. "github.com/onsi/ginkgo/v2"
 )
 
 // Envoy's own bounds would refuse, or end, what is to be measured.
-func TestEnvoysBoundsAreLiftedForWorkloadsOfTheHost(t *testing.T) {
+var _ = It("lifts Envoy's bounds for workloads of the host", func() {
+	t := GinkgoTB()
 	h := Host{
 		Address: "127.0.1.1", ListenPort: 7000, AppPort: 7001,
 		Egress: []HostService{{Name: "one/b", Host: "b.one.host", Port: 7002, Endpoints: []netip.AddrPort{netip.MustParseAddrPort("127.0.1.2:7003")}}},
@@ -45,9 +47,9 @@ func TestEnvoysBoundsAreLiftedForWorkloadsOfTheHost(t *testing.T) {
 			}
 		}
 	}
-}
+})
 
-func checkPatient(t *testing.T, listener string, routes []*routev3.Route) {
+func checkPatient(t testing.TB, listener string, routes []*routev3.Route) {
 	t.Helper()
 	if len(routes) != 1 {
 		t.Errorf("%s has %d routes: want 1", listener, len(routes))

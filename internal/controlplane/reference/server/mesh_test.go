@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,12 +32,13 @@ func testMesh(settings Settings) Mesh {
 	}}
 }
 
-func TestBuildGolden(t *testing.T) {
+var _ = It("builds what the golden file has", func() {
+	t := GinkgoTB()
 	for name, settings := range map[string]Settings{
 		"permissive": {},
 		"strict":     {StrictMTLS: true, DeclaredScope: true, DeclaredAuthz: true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		By(name, func() {
 			st, err := build(testMesh(settings))
 			if err != nil {
 				t.Fatal(err)
@@ -55,9 +57,10 @@ func TestBuildGolden(t *testing.T) {
 			golden.Compare(t, filepath.Join("testdata", name+".json"), string(got)+"\n")
 		})
 	}
-}
+})
 
-func TestAssignmentGolden(t *testing.T) {
+var _ = It("assigns the endpoints that the golden file has", func() {
+	t := GinkgoTB()
 	r, err := newResource(convergence.EDS, assignment("one/a:http", []Endpoint{
 		{netip.MustParseAddrPort("10.0.0.2:8080"), convergence.Draining},
 		{netip.MustParseAddrPort("10.0.0.1:8080"), convergence.Healthy},
@@ -71,10 +74,10 @@ func TestAssignmentGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Compare(t, filepath.Join("testdata", "assignment.json"), string(got)+"\n")
-}
+})
 
 // dump is resources as JSON, by name.
-func dump(t *testing.T, l layers) map[string]any {
+func dump(t testing.TB, l layers) map[string]any {
 	t.Helper()
 	all := map[string]any{}
 	for _, s := range l {
@@ -97,7 +100,8 @@ func dump(t *testing.T, l layers) map[string]any {
 	return all
 }
 
-func TestBuildIsDeterministic(t *testing.T) {
+var _ = It("builds the same from the same objects", func() {
+	t := GinkgoTB()
 	versions := func() map[string]string {
 		st, err := build(testMesh(Settings{DeclaredAuthz: true}))
 		if err != nil {
@@ -117,9 +121,10 @@ func TestBuildIsDeterministic(t *testing.T) {
 			t.Fatalf("versions differ between two builds of one mesh:\n%s", diff)
 		}
 	}
-}
+})
 
-func TestConfigure(t *testing.T) {
+var _ = It("takes settings from config maps", func() {
+	t := GinkgoTB()
 	config := func(kind, namespace, name string, data map[string]string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{ConfigLabel: kind}}, Data: data}
 	}
@@ -145,9 +150,10 @@ func TestConfigure(t *testing.T) {
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-}
+})
 
-func TestEndpoints(t *testing.T) {
+var _ = It("takes endpoints from slices", func() {
+	t := GinkgoTB()
 	slice := func(port int32, endpoints ...discoveryv1.Endpoint) any {
 		return &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: &port}}, Endpoints: endpoints}
 	}
@@ -183,9 +189,10 @@ func TestEndpoints(t *testing.T) {
 	if got := endpoints([]any{slice(8080, endpoint("10.0.0.1", discoveryv1.EndpointConditions{}))}, "admin"); len(got) > 0 {
 		t.Errorf("endpoints of a port that no slice has are %v", got)
 	}
-}
+})
 
-func TestParseShare(t *testing.T) {
+var _ = It("reads the share of a route", func() {
+	t := GinkgoTB()
 	for _, c := range []struct {
 		text string
 		want float64
@@ -198,7 +205,7 @@ func TestParseShare(t *testing.T) {
 			t.Errorf("ParseShare(%q) = %v, %v", c.text, got, err)
 		}
 	}
-}
+})
 
 func FuzzParseShare(f *testing.F) {
 	for _, s := range []string{"5%", "0.05", "1e-3", "+.5%", "0x1p-2"} {
@@ -211,7 +218,8 @@ func FuzzParseShare(f *testing.F) {
 	})
 }
 
-func TestCallers(t *testing.T) {
+var _ = It("knows the callers of a service", func() {
+	t := GinkgoTB()
 	want := map[string][]string{
 		"one/b":    {"spiffe://cluster.local/ns/one/sa/a"},
 		"two/c":    {"spiffe://cluster.local/ns/one/sa/a", "spiffe://cluster.local/ns/one/sa/b"},
@@ -221,4 +229,4 @@ func TestCallers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-}
+})
