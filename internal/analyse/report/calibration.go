@@ -31,7 +31,7 @@ func measuredOn(m record.Machine) fact {
 	return fact{"machine", unmarked(fmt.Sprintf("%s, %s, kernel %s", orAbsent(m.CPUModel), output.Many(m.CPUs, "CPU"), m.Kernel))}
 }
 
-// pointTables show one point: what arrived when, and what that took.
+// pointTables show one point: the times at which things arrived, and the usage.
 func pointTables(p *record.CalibrationPoint) []table {
 	name := fmt.Sprintf("%d sidecars, %s", p.Sidecars, p.XDS)
 	if p.DelaySeconds > 0 || p.Drop > 0 {

@@ -8,8 +8,8 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// cell is text in a page with at most one mark, which leads to the reasons that
-// limit the figure.
+// cell is a text in a page with at most one mark, which links to the reasons that limit
+// the figure.
 type cell struct {
 	Text   string
 	Href   string      // of another place in the page; "" = the text is no link
@@ -80,7 +80,7 @@ func (d *doubts) finish(c *cell) {
 	c.Mark = &chart.Link{Href: "#" + limitID(c.limits[0]), Text: strings.Join(names, ","), Label: "limited by: " + strings.Join(titles, "; ")}
 }
 
-// links lead to the reasons of marks, each once, in order.
+// links returns links to the reasons of marks, each once, in order.
 func (d *doubts) links(m marks) []chart.Link {
 	var links []chart.Link
 	for _, n := range d.cell(m.on("")).limits {

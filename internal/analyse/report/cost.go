@@ -12,9 +12,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// The cost of one more pod is the slope of the model with which a plan forecasts a
-// figure (capacity.OneMorePod), from runs that differ in size alone. A figure that grows
-// with the square has none. Runs that did not complete are omitted.
+// The cost of one more pod is the slope of the model with which a plan forecasts a figure
+// (capacity.OneMorePod), from runs that differ only in size. A figure that grows with the
+// square has none. Runs that did not complete are omitted.
 
 // confidence of the intervals.
 const confidence = 0.95
@@ -23,13 +23,14 @@ const confidence = 0.95
 // points always lie on one.
 const sizesNeeded = 3
 
-// costFigure is a figure that grows with the mesh. print is for amounts of it.
+// costFigure is a figure that grows with the mesh. print formats amounts of it.
 type costFigure struct {
 	name  string
 	path  string // in the record; whose warnings are the slope's too
 	value func(*record.Run) *float64
 	print func(*float64) string
-	// itself is configuration: it is not fitted to configuration.
+	// itself means that the figure is the configuration, which is not fitted to
+	// configuration.
 	itself bool
 }
 
@@ -54,7 +55,7 @@ func configurationMean(r *record.Run) *float64 {
 	return orEmpty(orEmpty(r.XDS).ConfigurationBytes).Mean
 }
 
-// fewBytes prints a size, parts of a byte included: slopes have them.
+// fewBytes formats a size, including fractions of a byte, which slopes have.
 func fewBytes(v *float64) string {
 	if v == nil || math.Abs(*v) >= 100 {
 		return bytes(v)
@@ -62,7 +63,7 @@ func fewBytes(v *float64) string {
 	return threeDigits(*v) + "B"
 }
 
-// millicores prints thousandths of a core, as one pod takes far less than a core.
+// millicores formats thousandths of a core, because one pod uses far less than a core.
 func millicores(v *float64) string {
 	if v == nil {
 		return absent
@@ -77,8 +78,7 @@ type alike struct {
 	runs []*record.Run
 }
 
-// group puts completed runs together that have the same key, in order of their
-// first.
+// group groups completed runs by key, in order of the first of each group.
 func group(runs []record.Run, key func(*record.Run) string) []alike {
 	var groups []alike
 	for i := range runs {
@@ -121,12 +121,12 @@ func surroundings(differing []axis) func(*record.Run) string {
 	}
 }
 
-// cost adds to a summary what one more pod costs, or why that is not known.
+// cost adds to a summary the cost of one more pod, or why it is not known.
 func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	around := surroundings(differing)
 	places := group(runs, around)
-	// Where runs differ in more than size and knobs, each kind has the name of its
-	// first run: the table of differences has the rest.
+	// If runs differ in more than size and settings, each kind is named by its first run:
+	// the table of differences has the rest.
 	name := func(g alike) string {
 		if len(places) < 2 {
 			return ""
@@ -175,8 +175,8 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 // repeated reports whether any size was run more than once.
 func (g alike) repeated() bool { return len(g.sizes()) < len(g.runs) }
 
-// oneMorePod prints what one more pod costs of a figure, or by what model it grows with
-// the square.
+// oneMorePod formats the cost of one more pod in a figure, or the model by which it grows
+// with the square.
 func (g alike) oneMorePod(figure costFigure) string {
 	cost, err := g.slope(figure)
 	switch {
@@ -223,8 +223,8 @@ var (
 	}, 1e6}
 )
 
-// fit fits a figure to terms and a constant. Runs that lack one are omitted. It
-// returns an error when too few different sizes are left or terms grow together.
+// fit fits a figure to terms and a constant. Runs that lack one are omitted. It returns
+// an error if too few different sizes are left or terms grow together.
 func (g alike) fit(figure costFigure, terms []term) (stats.Fit, error) {
 	var x [][]float64
 	var y []float64
@@ -301,7 +301,7 @@ func (g alike) servicesPerPod() (share float64, ok bool) {
 	return share, share > 0
 }
 
-// interval prints a slope and where it may lie; "~" for one that may be 0.
+// interval formats a slope with its interval; "~" for one that may be 0.
 func interval(t stats.Term, scale float64, print func(*float64) string) string {
 	value, low, high := print(new(t.Value*scale)), print(new(t.Low*scale)), print(new(t.High*scale))
 	if t.Low <= 0 && t.High >= 0 {

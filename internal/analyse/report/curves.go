@@ -157,8 +157,8 @@ func (c curve) points() ([]chart.Point, error) {
 	if curve == nil {
 		return nil, nil
 	}
-	// The greatest of n is drawn at half an observation below the end, which lies
-	// infinitely far to the right.
+	// The largest of n is drawn half an observation before the end, which is infinitely
+	// far to the right.
 	n := float64(c.summary.Count + c.summary.Lost)
 	var points []chart.Point
 	for _, p := range curve {

@@ -236,8 +236,8 @@ func lastHealth(r *record.Run) *float64 {
 	return orEmpty(r.Latencies.Propagation[record.EndpointHealth].Last).P50
 }
 
-// dataplanes adds to a summary how data planes compare and what one more pod and node cost in
-// each, where runs have another one than sidecars.
+// dataplanes adds to a summary a comparison of the data planes, and the cost of one more
+// pod and node in each, if runs have other data planes than sidecars.
 func (d *document) dataplanes(runs []record.Run, doubts *doubts) {
 	bySize := byDataplane(runs, true)
 	if bySize == nil {
@@ -281,8 +281,8 @@ func planeAnswers(runs []record.Run, doubts *doubts) [][]marked {
 // termNodes counts the nodes that have a proxy.
 var termNodes = term{"node", proxies, 1}
 
-// nodeCosts adds what one more pod, and one more node, costs in each data plane, or why that
-// is not known.
+// nodeCosts adds the cost of one more pod, and of one more node, in each data plane, or
+// why it is not known.
 func (d *document) nodeCosts(all []dataplaneGroup, doubts *doubts) {
 	perNode, most := 0, 0 // of most of the runs that have nodes with proxies
 	for _, p := range all {
@@ -307,7 +307,7 @@ func (d *document) nodeCosts(all []dataplaneGroup, doubts *doubts) {
 			d.facts = append(d.facts, fact{"one more node", unmarked(fmt.Sprintf("cost unknown with %s, %s: %s", p.name(), p.key.mode, missing))})
 			continue
 		}
-		// The runs of other numbers of pods per node separate nodes from pods.
+		// The runs with other numbers of pods per node separate nodes from pods.
 		wide := alike{}
 		for _, other := range all {
 			if other.key.mode == p.key.mode && other.key.dataplane == p.key.dataplane && other.key.add == p.key.add {
@@ -340,7 +340,7 @@ func (d *document) nodeCosts(all []dataplaneGroup, doubts *doubts) {
 	}
 }
 
-// morePods prints what so many more pods cost of a figure.
+// morePods formats the cost of this number of further pods in a figure.
 func (g alike) morePods(figure costFigure, pods int) string {
 	cost, err := g.slope(figure)
 	switch {
@@ -356,8 +356,8 @@ func (g alike) morePods(figure costFigure, pods int) string {
 // repeatsInSentence is the number of runs of a size that is needed to state a difference.
 const repeatsInSentence = 3
 
-// planeSentences state, for each mode, what another data plane than sidecars changes at the
-// largest size that both were run with, or what is missing for that.
+// planeSentences states, for each mode, the effect of another data plane than sidecars at
+// the largest size that both were run with, or what is missing for that.
 func planeSentences(runs []record.Run, doubts *doubts) []marked {
 	bySize, together := byDataplane(runs, true), byDataplane(runs, false)
 	var texts []marked
@@ -442,8 +442,8 @@ func (p dataplaneGroup) nodesText() string {
 	return p.name()
 }
 
-// slopesText states what one more pod costs of processor time in both data planes; "" where
-// that is not known of both.
+// slopesText states the processor time of one more pod in both data planes; "" if it is
+// not known for both.
 func slopesText(a, b dataplaneGroup, together []dataplaneGroup) string {
 	at := slices.IndexFunc(costFigures, func(f costFigure) bool { return f.path == "controlPlane.rollout.cpuSeconds" })
 	var texts []string

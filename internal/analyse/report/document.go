@@ -6,9 +6,9 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// document is a report before it takes a form: a title, facts, tables, and the
-// warnings that the tables' marks refer to. Its texts come from records and are not
-// trusted; the forms escape them.
+// document is a report before it is rendered: a title, facts, tables, and the warnings
+// that the tables' marks refer to. Its texts come from records and are not trusted; the
+// renderers escape them.
 type document struct {
 	title    string
 	facts    []fact

@@ -116,7 +116,7 @@ func shortened(text string) string {
 	return text
 }
 
-// names prints how many resources both hold, or which types differ.
+// names formats the number of resources that both hold, or the types that differ.
 func names(types map[string]record.HeldResources) string {
 	common, differ := 0, ""
 	for _, kind := range slices.Sorted(maps.Keys(types)) {
@@ -144,7 +144,7 @@ func ratio(types map[string]record.HeldResources) string {
 	return fmt.Sprintf("%.4f", ratio)
 }
 
-// sameness prints how many were alike, of those in which anything was sent.
+// sameness formats the number of equal exchanges, of those in which anything was sent.
 func sameness(s record.Sameness) string {
 	switch {
 	case s.Compared == 0:

@@ -95,8 +95,8 @@ func slowestPush(r *record.Run) *record.Latency {
 	return slowest
 }
 
-// quantileOf prints a quantile of several runs: the mean and the range, or in how
-// many it is among the lost.
+// quantileOf formats a quantile of several runs: the mean and the range, or the number of
+// runs in which it is lost.
 func quantileOf(runs []*record.Run, which func(*record.Run) *record.Latency, of func(*record.Latency) *float64) string {
 	if len(runs) == 1 {
 		l := which(runs[0])
@@ -117,7 +117,7 @@ func quantileOf(runs []*record.Run, which func(*record.Run) *record.Latency, of 
 	return rangeText(runs, func(r *record.Run) *float64 { return of(orEmpty(which(r))) }, seconds)
 }
 
-// lostOf prints how many observations runs lost in all.
+// lostOf formats the number of observations that runs lost altogether.
 func lostOf(runs []*record.Run) string {
 	var lost *int64
 	for _, r := range runs {

@@ -12,10 +12,9 @@ import (
 // settingsInAnswer limits the settings that one answer compares.
 const settingsInAnswer = 3
 
-// answers state in two sentences what a mesh needs: while it rolls out, and
-// afterwards. They are of the largest size that completed. Settings of the knobs
-// with the same largest size share the sentences. Each element is a paragraph of
-// sentences.
+// answers states in two sentences the needs of a mesh: while it rolls out, and
+// afterwards. They are about the largest size that completed. Modes with the same largest
+// size share the sentences. Each element is a paragraph of sentences.
 func answers(runs []record.Run, d *doubts) [][]marked {
 	groups := settings(runs)
 	names := settingNames(groups)
@@ -172,8 +171,8 @@ func (s *sentence) usage(phase record.PhaseName, path string, of func(*record.Us
 	return s.figure("controlPlane."+string(phase)+"."+path, usageFigure(phase, of), print)
 }
 
-// mark marks the sentence with what limits the figures that it used, and begins
-// another one.
+// mark returns the marks of all figures that the sentence used, and resets them for the
+// next sentence.
 func (s *sentence) mark() marks {
 	mark := s.doubts.markAll(slices.Concat(s.groups...), s.paths...)
 	s.paths = nil
@@ -186,7 +185,7 @@ func pushesPerSidecar(r *record.Run) *float64 { return orEmpty(orEmpty(r.XDS).Pe
 
 func bytesPerSidecar(r *record.Run) *float64 { return orEmpty(orEmpty(r.XDS).PerSidecar).Bytes }
 
-// incomplete states which runs did not complete, and if none did, why.
+// incomplete lists the runs that did not complete, and if none did, the reason.
 func incomplete(runs []record.Run, others bool) []string {
 	var names []string
 	for i := range runs {
@@ -210,7 +209,7 @@ func incomplete(runs []record.Run, others bool) []string {
 	return []string{fmt.Sprintf("%d of %s did not complete and are in none of these figures: %s.", len(names), output.Many(len(runs), "run"), strings.Join(names, ", "))}
 }
 
-// unfinished states how far a run came that did not complete.
+// unfinished states how far an incomplete run came.
 func unfinished(r *record.Run) string {
 	text := orAbsent(r.Name) + " did not complete: " + orAbsent(string(r.Status))
 	if p := r.Phase(record.PhaseRollout); r.Status == record.StatusUnconverged && p != nil && p.Seconds != nil && r.Pods != nil && r.Pods.Converged != nil {
@@ -240,7 +239,7 @@ func differingAxes(runs []record.Run) []axis {
 	return differing
 }
 
-// heapFigure is a figure of how much of its memory the control plane needed.
+// heapFigure is a figure of the control plane's heap.
 type heapFigure struct {
 	path  string
 	value func(*record.Run) *float64
@@ -258,15 +257,14 @@ func liveHeap(runs []*record.Run) heapFigure {
 	return heapFigure{"controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean }), ""}
 }
 
-// short reports whether the control plane had fewer processors in the rollout than
-// it would have used: the rollout time is an upper bound then.
+// short reports whether the control plane had fewer processors in the rollout than it
+// would have used: then the rollout time is an upper bound.
 func short(r *record.Run) bool {
 	share := usage(r.ControlPlane, record.PhaseRollout).Saturation
 	return share != nil && *share > record.Saturated || r.AtLimit(record.PhaseRollout)
 }
 
-// rangeText prints what runs have: one figure as it is, several as their mean and
-// range.
+// rangeText formats the figure of one run, or the mean and range of several.
 func rangeText(runs []*record.Run, value func(*record.Run) *float64, print func(*float64) string) string {
 	of := spread(runs, value)
 	if of == nil {

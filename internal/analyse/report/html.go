@@ -112,7 +112,7 @@ type runCharts struct {
 	draw *drawer
 }
 
-// links lead to the reasons that limit the figures at paths.
+// links returns links to the reasons that limit the figures at paths.
 func (r *runCharts) links(paths []string) []chart.Link {
 	var all marks
 	for _, path := range paths {

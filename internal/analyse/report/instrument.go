@@ -24,8 +24,8 @@ func (r *runReport) instrument() table {
 	return t
 }
 
-// floor compares latencies with what scaler measures against a control plane that
-// costs nothing.
+// floor compares latencies with scaler's own floor: its measurements with a control plane
+// of almost no cost.
 func (r *runReport) floor() table {
 	t := table{Head: plain("instrument's floor", "p50", "p99", "measured p50", "p99")}
 	if r.run.Instrument == nil {
@@ -43,7 +43,7 @@ func (r *runReport) floor() table {
 	return t
 }
 
-// floorAt prints the floor of the figure at path.
+// floorAt formats the floor of the figure at path.
 func floorAt(floor map[string]float64, path string, print func(*float64) string) string {
 	return entry(floor, path, func(v float64) string { return print(&v) })
 }

@@ -34,7 +34,7 @@ func (r *runReport) explained() table {
 	return t
 }
 
-// unknown is a quantile that too few changes were made for.
+// unknown is the text for a quantile with too few changes.
 const unknown = "unknown"
 
 // changes shows the quantiles of the pushes of each kind of change, with intervals by
@@ -107,8 +107,8 @@ func (row latencyRow) quantile(name string, v *float64) string {
 	return quantile(row.value, v)
 }
 
-// quantile prints a quantile. One that falls among the lost is only known to be
-// greater than all that came, and prints as that bound.
+// quantile formats a quantile. A lost one is only known to be greater than all received
+// ones, and is printed as that bound.
 func quantile(l *record.Latency, v *float64) string {
 	switch {
 	case v != nil:

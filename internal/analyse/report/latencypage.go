@@ -23,8 +23,8 @@ func latencyAsRun(l *record.LatencyRun) *record.Run {
 	}
 }
 
-// answer states in two sentences what requests took at the highest load without
-// sidecars, and what sidecars added.
+// answer states in two sentences the latency of requests at the highest load without
+// sidecars, and the latency that sidecars added.
 func (p latencyPart) answer() []marked {
 	rows := p.highest()
 	if len(rows) == 0 {
@@ -169,8 +169,8 @@ func (p latencyPart) bars(id, title string, of func(*record.Latency) *float64) c
 	return b
 }
 
-// split cuts a table that is too wide for a page in two: columns from at on are in
-// the second, which repeats the columns that state what a row is.
+// split divides a table that is too wide for a page: columns from at on go to the second,
+// which repeats the columns that identify a row.
 func split(t table, at int) (first, second table) {
 	first, second = table{Left: t.Left}, table{Left: t.Left}
 	if len(t.Head) <= at {

@@ -61,8 +61,8 @@ func (d *doubts) limits(several bool) []limited {
 	return list
 }
 
-// over states what warnings about one figure say: the sentence if all have the same,
-// else the range of their values. all reports that it is the sentence.
+// over summarizes the warnings about one figure: by the sentence if it is the same in
+// all, else by the range of their values. all reports that it is the sentence.
 func (e explanation) over(warnings []doubt, several bool) (text string, all bool) {
 	var names, sentences []string
 	var values []float64

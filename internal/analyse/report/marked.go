@@ -22,8 +22,8 @@ func (m marks) String() string {
 // on returns a text that has the marks.
 func (m marks) on(text string) marked { return marked{text, m} }
 
-// marked is a text of a document: a value with the marks of what limits it. Each form
-// prints the marks in its own way.
+// marked is a text of a document: a value with the marks of the reasons that limit it.
+// Each renderer prints the marks in its own way.
 type marked struct {
 	text  string
 	marks marks
@@ -35,7 +35,7 @@ func (m marked) String() string { return m.text + m.marks.String() }
 // unmarked returns a text that nothing limits.
 func unmarked(text string) marked { return marked{text: text} }
 
-// plain returns several texts that nothing limits.
+// plain returns several texts without marks.
 func plain(texts ...string) []marked {
 	all := make([]marked, len(texts))
 	for i, text := range texts {

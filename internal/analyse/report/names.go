@@ -8,8 +8,8 @@ import (
 )
 
 // withUniqueNames renames runs that share a name to their path below the folder that
-// holds them all, as in "before/istiod-strict-200".
-// Runs that were not read from folders keep their names.
+// contains them all, as in "before/istiod-strict-200". Runs that were not read from
+// folders keep their names.
 func withUniqueNames(runs []record.Run) []record.Run {
 	seen := map[string]int{}
 	for i := range runs {

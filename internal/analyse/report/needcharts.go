@@ -12,7 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// sizeFigure is a figure drawn by size and knobs.
+// sizeFigure is a figure drawn by size and settings.
 type sizeFigure struct {
 	name  string
 	light bool
@@ -45,7 +45,7 @@ var sizeChartsOf = []sizeChart{
 	{"configuration", "Configuration of a sidecar", "bytes, mean", bytes, chart.Bytes, []sizeFigure{{"", false, "xds.configurationBytes.mean", configurationMean}}},
 }
 
-// sizeCharts draw what the control plane needed by size and knobs.
+// sizeCharts draws the control plane's usage by size and settings.
 func sizeCharts(runs []record.Run, d *doubts, draw *drawer) []template.HTML {
 	groups := settings(runs)
 	names := settingNames(groups)

@@ -52,9 +52,8 @@ func perSidecar(real *record.RealSidecars, phase record.PhaseName, agent bool, o
 	return new(sum / float64(n))
 }
 
-// realSidecars adds to a summary what a real sidecar needed in each run, and how
-// much more with the permissive mode's knobs than with the strict one's at the
-// same size.
+// realSidecars adds to a summary the usage of a real sidecar in each run, and how much
+// more it is with the permissive mode than with the strict one at the same size.
 func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
 	t := table{Head: plain("one real sidecar of", "mtls", "scope", "authz", "pods", "services", "sidecars"), Left: 3}
 	for _, c := range realColumns {

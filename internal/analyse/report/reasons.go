@@ -6,8 +6,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// explanation is the title of a reason and what follows from it for a reader of the
-// figures.
+// explanation is the title of a reason, and its consequence for a reader of the figures.
 type explanation struct {
 	of             record.Reason
 	title, meaning string
@@ -91,7 +90,7 @@ func explained(r record.Reason) explanation {
 	return explanation{of: r, title: string(r)}
 }
 
-// valueText prints a value of a warning in the unit that its name states.
+// valueText formats a value of a warning in the unit that its name states.
 func valueText(name string, v float64) string {
 	switch {
 	case name == "share":

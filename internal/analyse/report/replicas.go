@@ -31,7 +31,7 @@ func (r *runReport) replicas() table {
 		one := each[name]
 		cells := plain(name)
 		for _, c := range replicaColumns {
-			// What makes the figure of all together doubtful makes this one.
+			// A warning about the figure of all replicas together also applies to each.
 			within := "controlPlane." + string(c.phase)
 			cells = append(cells, r.mark(within+"."+c.path, within).on(usageText(usage(&one.Usage, c.phase), c.path)))
 		}

@@ -1,12 +1,11 @@
-// Package report prints records: as tables for reading, as Markdown for pull
-// requests, as a page with charts, as JSON and YAML for
-// programs. It reads nothing but records,
-// scales figures for reading only, and computes none but what takes several
-// runs: what one more pod costs. What is not in a record prints as "-", never as
-// zero.
+// Package report prints records: as tables for reading, as Markdown for pull requests, as
+// a page with charts, as CSV for spreadsheets, as JSON and YAML for programs. It reads
+// only records, scales figures only for reading, and computes only figures that need
+// several runs: the cost of one more pod. A value that is missing in a record is printed
+// as "-", never as zero.
 //
-// One run is printed in full, several as one row each. Knobs are printed with the
-// figures, and a figure that a warning is about has the number, or in a page the
+// One run is printed in full, several as one row each. Settings are printed with the
+// figures, and a figure with a warning is marked with the number, or in a page the
 // letter, of the warning's reason.
 package report
 
@@ -36,8 +35,8 @@ func Print(w io.Writer, format string, runs []record.Run) error {
 	return output.Print(w, format, "runs", list, func(markdown bool) string { return build(list.Items).as(markdown) })
 }
 
-// sorted returns runs in the order of every report, however they were found:
-// by control plane, knobs and size, so that neighbours are comparable.
+// sorted returns runs in the order of every report: by control plane, settings and size,
+// so that neighbours are comparable.
 func sorted(runs []record.Run) []record.Run {
 	s := append([]record.Run{}, runs...) // not nil: an empty list prints as []
 	slices.SortStableFunc(s, func(a, b record.Run) int {
@@ -59,7 +58,7 @@ func sorted(runs []record.Run) []record.Run {
 	return s
 }
 
-// build makes the document of runs that are sorted.
+// build makes the document for sorted runs.
 func build(runs []record.Run) document {
 	switch len(runs) {
 	case 0:

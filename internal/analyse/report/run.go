@@ -136,7 +136,7 @@ func choiceText(d *record.Dilation) string {
 	return strings.Join(texts, "; ")
 }
 
-// priorityText states which programs ran first; "" where all were alike.
+// priorityText states which programs had precedence; "" if none had.
 func priorityText(p *record.Priority) string {
 	if p == nil {
 		return ""
@@ -319,7 +319,7 @@ func (r *runReport) received() table {
 	return t
 }
 
-// entry prints what a map has under name, as absent when it has nothing.
+// entry formats the value of a map at name; absent if there is none.
 func entry[T any](m map[string]T, name string, print func(T) string) string {
 	v, ok := m[name]
 	if !ok {

@@ -138,7 +138,7 @@ func (r *runReport) own() []table {
 	return []table{byPhase, counts}
 }
 
-// ownText prints one of the control plane's metrics, whose name ends in its unit.
+// ownText formats one of the control plane's metrics, whose name ends in its unit.
 func ownText(name string, v float64) string {
 	switch {
 	case strings.HasSuffix(name, "Seconds"):

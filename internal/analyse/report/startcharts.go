@@ -43,7 +43,7 @@ func done(s *record.Startup) time.Time {
 	return s.Usable
 }
 
-// starts draw how the rollout's median pod, and its slowest, started.
+// starts draws the starts of the rollout's median pod and of its slowest.
 func (r *runCharts) starts() []template.HTML {
 	all, err := r.run.Startups()
 	none := r.absence(err, "events.jsonl", "the record has no events.jsonl.")
@@ -72,9 +72,9 @@ func (r *runCharts) starts() []template.HTML {
 	return drawn
 }
 
-// ofPods states how many pods a start is one of, and how many of those requested
-// have none: they are slower than all of these. With an error, of reading the
-// starts, it is not known that they did not become ready.
+// ofPods states the number of pods with a start, and the number of requested pods without
+// one, which are slower than all of these. With an error, of reading the starts, it does
+// not claim that the latter did not become ready.
 func (r *runCharts) ofPods(n int, err error) string {
 	if r.run.Pods == nil || r.run.Pods.Requested <= n {
 		return output.Many(n, "pod")

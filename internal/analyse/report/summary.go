@@ -10,9 +10,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// axis is a property in which runs may differ, besides the size and the settings, which every row
-// shows. A property that all runs share is a fact above the tables, if it has a text of its own here;
-// those that differ have a table.
+// axis is a property in which runs may differ, in addition to the size and the settings,
+// which every row shows. Values that all runs share are facts above the tables; differing
+// ones are in a separate table.
 type axis struct {
 	name  string
 	value func(*record.Run) string // "" is not shown when all runs share it
@@ -201,8 +201,8 @@ func convergedText(r *record.Run) string {
 	return fmt.Sprintf("%d/%d", *r.Pods.Converged, r.Pods.Requested)
 }
 
-// rolloutText prints the rollout time: the rollout phase's length, if
-// convergence ended it; of one that the time limit ended, only a bound is known.
+// rolloutText formats the rollout time: the length of the rollout phase, if it ended by
+// convergence; if it ended by the time limit, only a lower bound is known.
 func rolloutText(r *record.Run) string {
 	p := r.Phase(record.PhaseRollout)
 	switch {
@@ -215,7 +215,7 @@ func rolloutText(r *record.Run) string {
 	}
 }
 
-// lostText prints all that was lost of the two latencies shown.
+// lostText formats the number of lost observations of the two latencies shown.
 func lostText(r *record.Run) string {
 	var lost *int64
 	for _, l := range []*record.Latency{r.Latencies.Certificate, r.Latencies.CompleteConfiguration} {

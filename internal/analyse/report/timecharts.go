@@ -14,15 +14,15 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// timeLine is one line over time: what a moment of a run has, NaN for nothing. The
-// moment before is nil for the first.
+// timeLine is one line over time: a value for each moment of a run, NaN for none. The
+// previous moment is nil for the first.
 type timeLine struct {
 	name  string
 	style chart.Style
 	of    func(m, before *record.Moment) float64
 }
 
-// timeLines draw the run over time, with its phases in the background.
+// timeLines draws the run over time, with its phases in the background.
 func (r *runCharts) timeLines() []template.HTML {
 	moments, err := r.run.Timeline()
 	absent := r.absence(err, "timeline.jsonl", "the record has no time line (timeline.jsonl).")
@@ -131,7 +131,7 @@ func (r *runCharts) absence(err error, what, none string) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return none
 	default:
-		// The path of the folder means nothing on another machine.
+		// The path of the folder has no meaning on another machine.
 		return what + " could not be read: " + strings.ReplaceAll(err.Error(), r.run.Dir+"/", "") + "."
 	}
 }

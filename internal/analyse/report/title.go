@@ -57,7 +57,8 @@ func rolloutTitle(runs []record.Run) string {
 			}
 		}
 	}
-	// A run that ended early does not know the version of its control plane.
+	// The record of a run that ended early does not have the version of its control
+	// plane.
 	controlPlanes = slices.DeleteFunc(slices.Clone(controlPlanes), func(name string) bool {
 		return slices.ContainsFunc(controlPlanes, func(other string) bool { return strings.HasPrefix(other, name+" ") })
 	})
@@ -145,8 +146,8 @@ func modeName(r *record.Run) string {
 	return r.Mode(func() string { return knobsText(r.Environment.Knobs, "") })
 }
 
-// modeMeanings states what modes of one name are with each of several control planes; "" where
-// they are the same with all.
+// modeMeanings states what modes of the same name mean with each of several control
+// planes; "" if they mean the same with all.
 func modeMeanings(runs []record.Run) string {
 	var modes, texts []string
 	controlPlanes, knobs, meanings := map[string][]string{}, map[string][]string{}, map[string][]string{} // by mode
@@ -213,7 +214,7 @@ func appendNew(words []string, word string) []string {
 	return append(words, word)
 }
 
-// made states when and on what the records were made, as far as they agree.
+// made states when and on which machine the records were made, as far as they agree.
 func made(runs []record.Run, latencies []record.LatencyRun) string {
 	var parts []string
 	if n := len(runs); n > 0 {

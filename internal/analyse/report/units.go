@@ -55,7 +55,7 @@ func count[T int | int64](v *T) string {
 	return strconv.FormatInt(int64(*v), 10)
 }
 
-// tally prints how many there are, which may be a mean or a rate.
+// tally formats a count, which may be a mean or a rate.
 func tally(v *float64) string {
 	if v != nil && *v == math.Trunc(*v) {
 		return strconv.FormatFloat(*v, 'f', 0, 64)
@@ -63,9 +63,8 @@ func tally(v *float64) string {
 	return number(v)
 }
 
-// threeDigits prints v with three significant digits and no exponent;
-// below 1 it prints three decimals, as nobody reads a thousandth of a core
-// more exactly.
+// threeDigits formats v with three significant digits and no exponent; below 1 with three
+// decimals, because more precision than a thousandth of a core is not useful.
 func threeDigits(v float64) string {
 	if v == 0 {
 		return output.Digits(v, 0)

@@ -66,7 +66,7 @@ func (r *runReport) upgradeSides() table {
 	return t
 }
 
-// upgraded states what the upgrades of runs need.
+// upgraded states the needs of the runs' upgrades.
 func upgraded(runs []record.Run, d *doubts) []marked {
 	var all []marked
 	for i := range runs {
@@ -77,7 +77,8 @@ func upgraded(runs []record.Run, d *doubts) []marked {
 	return all
 }
 
-// upgradeCharts draw both control planes over an upgrade, from the steady phase before it on.
+// upgradeCharts draws both control planes during an upgrade, beginning with the steady
+// phase before it.
 func (r *runCharts) upgradeCharts() []template.HTML {
 	u := r.run.Upgrade
 	if u == nil || u.To.Program == "" {

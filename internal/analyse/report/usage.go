@@ -56,7 +56,8 @@ func (r *runReport) realSidecars() table {
 	return r.usageTable(output.Many(real.Count, "real sidecar"), "sidecars.real", &real.ByPhase)
 }
 
-// usageFigureColumn shows one figure of what programs, one in each row, used in a phase.
+// usageFigureColumn shows one figure of the usage of programs, one in each row, in a
+// phase.
 type usageFigureColumn struct {
 	head  string
 	phase record.PhaseName

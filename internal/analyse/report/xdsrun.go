@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// PrintXDS writes what `scaler xds` found in one of output.Formats.
+// PrintXDS writes the result of `scaler xds` in one of output.Formats.
 func PrintXDS(w io.Writer, format string, run *record.XDSRun) error {
 	return output.Print(w, format, "an xds run", run, func(markdown bool) string { return xdsDocument(run).as(markdown) })
 }
@@ -49,7 +49,7 @@ func xdsDocument(x *record.XDSRun) document {
 	return d
 }
 
-// windowTable shows what scaler itself needed in each window.
+// windowTable shows the usage of scaler itself in each window.
 func windowTable(windows []record.XDSWindow) table {
 	t := table{Head: plain("scaler itself", "length", "cores", "CPU time", "memory, peak", "memory, end", "responses", "bytes", "CPU per response")}
 	for _, w := range windows {

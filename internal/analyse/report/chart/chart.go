@@ -1,11 +1,11 @@
-// Package chart draws charts as SVG for pages without scripts and without a network.
-// A chart is plain data. What its numbers mean, and how they are scaled for reading,
-// is up to the caller; Number, Seconds and Bytes are for axes.
+// Package chart draws charts as SVG for pages without scripts and without a network. A
+// chart is plain data. The caller decides what its numbers mean, and how they are scaled
+// for reading; Number, Seconds and Bytes are for axes.
 //
-// The drawing has no colours but classes (hue0 to hue7, light, dash0 to
-// dash3, band, axis, grid), so that a page's style sheet makes it light or dark.
-// Colour is never the only distinction: lines have dashes, bars are in the order of
-// the legend, and each chart has a table of its numbers.
+// The drawing has no colours, only classes (hue0 to hue7, light, dash0 to dash3, band,
+// axis, grid), so that a page's style sheet makes it light or dark. Colour is never the
+// only distinction: lines have dashes, bars are in the order of the legend, and each
+// chart has a table of its numbers.
 package chart
 
 import (
@@ -56,8 +56,8 @@ func (s Style) class() string {
 	return class
 }
 
-// The drawing's size and margins, in the units of its view box. A chart is as wide
-// as a phone held upright. Larger screens show several in a row.
+// The drawing's size and margins, in the units of its view box. A chart is as wide as a
+// phone in portrait mode. Larger screens show several in a row.
 const (
 	width, height            = 440.0, 250.0
 	left, right, top, bottom = 62.0, 12.0, 22.0, 40.0
@@ -66,7 +66,7 @@ const (
 	legendIndent             = 4.0
 )
 
-// view is a drawing before it is markup. All numbers are strings already.
+// view is a drawing before it is rendered. All numbers are strings already.
 type view struct {
 	Chart
 	Width, Height  string

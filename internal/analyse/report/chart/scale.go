@@ -33,7 +33,7 @@ type scale struct {
 	format    func(float64) string
 }
 
-// beyond is the greatest value that is drawn; values above it are drawn as it.
+// beyond is the largest value that is drawn; larger values are drawn at its place.
 const beyond = 1e100
 
 // share returns the position of v between the ends, from 0 to 1.
@@ -42,7 +42,7 @@ func (s scale) share(v float64) float64 {
 	return min(1, max(0, (s.bend(v)-s.low)/(s.high-s.low)))
 }
 
-// over makes the scale that shows all of values.
+// over makes the scale for all of values.
 func (a Axis) over(values []float64) scale {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -100,7 +100,7 @@ func niceStep(v float64) float64 {
 // ticksAtMost limits the steps of a logarithmic axis.
 const ticksAtMost = 8
 
-// logScale goes from one of 1, 2 and 5 times a power of ten to another.
+// logScale makes a scale between two values that are each 1, 2 or 5 times a power of ten.
 func logScale(least, most float64) scale {
 	if math.IsInf(least, 0) || math.IsInf(most, 0) {
 		least, most = 0.1, 1
@@ -134,7 +134,8 @@ func logScale(least, most float64) scale {
 	return s
 }
 
-// percentileScale reaches two nines at least, and as far as there are any.
+// percentileScale makes a scale that reaches at least two nines, and further if there are
+// values there.
 func percentileScale(most float64) scale {
 	nines := func(q float64) float64 { return -math.Log10(1 - min(max(q, 0), 1-1e-9)) }
 	high := 2.0

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Spans is a waterfall: stretches of the x axis below one another.
+// Spans is a waterfall chart: stretches of the x axis below one another.
 type Spans struct {
 	Chart
 	X      Axis
@@ -23,7 +23,7 @@ type Span struct {
 // spanRoom is the height of a span.
 const spanRoom = 23.0
 
-// HTML draws the chart, as high as it has spans.
+// HTML draws the chart. Its height depends on the number of spans.
 func (s Spans) HTML() (template.HTML, error) {
 	v := s.view()
 	if len(s.Spans) == 0 && v.Absent == "" {

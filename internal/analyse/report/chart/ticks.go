@@ -2,8 +2,8 @@ package chart
 
 import "strconv"
 
-// Number prints a number at an axis. What stands there is 1, 2 or 5 times something, or sums of it: it needs no
-// digits for its precision.
+// Number formats a number at an axis. Ticks are multiples of 1, 2 or 5 times a power of
+// ten, so four digits are enough.
 func Number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
 // Seconds prints a time at an axis.
