@@ -1,6 +1,7 @@
-// Package dilation chooses the factor by which rollouts are slowed down. A trial is a rollout that is not
-// slowed down, by whose record a factor is judged. Choices are kept, so that
-// equal rollouts on one machine have the same factor: those of different factors cannot be compared.
+// Package dilation chooses the factor by which rollouts are slowed down. A trial is a
+// rollout that is not slowed down; the factor follows from its record. Choices are kept,
+// so that equal rollouts on one machine have the same factor: rollouts with different
+// factors cannot be compared.
 package dilation
 
 import (
@@ -11,7 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// ErrNoDelays reports that the kernel does not keep what a trial needs.
+// ErrNoDelays reports that the kernel does not have the data that a trial needs.
 var ErrNoDelays = errors.New("the kernel keeps no run delays of threads (schedstat), by which the factor is chosen; give --dilate a number")
 
 // Times are the durations of a trial.

@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// Auto is the value of a factor that a trial chooses.
+// Auto is the value for a factor that a trial chooses.
 const Auto = -1
 
-// Max is the largest factor. It bounds the duration of a run whose factor is mistyped.
+// Max is the largest factor. It limits the duration of a run whose factor is mistyped.
 const Max = 64
 
 // Parse parses the value of --dilate: a factor, or auto for one that a trial

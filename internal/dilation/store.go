@@ -86,7 +86,7 @@ func (s Store) Load(key any) (*Choice, error) {
 	return &c, nil
 }
 
-// Save keeps a choice for a key, in place of an earlier one.
+// Save keeps a choice for a key, replacing an earlier one.
 func (s Store) Save(key any, c Choice) error {
 	const doing = "keeping the factor of a trial: %w"
 	file, err := s.file(key)

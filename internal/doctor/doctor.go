@@ -28,7 +28,7 @@ const (
 type Result struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
-	// Detail states what is there and what is needed.
+	// Detail states what was found and what is needed.
 	Detail string `json:"detail"`
 	// Fix states what to do; empty when Status is OK.
 	Fix string `json:"fix,omitempty"`
@@ -54,7 +54,7 @@ type Requirements struct {
 	Elsewhere bool
 }
 
-// Dir is a folder and the room that is needed in it.
+// Dir is a folder and the free space that is needed in it.
 type Dir struct {
 	Name  string // for people, as "cache" or "--out"
 	Path  string
@@ -66,7 +66,7 @@ type Program struct {
 	Name string
 	// Path is the path of the program; empty if it does not exist and must be built.
 	Path string
-	// Problem states why it cannot be used and cannot be built either; empty when there is none.
+	// Problem states why it can neither be used nor built; empty if there is no problem.
 	Problem string
 	// Pip is set if pip installs it: no Go is needed to build it.
 	Pip bool
@@ -143,7 +143,8 @@ func checkPrograms(programs []Program, haveGo bool) Result {
 	return r
 }
 
-// lacking states which programs cannot be used, and names those that are not there yet.
+// lacking returns the programs that cannot be used, and the names of those that do not
+// exist yet.
 func lacking(programs []Program) (unusable, missing []string) {
 	for _, p := range programs {
 		switch {

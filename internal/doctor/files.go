@@ -12,7 +12,7 @@ import (
 const inotifyNeeded = 16
 
 // checkInotify takes as many inotify instances as a run needs, with a watch each, and
-// gives them back.
+// releases them.
 func checkInotify(instances int) Result {
 	r := Result{Name: "inotify", Status: OK}
 	for n := range instances {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// CheckSidecars checks what so many simulated sidecars, with so many connections
-// each, need that run without a cluster: open files,
-// whose limit it raises where that is allowed, and outgoing ports.
+// CheckSidecars checks the needs of n simulated sidecars, with this number of connections
+// each, that run without a cluster: open files, whose limit it raises where that is
+// allowed, and outgoing ports.
 func CheckSidecars(n, connections int) []Result {
 	return []Result{checkConnections(n, connections), checkOutgoingPorts(n)}
 }
@@ -15,8 +15,8 @@ func CheckSidecars(n, connections int) []Result {
 // realSidecarsFor names the commands that start real sidecars.
 const realSidecarsFor = "for rollout --real-sidecars, latency and calibrate --fidelity"
 
-// checkSidecarPrograms looks at what real sidecars are made of. Most runs have none, so that it
-// is a failure only if they were asked for.
+// checkSidecarPrograms checks the programs of real sidecars. Most runs have none, so a
+// missing program is a failure only if real sidecars were asked for.
 func checkSidecarPrograms(programs []Program, asked, haveGo bool) Result {
 	r := Result{Name: "real sidecars", Status: OK}
 	unusable, missing := lacking(programs)

@@ -23,21 +23,22 @@ const (
 	// scaler's own files, connections to the API server and logs of children.
 	filesBesides = 500
 
-	// Resident memory as seen in runs: the cluster's programs, the control plane and the
-	// recorder without pods, and what each pod adds over all of them.
+	// Resident memory as measured in runs: the cluster's programs, the control plane and
+	// the recorder without pods, and the increase with each pod over all of them.
 	memoryFixed  = 3e9
 	memoryPerPod = 1.5e6
-	// The same of scaler, KWOK and the recorder alone, with all sidecars in scaler.
+	// The same for scaler, KWOK and the recorder only, with all sidecars in scaler.
 	memoryFixedElsewhere  = 0.5e9
 	memoryPerPodElsewhere = 0.3e6
 	// An Envoy and its agent, at 400 pods that are all configured everywhere.
 	memoryPerRealSidecar = 125e6
 
-	// Connecting sidecars are refused and try again: connections linger (TIME_WAIT, a minute).
+	// Refused sidecars connect again, and their old connections linger (TIME_WAIT, a
+	// minute).
 	outgoingPerSidecar = 8
 )
 
-// checkOpenFiles raises the limit of open files as far as is needed and allowed. Children
+// checkOpenFiles raises the limit of open files as far as needed and allowed. Children
 // inherit it.
 func checkOpenFiles(pods int) Result { return checkConnections(pods, filesPerSidecar) }
 
@@ -50,8 +51,9 @@ func checkConnections(pods, each int) Result {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return unknown(r, err)
 	}
-	// Through package syscall on purpose: Go then hands the raised limit on to children, rather
-	// than the one scaler was started with. And always, for they need files as well.
+	// Deliberately through package syscall: then Go passes the raised limit on to
+	// children, instead of the one scaler was started with. It is always raised, because
+	// children need files as well.
 	wanted := syscall.Rlimit{Cur: limit.Max, Max: limit.Max}
 	if limit.Max < need {
 		wanted = syscall.Rlimit{Cur: need, Max: need} // for the privileged
@@ -69,7 +71,7 @@ func checkConnections(pods, each int) Result {
 	return r
 }
 
-// checkPorts takes the wanted number of ports at once and gives them back.
+// checkPorts takes the wanted number of ports at once and releases them.
 func checkPorts(ports int) Result {
 	if ports == 0 {
 		ports = DefaultPorts
@@ -88,8 +90,8 @@ func checkPorts(ports int) Result {
 	return r
 }
 
-// checkOutgoingPorts looks at the range from which connections get their own port: all sidecars
-// connect to the same address, so it bounds their number.
+// checkOutgoingPorts checks the range of ports for outgoing connections: all sidecars
+// connect to the same address, so the range limits their number.
 func checkOutgoingPorts(pods int) Result {
 	r := Result{Name: "outgoing ports", Status: OK}
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
@@ -150,7 +152,7 @@ func judgeMemory(r Result, have uint64, req Requirements) Result {
 	if have >= need {
 		return r
 	}
-	// The need is an estimate on the safe side; half of it is not.
+	// The need is a safe estimate; half of it is not enough.
 	r.Status = Warning
 	if have < need/2 {
 		r.Status = Failed
@@ -183,7 +185,7 @@ func freeMemory(root string) (uint64, error) {
 		if err != nil {
 			continue
 		}
-		// The usage holds the page cache as well; the kernel gives that back when asked.
+		// The usage includes the page cache, which the kernel reclaims when needed.
 		have = min(have, limit-min(limit, used)+reclaimable(filepath.Dir(filepath.Join(root, f[0]))))
 	}
 	return have, nil
@@ -229,7 +231,8 @@ func readNumber(path string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
 }
 
-// checkProcessors goes by what Go may use: it minds affinity and a container's share.
+// checkProcessors uses the number of processors that Go may use: it takes account of
+// affinity and a container's share.
 func checkProcessors() Result {
 	return judgeProcessors(runtime.GOMAXPROCS(0))
 }
@@ -244,7 +247,7 @@ func judgeProcessors(n int) Result {
 	return r
 }
 
-// checkDir looks at the folder, or at the nearest one above it that exists.
+// checkDir checks the folder, or the nearest existing one above it.
 func checkDir(d Dir) Result {
 	r := Result{Name: "disk of " + d.Name, Status: OK}
 	path, err := filepath.Abs(d.Path)
@@ -285,7 +288,7 @@ func nearest(path string) (string, fs.FileInfo, error) {
 		if err == nil || path == filepath.Dir(path) {
 			return path, info, err
 		}
-		// ENOTDIR: a file stands where a folder is wanted; it is met further up.
+		// ENOTDIR: there is a file where a folder is wanted; it is reported further up.
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return path, nil, err
 		}

@@ -1,6 +1,6 @@
-// Package forward passes TCP connections on, each to one of several endpoints, as a
-// Service of Kubernetes does. It stands in for kube-proxy where the client cannot choose
-// by itself, and few bytes are passed.
+// Package forward forwards TCP connections, each to one of several endpoints, as a
+// Service of Kubernetes does. It replaces kube-proxy for clients that cannot choose an
+// endpoint themselves, and for little traffic.
 package forward
 
 import (
@@ -37,7 +37,8 @@ func ListenOn(address string) (*Forwarder, error) {
 	return From(listener), nil
 }
 
-// From makes a forwarder of what a listener accepts, without endpoints. Close closes the listener.
+// From makes a forwarder for the connections of a listener, without endpoints. Close
+// closes the listener.
 func From(listener net.Listener) *Forwarder {
 	f := &Forwarder{listener: listener, open: map[net.Conn]bool{}}
 	f.serving.Go(f.accept)
@@ -47,15 +48,16 @@ func From(listener net.Listener) *Forwarder {
 // Port returns the port on which it listens.
 func (f *Forwarder) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
 
-// To states where new connections are passed on to: each to one of these addresses,
-// chosen uniformly at random. Connections that are there stay as they are.
+// To sets the endpoints of new connections: each is forwarded to one of these addresses,
+// chosen uniformly at random. Existing connections are not moved.
 func (f *Forwarder) To(endpoints []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.endpoints = slices.Clone(endpoints)
 }
 
-// Close ends all connections and returns when nothing of it runs. It may be called again.
+// Close ends all connections and returns when all goroutines have ended. It may be called
+// again.
 func (f *Forwarder) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -95,7 +97,7 @@ func (f *Forwarder) choose() string {
 	return f.endpoints[rand.IntN(len(f.endpoints))]
 }
 
-// keep takes a connection that Close is to end; false after Close.
+// keep registers a connection that Close will end; false after Close.
 func (f *Forwarder) keep(c net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +114,7 @@ func (f *Forwarder) drop(c net.Conn) {
 	_ = c.Close()
 }
 
-// pass passes one connection on until either end closes it.
+// pass forwards one connection until either end closes it.
 func (f *Forwarder) pass(client net.Conn) {
 	defer f.drop(client)
 	to := f.choose()

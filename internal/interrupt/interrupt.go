@@ -1,9 +1,9 @@
-// Package interrupt ends a program's work when a signal asks for it, and lets the
-// clean-up that follows know when it has to hurry.
+// Package interrupt ends a program's work at a signal, and signals the clean-up that
+// follows when it must hurry.
 //
-// The first signal ends a context. A second ctrl-C, SIGTERM or SIGQUIT ends the
-// contexts of [Uncancelled], too, with which things are stopped: what is asked to end
-// is then killed. What is to be stopped, and how, is the callers'.
+// The first signal ends a context. A second ctrl-C, SIGTERM or SIGQUIT also ends the
+// contexts of [Uncancelled], which clean-up uses: what was asked to end is then killed.
+// Callers decide what to stop, and how.
 package interrupt
 
 import (
@@ -40,8 +40,8 @@ func (e *Error) Error() string {
 // Unwrap returns context.Canceled.
 func (e *Error) Unwrap() error { return context.Canceled }
 
-// debounce is within which one interrupt may arrive twice, as from a terminal and
-// from a wrapper that passes it on. A person needs longer.
+// debounce is the time within which one interrupt may arrive twice, for example from a
+// terminal and from a wrapper that forwards it. A person needs longer for a second one.
 const debounce = 100 * time.Millisecond
 
 // Options state what is done about signals.
@@ -49,14 +49,14 @@ type Options struct {
 	// Outputs are the files that the program prints to. When one of them is a pipe that
 	// nobody reads any more, that counts as a signal.
 	Outputs []*os.File
-	// Stopping is called at the first signal, Hurrying at the second, GivingUp at
-	// the third: it may end the program.
+	// Stopping is called at the first signal, Hurrying at the second, and GivingUp, which
+	// may end the program, at the third.
 	Stopping, Hurrying, GivingUp func(*Error)
 }
 
-// Notify returns a context that ends at the first of SIGINT, SIGTERM, SIGHUP and
-// SIGQUIT, with an *Error as its cause. A signal that was ignored when the program
-// started, as by nohup(1), stays ignored. stop ends the watching.
+// Notify returns a context that ends at the first of SIGINT, SIGTERM, SIGHUP and SIGQUIT,
+// with an *Error as its cause. A signal that was ignored when the program started, as by
+// nohup(1), stays ignored. stop ends the handling of signals.
 func Notify(parent context.Context, opts Options) (ctx context.Context, stop func()) {
 	hurry, hurryUp := context.WithCancelCause(context.WithoutCancel(parent))
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, hurryKey{}, hurry))
@@ -78,7 +78,8 @@ func Notify(parent context.Context, opts Options) (ctx context.Context, stop fun
 			case s := <-signals:
 				w.take(s)
 			case s := <-pipes:
-				// Also sent for a connection that was closed, which is no reason.
+				// SIGPIPE is also sent for a closed connection, which is no reason to
+				// stop.
 				if slices.ContainsFunc(opts.Outputs, broken) && w.count == 0 {
 					w.take(s)
 				}
@@ -107,7 +108,7 @@ type watch struct {
 
 func (w *watch) take(s os.Signal) {
 	now := time.Now()
-	// A terminal that is closed may say so several times.
+	// A closed terminal may send it several times.
 	again := w.count > 0
 	if again && (s == unix.SIGHUP || now.Sub(w.last) < debounce) {
 		return
@@ -156,8 +157,8 @@ type uncancelled struct {
 	values context.Context
 }
 
-// Value looks at the first before, as the context package finds out there what
-// ended it.
+// Value asks the first context before the other, because the context package finds there
+// what ended it.
 func (u uncancelled) Value(key any) any {
 	if value := u.Context.Value(key); value != nil {
 		return value

@@ -1,5 +1,5 @@
 // Package svid makes requests for X.509 certificates of SPIFFE identities (SVIDs), and
-// verifies what a certificate authority answers.
+// verifies the answers of a certificate authority.
 package svid
 
 import (
@@ -29,8 +29,9 @@ type Request struct {
 // NewKey makes a private key as Istio's ztunnel and Linkerd's proxy-identity make theirs: ECDSA with curve P-256.
 func NewKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// NewRequest makes a request for an identity. A SPIFFE identity is its URI, and there is no
-// subject, as Istio's agent does it. A DNS name is its name and its subject's, as Linkerd does it.
+// NewRequest makes a request for an identity. A SPIFFE identity becomes a URI without a
+// subject, as in Istio's agent. A DNS name becomes a DNS name and the subject's common
+// name, as in Linkerd.
 func NewRequest(keys func() (crypto.Signer, error), identity string) (*Request, error) {
 	begun := time.Now()
 	key, err := keys()
@@ -53,8 +54,9 @@ func NewRequest(keys func() (crypto.Signer, error), identity string) (*Request, 
 	return &Request{key.Public(), der, pem.EncodeToMemory(block), time.Since(begun)}, nil
 }
 
-// Verify returns the leaf of a chain in PEM that leads to the roots, unless these are nil,
-// is for the identity unless that is "", and for the public key unless that is nil.
+// Verify returns the leaf of a chain in PEM. The chain must lead to the roots unless
+// these are nil, and the leaf must be for the identity unless that is "", and for the
+// public key unless that is nil.
 func Verify(chain [][]byte, roots *x509.CertPool, identity string, public crypto.PublicKey) (*x509.Certificate, error) {
 	certificates, err := parse(chain)
 	if err != nil {
