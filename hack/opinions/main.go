@@ -1,10 +1,10 @@
 // Command opinions compares scaler's load generator with two well-known ones: vegeta and
 // fortio. All three send the same requests at the same rate to one echo server, which is
 // a separate process, and alternate in short rounds. The latency that each reports is
-// printed with its interval, and with its difference from scaler's if one is
-// established.
+// printed with its interval, and with its difference from scaler's if that is
+// significant.
 //
-// It is a module of its own, so that building scaler does not download the other two:
+// It is a separate module, so that building scaler does not download the other two:
 //
 //	go -C hack/opinions run . -rate 500 -duration 10s -rounds 6
 //
@@ -85,7 +85,7 @@ type generator struct {
 	send func(ctx context.Context, p plan) (opinion, error)
 }
 
-// The first is scaler's own, which the others are held against.
+// The first is scaler's own, with which the others are compared.
 var generators = []generator{
 	{"scaler", sendScaler},
 	{"vegeta v12.12.0", sendVegeta},
@@ -171,9 +171,9 @@ func sendVegeta(ctx context.Context, p plan) (opinion, error) {
 	return all.opinion(sent, failed)
 }
 
-// sendFortio spreads the rate over as many connections as scaler and vegeta come
-// to use where nothing stalls: one most of the time. fortio's own default of 4
-// lets each rest between its requests, which is slow on a virtual machine.
+// sendFortio uses the number of connections that scaler and vegeta use if nothing stalls:
+// one most of the time. With fortio's default of 4 each connection rests between its
+// requests, which is slow on a virtual machine.
 func sendFortio(_ context.Context, p plan) (opinion, error) {
 	log.SetLogLevelQuiet(log.Warning)
 	all := observations{stats.NewHistogram()}
@@ -219,9 +219,9 @@ func (o observations) opinion(sent, failed int64) (opinion, error) {
 	return all, nil
 }
 
-// show prints a row for each generator: means over the rounds with intervals of
-// 95 %, and with how far they lie from scaler's where Welch's test, corrected for
-// the number of tests, is significant at 5 %.
+// show prints a row for each generator: means over the rounds with 95 % intervals, and
+// their difference from scaler's if Welch's test, corrected for the number of tests, is
+// significant at 5 %.
 func show(w io.Writer, opinions [][]opinion) error {
 	values := func(g, q int) []float64 {
 		var v []float64
@@ -298,7 +298,7 @@ func echo(stdin io.Reader, stdout io.Writer) error {
 	return err
 }
 
-// startServer gives the server's address, and what ends it.
+// startServer starts the server, and returns its address and a function that ends it.
 func startServer(ctx context.Context, stderr io.Writer) (string, func() error, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -33,7 +33,7 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// Get returns the body that a GET of url is answered with. The client nil is
+// Get returns the body of the response to a GET of url. A nil client means
 // http.DefaultClient. A status other than 200 is a *StatusError.
 func Get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

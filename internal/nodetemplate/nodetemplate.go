@@ -1,6 +1,6 @@
-// Package nodetemplate parses and fills in the templates by which a user says what a
-// sidecar reports of itself. They may come from elsewhere: what filling them in costs is
-// bounded. What they can refer to is the callers'.
+// Package nodetemplate parses and executes the templates with which a user describes a
+// sidecar's node. They may come from elsewhere, so the cost of executing them is limited.
+// Callers define what they can refer to.
 package nodetemplate
 
 import (
@@ -12,17 +12,18 @@ import (
 	"text/template/parse"
 )
 
-// The bounds of a template and of what it makes.
+// The limits of a template and of its output.
 const (
 	MaxText   = 64 << 10 // bytes of a template
 	MaxOutput = 1 << 20  // bytes of what it makes
 	maxFormat = 1000     // bytes of a format of printf
 )
 
-// wide is a width or a precision of printf by which a short text becomes long.
+// wide matches a width or a precision of printf that makes a long text out of a short
+// one.
 var wide = regexp.MustCompile(`[0-9*]{4,}|\*`)
 
-// Parse parses a template. Loops and nested templates, which need not end, are errors.
+// Parse parses a template. Loops and nested templates, which need not end, are refused.
 func Parse(name, text string) (*template.Template, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("it has %d bytes: want %d at most", len(text), MaxText)

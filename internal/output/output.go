@@ -1,8 +1,7 @@
 // Package output writes what commands print with -o: objects as JSON and YAML for
-// programs, and for people text, that is tables aligned for a terminal or as
-// Markdown, numbers with three digits, and words that are harmless wherever they
-// came from. What stands in a document, in which order and in which unit, it
-// leaves to those who have something to say.
+// programs, and for people text, that is tables aligned for a terminal or as Markdown,
+// numbers with three digits, and words that are escaped wherever they came from. Callers
+// decide the content of a document, its order and its units.
 package output
 
 import (
@@ -17,9 +16,9 @@ import (
 // Formats are the formats that everything can be printed in, the default first.
 var Formats = []string{"table", "json", "yaml", "markdown"}
 
-// Print writes an object in one of Formats. Text gives what it reads as, in Markdown
-// or for a terminal; it is called for these formats alone. Errors call the object
-// what, as in "a plan".
+// Print writes an object in one of Formats. text renders it as Markdown or for a
+// terminal; it is called only for these formats. Errors call the object what, as in "a
+// plan".
 func Print(w io.Writer, format, what string, object any, text func(markdown bool) string) error {
 	var written string
 	var err error

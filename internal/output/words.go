@@ -56,8 +56,8 @@ func Pairs(values map[string]string, separator string) string {
 	return strings.Join(parts, separator)
 }
 
-// Digits prints v with three digits that say something and no exponent, but with no
-// more than so many decimals. Of 1000 and more it prints all that is before the point.
+// Digits formats v with three significant digits and no exponent, but with at most this
+// number of decimals. Of 1000 and more it prints all digits before the point.
 func Digits(v float64, decimals int) string {
 	needed := 4
 	switch a := math.Abs(v); {
@@ -73,8 +73,8 @@ func Digits(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', min(needed, decimals), 64)
 }
 
-// Seconds gives a time in the one of s, ms and µs in which Digits prints it with one
-// to three digits before the point, and that unit.
+// Seconds converts a time to the unit, s, ms or µs, in which Digits prints it with one to
+// three digits before the point, and returns that unit.
 func Seconds(v float64) (float64, string) {
 	unit := "s"
 	for _, smaller := range []string{"ms", "µs"} {
@@ -86,8 +86,8 @@ func Seconds(v float64) (float64, string) {
 	return v, unit
 }
 
-// Bytes gives a size in the one of B, kB, MB, GB and TB in which Digits prints it
-// with one to three digits before the point, and that unit.
+// Bytes converts a size to the unit, B, kB, MB, GB or TB, in which Digits prints it with
+// one to three digits before the point, and returns that unit.
 func Bytes(v float64) (float64, string) {
 	unit := "B"
 	for _, larger := range []string{"kB", "MB", "GB", "TB"} {
@@ -99,7 +99,7 @@ func Bytes(v float64) (float64, string) {
 	return v, unit
 }
 
-// Many prints a count with its noun, as in "1 service", "20 services".
+// Many formats a count with its noun, as in "1 service", "20 services".
 func Many(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -1,5 +1,5 @@
-// Package task schedules work of long-lived objects of which there are thousands: a
-// Task has a goroutine only while it works.
+// Package task schedules work for thousands of long-lived objects: a Task has a goroutine
+// only while it works.
 package task
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Task is work to come: it has a goroutine only while it works, and a timer
-// before. Its zero value has nothing to do.
+// Task is scheduled work: it has a goroutine only while it works, and a timer before. Its
+// zero value has nothing scheduled.
 type Task struct {
 	work sync.WaitGroup
 
@@ -17,8 +17,8 @@ type Task struct {
 	stopped bool
 }
 
-// After schedules f, instead of what was scheduled and has not begun. f may call
-// After itself.
+// After schedules f, replacing what was scheduled and has not begun. f may call After
+// itself.
 func (t *Task) After(wait time.Duration, f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,7 +40,8 @@ func (t *Task) Cancel() {
 	t.unschedule()
 }
 
-// Stop returns when nothing is under way and nothing will be.
+// Stop cancels what is scheduled and returns when nothing is running. Nothing will run
+// afterwards.
 func (t *Task) Stop() {
 	t.mu.Lock()
 	t.stopped = true

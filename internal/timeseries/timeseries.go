@@ -1,10 +1,10 @@
-// Package timeseries computes how much a counter, read at moments, grew over a window of time that begins and
-// ends between them, and which of two moments is the earlier one.
+// Package timeseries computes how much a counter, read at some times, grew over a window
+// that begins and ends between them, and compares times.
 package timeseries
 
 import "time"
 
-// Sample is a value with the moment that it is of.
+// Sample is a value with its time.
 type Sample struct {
 	At    time.Time
 	Value float64
