@@ -112,7 +112,7 @@ func variables() []cog.Builder[dashboard.VariableModel] {
 				Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
 			})
 	}
-	const everything = ".*" // shorter than the names of all that there are
+	const everything = ".*" // shorter than a list of all names
 	return []cog.Builder[dashboard.VariableModel]{
 		dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").
 			Description("A Prometheus that holds runs of scaler.").Type("prometheus"),

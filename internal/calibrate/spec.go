@@ -21,7 +21,7 @@ type Spec struct {
 
 	// Faults for the control plane to make: the measurement must show exactly these. A
 	// calibration with faults is not kept.
-	Delay time.Duration // every push is held back so long
+	Delay time.Duration // delay of every push
 	Drop  float64       // share of pushes that is not sent, 0 to 1
 
 	Timeout time.Duration // after which a change that has not arrived is lost

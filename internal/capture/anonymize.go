@@ -223,7 +223,7 @@ func (a *anonymizer) text(field, text string) string {
 		return a.name(text, maxLabel)
 	case "regex":
 		return a.hash(text, len(text))
-	case "key": // of a condition: what is compared, and the name in it
+	case "key": // of a condition: the attribute that is compared, with a name in it
 		known := whenKeys.FindString(text)
 		return known + a.hidden(text[len(known):])
 	case "jwksUri", "url", "uri":

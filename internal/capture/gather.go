@@ -22,7 +22,7 @@ type Gatherer struct {
 	owners     map[string]*Workload // by owner kind, namespace and name: those that have a template
 	pods       map[string]*Workload // likewise, what their pods say
 	places     []podPlace
-	configured map[string]bool // objects that there are, by identity and group
+	configured map[string]bool // existing objects, by identity and group
 	leftOut    map[[2]string]int
 	refuses    map[string]bool // owners whose pods use the network of their node, and never have a sidecar
 }

@@ -49,7 +49,7 @@ type Header struct {
 
 // LeftOut counts objects of one kind that the cluster had and the mesh does not.
 type LeftOut struct {
-	Kind   string `json:"kind"`            // plural and group as in `kubectl get`, or what it is
+	Kind   string `json:"kind"`            // plural and group as in `kubectl get`, or a description
 	Count  int    `json:"count,omitempty"` // 0 = not known
 	Reason string `json:"reason"`
 }

@@ -18,7 +18,7 @@ type Setting struct {
 	Value     string
 	Stock     string
 	Reason    string // why it differs
-	Effect    string // what it changes in the figures
+	Effect    string // on the figures
 }
 
 // arg is one argument of a program.

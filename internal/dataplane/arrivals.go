@@ -12,7 +12,7 @@ type Arrivals string
 // The kinds of arrivals.
 const (
 	Constant Arrivals = "constant" // one interval between all: 1/rate
-	Poisson  Arrivals = "poisson"  // exponential intervals with that mean, as of many users who do not know of each other
+	Poisson  Arrivals = "poisson"  // exponential intervals with that mean, as of many independent users
 )
 
 // ParseArrivals reads the value of --arrivals.

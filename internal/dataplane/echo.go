@@ -74,7 +74,7 @@ type echo struct {
 func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == HeadersPath && e.next == nil {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(r.Header) // fails only when the client has gone
+		_ = json.NewEncoder(w).Encode(r.Header) // fails only if the client has disconnected
 		return
 	}
 	if e.opts.Wait > 0 {
@@ -90,7 +90,7 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.next.forward(w, r)
 		return
 	}
-	_, _ = io.WriteString(w, e.opts.Name+"\n") // fails only when the client has gone
+	_, _ = io.WriteString(w, e.opts.Name+"\n") // fails only if the client has disconnected
 }
 
 // forwarder calls the next tier.
@@ -126,5 +126,5 @@ func (f *forwarder) forward(w http.ResponseWriter, r *http.Request) {
 	}
 	defer answer.Body.Close()
 	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(w, answer.Body) // fails only when one of both has gone
+	_, _ = io.Copy(w, answer.Body) // fails only if either side has disconnected
 }

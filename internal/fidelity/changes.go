@@ -23,7 +23,7 @@ const (
 	scaleChange   meshChangeKind = "scale"   // a workload has more or fewer pods
 	healthChange  meshChangeKind = "health"  // a pod turns unready, or ready again
 	routeChange   meshChangeKind = "route"   // how a service is reached
-	policyChange  meshChangeKind = "policy"  // who may call a service
+	policyChange  meshChangeKind = "policy"  // changes the callers that a service allows
 	serviceChange meshChangeKind = "service" // a service more, of several protocols, or fewer
 )
 

@@ -179,7 +179,7 @@ func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
 	watching.Go(func() {
 		failed = observe.Run(life, observe.Options{Client: r.Client, Run: runName, OnPod: func(e observe.PodEvent) {
 			if _, reported := e.Pod.Annotations[kwok.SidecarAnnotation]; !reported && e.Kind == observe.Added {
-				_ = r.report(life, e.Pod, kwok.SidecarReady) // one that is gone again needs none
+				_ = r.report(life, e.Pod, kwok.SidecarReady) // it is not needed for a pod that has been deleted again
 			}
 		}})
 	})

@@ -24,7 +24,7 @@ type tappedProxy struct {
 	certificates int
 	stop         func(context.Context) error // ends it and returns when it has ended
 
-	ended   <-chan struct{} // closed when it ended of its own accord
+	ended   <-chan struct{} // closed when it has ended of its own accord
 	failure func() error    // why; to be asked when ended is closed
 
 	// held returns the resources that it reports to hold, each with the part of its

@@ -33,7 +33,7 @@ var (
 	sidecars = subject{
 		name:  "sidecar",
 		nodes: 1,
-		cases: []knobCase{ // the two modes, and each knob alone
+		cases: []knobCase{ // the two modes, and each setting alone
 			{"permissive", controlplane.Modes["permissive"]},
 			{"mtls", controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}},
 			{"scope", controlplane.Knobs{MTLS: "permissive", Scope: record.ScopeDeclared, Authz: "none"}},

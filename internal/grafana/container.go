@@ -68,7 +68,7 @@ func RemoveContainer(ctx context.Context, dir string) error {
 
 func removeContainer(ctx context.Context, docker, name string) error {
 	out, err := exec.CommandContext(ctx, docker, "rm", "--force", name).CombinedOutput()
-	if err != nil && !strings.Contains(string(out), "No such container") { // gone already, as it should be
+	if err != nil && !strings.Contains(string(out), "No such container") { // deleted already, as intended
 		return fmt.Errorf("removing container %s: %s", name, lastLine(out, err))
 	}
 	return nil

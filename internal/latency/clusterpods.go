@@ -56,7 +56,7 @@ type clusterPod struct {
 	service  topology.Service
 	tier     int // 0 is the client's
 
-	made  *corev1.Pod // as it is once it is ready
+	made  *corev1.Pod // its state when it is ready
 	agent *loadagent.Agent
 }
 

@@ -36,7 +36,7 @@ type run struct {
 	driver   controlplane.Driver
 	progress Progress
 	tiers    []tierSpec
-	dir      string // of what is needed while it lasts
+	dir      string // of temporary files
 	writer   *record.LatencyWriter
 	sampler  *measure.Sampler
 
@@ -180,7 +180,7 @@ func startSampling(ctx context.Context, sampler *measure.Sampler) (sampling cont
 		defer close(done)
 		stop(sampler.Run(sampling))
 	}()
-	_, err = sampler.Edge() // what was used before is in no window
+	_, err = sampler.Edge() // usage before this is in no window
 	return sampling, func(context.Context) error {
 		stop(nil)
 		<-done

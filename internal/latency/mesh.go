@@ -126,7 +126,7 @@ func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOp
 	}
 	if given := r.driver.GivenProxy(); given != "" {
 		m.place.Proxy = given
-		if m.place.Programs[given], err = filepath.Abs(r.spec.Proxy); err != nil { // each runs in a folder of its own
+		if m.place.Programs[given], err = filepath.Abs(r.spec.Proxy); err != nil { // each runs in its own folder
 			return nil, none, err
 		}
 	}

@@ -44,7 +44,7 @@ type podVariant struct {
 	tiers   [][]*podPlace // the client's first
 	// addresses are the addresses of the services, by index; the client's has none.
 	addresses []string
-	past      *podnet.Pod // of no pod of the mesh: who connects there is redirected by servers alone
+	past      *podnet.Pod // outside all pods of the mesh: its connections are redirected only at servers
 }
 
 // podPlace is one pod.

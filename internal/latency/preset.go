@@ -10,7 +10,7 @@ import (
 type Preset struct {
 	Name    string
 	Flags   []PresetFlag
-	Follows string // the publication, what it measured, and what differs here
+	Follows string // the publication, what it measured, and the differences here
 }
 
 // PresetFlag is a flag, without dashes, and its value.

@@ -44,7 +44,7 @@ type repeatRun struct {
 type usageSum struct {
 	cpuSeconds    float64
 	memorySeconds float64 // bytes times seconds
-	waited        float64 // seconds in which a thread of that program of theirs that waited most waited for a processor, at most
+	waited        float64 // upper bound of the seconds in which one thread waited for a processor, for the program that waited most
 	unknown       bool    // that is not known of some window
 }
 

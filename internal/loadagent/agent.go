@@ -193,7 +193,7 @@ func tunnel(ctx context.Context, w http.ResponseWriter, address string) {
 	defer near.Close()
 	defer context.AfterFunc(ctx, func() { near.Close(); far.Close() })()
 	if _, err := io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
-		return // the client has gone
+		return // the client has disconnected
 	}
 	var both sync.WaitGroup
 	pass := func(to, from net.Conn, r io.Reader) {

@@ -197,7 +197,7 @@ func (a *Agent) read(ctx context.Context, name string) (s sample, at time.Time, 
 
 // remoteProcess reads one process of a pod.
 type remoteProcess struct {
-	ctx     context.Context // of what is read; it has no end
+	ctx     context.Context // of readings; it has no end
 	agent   *Agent
 	name    string
 	id      string

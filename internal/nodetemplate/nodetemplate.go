@@ -15,7 +15,7 @@ import (
 // The limits of a template and of its output.
 const (
 	MaxText   = 64 << 10 // bytes of a template
-	MaxOutput = 1 << 20  // bytes of what it makes
+	MaxOutput = 1 << 20  // bytes of output
 	maxFormat = 1000     // bytes of a format of printf
 )
 

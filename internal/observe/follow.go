@@ -125,7 +125,7 @@ type object interface {
 // reports their changes at once, in the reflector's own goroutine: a time taken here is
 // the time at which the event was decoded.
 type changes[T object] struct {
-	reduce   func(T) T                // what is kept of an object
+	reduce   func(T) T                // reduces an object to what is kept
 	report   func(time.Time, Kind, T) // is called for each change
 	reported func(time.Time)          // if not nil, is called after all changes of one event, or of one list
 	kept     map[cache.ObjectName]T

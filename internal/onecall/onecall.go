@@ -77,7 +77,7 @@ type Conn struct {
 
 	stream atomic.Uint32 // of the call, or of the next one
 
-	read atomic.Int64 // when the last frame came, since begun
+	read atomic.Int64 // when the last frame arrived, since begun
 	cut  atomic.Pointer[error]
 
 	mu       sync.Mutex // held while writing
@@ -305,7 +305,7 @@ func (c *Conn) cause(err error) error {
 func (c *Conn) Close() error {
 	c.unwatch()
 	err := errors.New("closed")
-	c.abort(err) // whoever is sending
+	c.abort(err) // for concurrent senders
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ping.stop()

@@ -62,7 +62,7 @@ func (c *Conn) end(err error) {
 		c.incoming.body = nil
 	}
 	c.giveBack()
-	if !c.answered { // or what came along belongs to the next call
+	if !c.answered { // otherwise the bytes belong to the next call
 		c.in.release()
 	}
 }
@@ -139,7 +139,7 @@ func (c *Conn) frame(frame http2.Frame) error {
 			c.untouched = f.ErrCode == http2.ErrCodeRefusedStream
 			return c.reset(f.ErrCode)
 		}
-	case *http2.GoAwayFrame: // a call that the server has seen goes on
+	case *http2.GoAwayFrame: // a call that the server has seen continues
 		if opened := c.leave(); !opened || f.LastStreamID < c.stream.Load() {
 			c.untouched = opened
 			return status.Errorf(codes.Unavailable, "the server went away: %v %s", f.ErrCode, f.DebugData())

@@ -15,7 +15,7 @@ const recordHeader = 5
 type records struct {
 	net.Conn
 	header [recordHeader]byte
-	have   int // bytes of the header that came
+	have   int // bytes of the header received
 	left   int // of the record
 }
 

@@ -8,7 +8,7 @@ import (
 // Table is a table with named columns. Its texts may contain anything: Text and Markdown
 // escape them.
 type Table struct {
-	Head []string // the columns' names; nil is a table without them, for Text alone
+	Head []string // the columns' names; nil means a table without them, only for Text
 	// Left is the number of columns after the first that contain words and are
 	// left-aligned like it; 0 means none. A column without a name contains words too. The
 	// other columns contain figures and are right-aligned.

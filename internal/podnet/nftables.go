@@ -20,7 +20,7 @@ func (r Rules) apply(namespace int) error {
 	}
 	table := c.AddTable(&nftables.Table{Name: "nat", Family: nftables.TableFamilyIPv4})
 	chains := make([]*nftables.Chain, len(r.chains))
-	for i, each := range r.chains { // all are there before a rule names one
+	for i, each := range r.chains { // all chains must exist before a rule names one
 		chains[i] = &nftables.Chain{Name: each.name, Table: table}
 		switch each.name {
 		case prerouting:

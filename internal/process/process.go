@@ -344,7 +344,7 @@ type ExitError struct {
 	Command []string // the program and its arguments
 	Cause   error    // as reported by the operating system
 	Log     string   // the whole log's file, "" if there is none
-	LogEnd  string   // its last lines, of this child alone
+	LogEnd  string   // its last lines, without those of earlier children
 	// LogError holds the lines of this child's log that state the error; "" if there are
 	// none.
 	LogError string

@@ -129,7 +129,7 @@ func Orphans(root string) ([]State, error) {
 			orphans = append(orphans, s)
 		}
 		if !d.IsDir() {
-			return nil // SkipDir would skip what is in the same folder
+			return nil // SkipDir would skip the rest of the same folder
 		}
 		return fs.SkipDir
 	})

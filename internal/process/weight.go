@@ -25,7 +25,7 @@ const (
 // removed.
 type weightGroups struct {
 	v2               bool
-	home             string // where scaler came from
+	home             string // scaler's original group
 	run              string
 	first, own, last string
 }

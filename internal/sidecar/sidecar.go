@@ -73,7 +73,7 @@ type Options struct {
 	// User is the id of the user that Envoy runs as, who gets the folder and the files; 0 = this
 	// program's. Not with an Agent.
 	User    uint32
-	Cluster string // that ADS comes over
+	Cluster string // used for ADS
 	// Certificate is the secret that the certificate for others comes in, over SDS; "" = there is none.
 	Certificate string
 	// HoldsSecret reports of a secret whether it came over ADS; nil = none does.
@@ -98,7 +98,7 @@ type Options struct {
 type Life struct {
 	Number  int // from 1
 	At      time.Time
-	Process process.Handle // what was started: the agent, or Envoy
+	Process process.Handle // the started process: the agent, or Envoy
 	Envoy   process.Handle // the same where there is no agent
 }
 

@@ -22,10 +22,10 @@ type Profile struct {
 	ExternalNames    int     // names that are an alias of a service
 	Gateways         int     // ingress gateways of one pod, each with ten hosts
 	Zones            int     // that nodes are spread over; 0 = nodes have none
-	OutsidePods      int     // pods without sidecars, that are there before the mesh
+	OutsidePods      int     // pods without sidecars that exist before the mesh
 	OutsideChurn     float64 // pods without sidecars that are created and deleted each second, from the rollout on
 	ReplicaSkew      float64 // exponent of Zipf's law that pods are dealt to services by; 0 = evenly
-	GracePeriod      float64 // seconds for which a pod that is deleted runs on, terminating; 0 = it is gone at once
+	GracePeriod      float64 // seconds for which a deleted pod runs on, terminating; 0 = it disappears at once
 }
 
 // None as the value of a part omits it, whatever the named profile has.

@@ -62,7 +62,7 @@ type Applier struct {
 
 	RealImage string // of the application of pods on real nodes; needed where services have some
 
-	GracePeriod time.Duration // for which pods run on after they were deleted; 0 = they are gone at once
+	GracePeriod time.Duration // for which pods run on after they were deleted; 0 = they disappear at once
 
 	Parallel int // requests in flight at most; 0 = 32
 

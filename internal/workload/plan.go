@@ -14,7 +14,7 @@ import (
 // Step is one burst of a plan.
 type Step struct {
 	At       time.Duration // since the first step
-	Replicas map[int]int   // by index of a service: how many it has from then on; services that stay as they are are not in it
+	Replicas map[int]int   // by index of a service: its number from then on; unchanged services are left out
 }
 
 // Plan returns the steps in which the mesh's pods arrive, each of b.Size pods except the

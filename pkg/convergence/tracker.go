@@ -60,7 +60,7 @@ type Counts struct {
 	Sidecars  int // registered
 	Complete  int
 	Certified int
-	Converged int // each by itself
+	Converged int // counted one by one
 }
 
 func (c Counts) converged() bool { return c.Sidecars > 0 && c.Converged == c.Sidecars }

@@ -110,7 +110,7 @@ type Certificate struct {
 	Attempt  int           // counts requests since the last certificate; 1 is the first
 	Key      time.Duration // getting the private key and signing the request; 0 if a retry reuses them
 	Wait     time.Duration // from the call of the Issuer until the request was sent
-	Sent     time.Time     // zero if nothing was sent: the request failed before, or the certificate came unasked
+	Sent     time.Time     // zero if nothing was sent: the request failed before, or the certificate was sent unasked
 	Verified time.Time     // the chain was received and verified; zero if Err is not nil
 	Expires  time.Time     // of the leaf
 	Backoff  time.Duration // wait before the next attempt; 0 after a success

@@ -20,7 +20,7 @@ type Spec struct {
 	NodeID      string            `json:",omitempty"` // node.id of the first request
 	NodeCluster string            `json:",omitempty"` // node.cluster
 	Metadata    map[string]any    `json:",omitempty"` // node.metadata, JSON types only
-	Build       []byte            `json:",omitempty"` // of the encoded node, what is the same for all: the proxy's version, extensions
+	Build       []byte            `json:",omitempty"` // the part of the encoded node that is the same for all: the proxy's version, extensions
 	Headers     map[string]string `json:",omitempty"` // gRPC metadata of every call in addition to the token
 
 	// Targets are the service ports that the workload calls, and Inbound those under
@@ -37,7 +37,7 @@ type Spec struct {
 	// Node is the node whose pods the proxy serves; "" = the proxy belongs to one pod.
 	Node      string        `json:",omitempty"`
 	Keepalive time.Duration `json:",omitempty"` // between the proxy's HTTP/2 pings; 0 = none
-	Drain     time.Duration `json:",omitempty"` // how long the proxy goes on with a listener that is gone or changed; 0 = not at all
+	Drain     time.Duration `json:",omitempty"` // how long the proxy keeps a removed or changed listener; 0 = not at all
 	// Slowdown multiplies the proxy's waits: before it tries again, and for a resource
 	// that it requested. Durations given above are not multiplied.
 	Slowdown Slowdown `json:",omitempty"`

@@ -46,7 +46,7 @@ type Client struct {
 	holding sync.Mutex // held while the state's tables change or are read from outside
 
 	cutting sync.Mutex
-	cut     context.CancelFunc // of the attempt that goes on; nil between two. Guarded by cutting.
+	cut     context.CancelFunc // of the current attempt; nil between two. Guarded by cutting.
 	stream  *stream            // of that, once there is one. Guarded by cutting.
 }
 

@@ -20,7 +20,7 @@ var bodies = sync.Pool{New: func() any { return new([]body) }}
 // fields. Its byte slices are parts of the receive buffer, and become invalid when that
 // is freed.
 type response struct {
-	receivedAt time.Time // all of it had been read; see Counters.Waits
+	receivedAt time.Time // when all of it had been read; see Counters.Waits
 	size       int
 	buffer     mem.Buffer
 

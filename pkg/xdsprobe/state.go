@@ -56,7 +56,7 @@ type state struct {
 
 	waiting []step          // cluster ACKs that wait for load assignments
 	owed    []*proxy.Update // of responses whose ACK was lost with its stream
-	opened  bool            // on the current stream, a response came
+	opened  bool            // a response was received on the current stream
 }
 
 // step is one request to send, with the updates to report after it was sent.
@@ -217,7 +217,7 @@ func (st *state) heartbeat(t *kind, b *body) bool {
 func (st *state) apply(k *kind, resources []*Resource, r *response, c *change) {
 	table := &st.tables[k.index]
 	if k.wildcard() {
-		if st.variant == SotW { // the whole truth: what it doesn't name is gone
+		if st.variant == SotW { // the response is complete: what it does not name was removed
 			table.keep(resources, c)
 		}
 	} else {

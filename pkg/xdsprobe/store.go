@@ -27,7 +27,7 @@ const shards = 64
 // sidecars hold it, the counters, and the trusted roots. A resource that no sidecar holds
 // any more is garbage-collected.
 type Store struct {
-	seed     maphash.Seed // of the hashes of bytes, which are this process's alone
+	seed     maphash.Seed // of the hashes of bytes, which only this process uses
 	types    *Types
 	counters Counters
 	byBytes  [shards]shard // by a hash of their bytes, which is fast

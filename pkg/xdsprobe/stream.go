@@ -18,8 +18,8 @@ type stream struct {
 	client *Client
 	end    *proxy.StreamEnded // to be; responses are counted in it
 
-	timeout  task.Task // gives up on resources that others wait for and that do not come
-	draining task.Task // gives up what has drained
+	timeout  task.Task // ends the wait for resources that do not arrive
+	draining task.Task // drops what has drained
 
 	// mu is held while the sidecar's state changes and requests are sent: by the
 	// goroutine that receives, or by one of the tasks.
@@ -55,7 +55,7 @@ func (s *stream) serve() error {
 func (s *stream) first() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.client.giveUpDrained() // what it subscribes to is requested anew
+	s.client.giveUpDrained() // everything subscribed to is requested anew
 	steps := s.client.state.open()
 	s.scheduleDrained()
 	for i := range steps {

@@ -71,7 +71,7 @@ func (st *state) unanswered() (parents []*kind) {
 type wait uint8
 
 const (
-	forNothing  wait = iota // or for what it waits for without a time-out
+	forNothing  wait = iota // or a wait without a timeout
 	forParents              // the first response of a type that names what is to be warmed
 	forChildren             // resources of a Warming type
 )

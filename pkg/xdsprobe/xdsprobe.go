@@ -56,7 +56,7 @@ type Config struct {
 
 	Headers   map[string]string // gRPC metadata of the stream in addition to the token
 	Keepalive time.Duration     // HTTP/2 pings on an idle connection; 0 means none (Istio's agent: 30 s)
-	Drain     time.Duration     // how long a listener lives on that is gone or changed; 0 means not at all (Istio's agent: 45 s)
+	Drain     time.Duration     // how long a removed or changed listener lives on; 0 means not at all (Istio's agent: 45 s)
 
 	// Types are the types of the store that the client subscribes to; nil means all.
 	Types []convergence.Type

@@ -33,10 +33,10 @@ type mesh struct {
 	// cpuLeast and cpuMost are the interval of cpuSeconds; cpuMost 0 = cpuSeconds is
 	// known.
 	cpuLeast, cpuMost float64
-	arrival           float64 // pods a second; 0 = as fast as they are served
+	arrival           float64 // pods per second; 0 = as fast as they are served
 	processors        int     // of one replica
 	replicas          int
-	others            float64        // CPU seconds of all else on the same machine; 0 = it is alone
+	others            float64        // CPU seconds of everything else on the same machine; 0 = nothing else runs there
 	machine           float64        // processors of that machine, or of the modelled one, without those that only the control plane uses
 	own               bool           // the control plane has processors to itself
 	limits            *record.Limits // nil = none is known

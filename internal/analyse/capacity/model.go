@@ -20,7 +20,7 @@ const (
 	// sizesUnrepeated is the number of sizes from which the spread can be estimated
 	// without repeats: two more than a model has terms, of which there are at most three.
 	sizesUnrepeated = 5
-	grows           = 1.2 // configuration that differs by less between sizes is the same, and no term of its own
+	grows           = 1.2 // ratio of configurations below which they count as equal, and are no separate term
 )
 
 // errNoModel is the error for a figure that no run has, or that no model fits.
@@ -367,7 +367,7 @@ func fit(terms []term, seen []observation) (fitted, error) {
 // forecast returns the expected value of one more run of a mesh, with its prediction
 // interval.
 func (m fitted) forecast(p point) estimate {
-	value := max(0, m.at(p)) // below the sizes run a line may have left what is possible
+	value := max(0, m.at(p)) // below the smallest size a line may be negative
 	if m.Spare < 1 {
 		return estimate{value: value}
 	}

@@ -41,7 +41,7 @@ const (
 type stateSource struct {
 	name  string
 	path  string // of a usage
-	cores string // of what it uses, where that is not in the usage
+	cores string // of its cores, if not in the usage
 	ask   string // the flag that makes runs have it
 }
 
@@ -126,7 +126,7 @@ func (s *sample) replicaGone(t target, o Options) *State {
 	}
 	var most *Bounds
 	for _, f := range memory {
-		silent := *s // what is to be said of the figure is said of it with all replicas
+		silent := *s // a copy, as the warnings are added for all replicas already
 		if made, err := f.forecast(&silent, t, o); err == nil && made.upper() > most.upper() {
 			most = bounds(map[string]estimate{f.name: made.estimate}, f.name)
 		}

@@ -13,7 +13,7 @@ type Plane struct {
 	Name     string            // as in the records
 	Work     string            // what its programs do, helpers included, in a clause; "" = not known
 	Helpers  []string          // its programs that records have among those of the cluster
-	Meanings map[string]string // of figures, by their paths in record.AcrossControlPlanes, where they are not what is said there
+	Meanings map[string]string // of figures, by their paths in record.AcrossControlPlanes, where they differ from the meaning there
 }
 
 // means returns the meaning of an entry's figures with this control plane; "" = the same

@@ -107,7 +107,7 @@ const (
 	CannotTell Verdict = "~"
 	Same       Verdict = "same"            // in every run, to the last digit
 	TooFew     Verdict = "too few repeats" // no difference would be significant, however large
-	WithLoss   Verdict = "lost"            // in a run it lies among what was lost: it is known to be large, and no more
+	WithLoss   Verdict = "lost"            // among the lost observations of a run: it is only known to be large
 	Unmeasured Verdict = "not measured"    // by one side
 	// TooFewChanges is the verdict for a quantile of pushes in a run with too few
 	// changes.
@@ -141,7 +141,7 @@ type Figure struct {
 // of the means.
 type Sample struct {
 	N    int      `json:"n"`
-	Lost int      `json:"lost,omitempty"` // runs in which the figure lies among what was lost; not in N
+	Lost int      `json:"lost,omitempty"` // runs in which the figure is among the lost observations; not in N
 	Few  int      `json:"few,omitempty"`  // runs that made too few changes for it; not in N
 	Mean *float64 `json:"mean,omitempty"`
 	Min  *float64 `json:"min,omitempty"`
@@ -209,7 +209,7 @@ func (r *Result) cell(p pair, rules rules) Cell {
 	at := map[string]int{}
 	take := func(runs []*record.Run, ofA bool, of func(*Figure) *Sample) {
 		for _, run := range runs {
-			after := 0 // a figure that A lacks comes where B has it
+			after := 0 // a figure that A lacks is inserted at its place in B
 			for _, m := range rules.across.figures(run, ofA) {
 				if !rules.compares(m.path) {
 					continue

@@ -42,7 +42,7 @@ type measured struct {
 	path  string // in the record
 	unit  Unit
 	value *float64
-	lost  bool // it is not there because it lies among what was lost
+	lost  bool // it is missing because it is among the lost observations
 	few   bool // it is not there because it is of too few changes
 }
 

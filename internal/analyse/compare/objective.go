@@ -71,9 +71,9 @@ func figureNamed(name string) (f record.Figure, path string, ok bool) {
 type Observed struct {
 	Value    *float64 // nil where it is lost or not known
 	Met      bool
-	Lost     bool     // it lies among what was lost: it exceeds what could be waited for
+	Lost     bool     // it is among the lost observations: larger than any that was waited for
 	Withheld bool     // too few changes were made for it
-	Doubts   []string // warnings of the run that reach the figure, each with what it is about
+	Doubts   []string // warnings of the run about the figure, each with its subject
 }
 
 // Known reports whether the run decides the objective. A lost value is larger than all

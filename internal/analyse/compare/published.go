@@ -73,7 +73,7 @@ type PublishedComparison struct {
 
 // PublishedRow is a published figure, with ours if there is one.
 type PublishedRow struct {
-	Of        string   `json:"of"`     // what it is of, as in "200 pods"
+	Of        string   `json:"of"`     // its subject, as in "200 pods"
 	Figure    string   `json:"figure"` // by the name it has in the collection
 	Published string   `json:"published"`
 	Runs      string   `json:"runs,omitempty"` // ours: control plane and knobs

@@ -50,7 +50,7 @@ func rulesFor(a, b []record.Run, o Options) (rules, error) {
 	all.conditions = nil
 	for _, c := range given {
 		switch c.name {
-		case knobsName: // what they mean is stated for each side
+		case knobsName: // their meaning is stated for each side
 			all.conditions = append(all.conditions, condition{knobsName, func(*record.Run) string { return "" }}) // keeps sizeAndKnobs
 		case xdsName:
 			all.subjects = append(all.subjects, condition{xdsName, func(r *record.Run) string { return orNone(r.Spec.XDS) }})

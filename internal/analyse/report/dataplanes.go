@@ -21,7 +21,7 @@ func proxyNoun(runs ...*record.Run) string {
 	noun := ""
 	for _, r := range runs {
 		of := record.SidecarDataplane
-		if r.Proxies != nil && !mixed(r) { // where there are both, what is said of sidecars is of sidecars
+		if r.Proxies != nil && !mixed(r) { // if there are both, figures of sidecars are only of sidecars
 			of = r.Proxies.Name
 		}
 		if noun != "" && of != noun {

@@ -243,7 +243,7 @@ func differingAxes(runs []record.Run) []axis {
 type heapFigure struct {
 	path  string
 	value func(*record.Run) *float64
-	after string // what it was measured after, in words
+	after string // describes when it was measured
 }
 
 // liveHeap returns the heap after the garbage collections that follow the steady phase,

@@ -12,7 +12,7 @@ var realColumns = []struct {
 	head  string
 	path  string // below sidecars.real; whose warnings are the figure's too
 	phase record.PhaseName
-	agent bool // with the agent, else Envoy alone
+	agent bool // with the agent, else only Envoy
 	of    func(*record.Usage) *float64
 	print func(*float64) string
 }{

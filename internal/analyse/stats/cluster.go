@@ -32,7 +32,7 @@ func NewCluster(values []float64, lost int64) Cluster {
 func ThreeDigits(v float64) float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
 	if err != nil {
-		return v // what was formatted can be parsed
+		return v // formatted numbers can be parsed
 	}
 	return rounded
 }

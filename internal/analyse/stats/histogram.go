@@ -85,7 +85,7 @@ func (h *Histogram) Merge(other *Histogram) {
 // over the received observations, and nil if there were none.
 type Summary struct {
 	Unit    string // always "s"
-	Count   int64  // observations that came
+	Count   int64  // observations received
 	Lost    int64  // observations that had not come by the time limit
 	Clamped int64  // of Count, those outside 0 to 24 h, taken as that bound
 	Min     *float64

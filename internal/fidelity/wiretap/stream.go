@@ -12,7 +12,7 @@ import (
 // Stream is a recorded ADS stream.
 type Stream struct {
 	From     string            // address of the proxy's end
-	Opened   time.Time         // when the call came
+	Opened   time.Time         // when the call arrived
 	Closed   time.Time         // when it had ended; zero before
 	Headers  map[string]string // of the call, as headersOf has them
 	Node     *Node             // of the first request that had one; nil before it

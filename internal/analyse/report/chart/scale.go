@@ -11,7 +11,7 @@ type Kind int
 // The kinds of axes.
 const (
 	Linear Kind = iota // from 0
-	Log                // from above 0: what is not is drawn at its lower end
+	Log                // for values above 0: others are drawn at the lower end
 	// Percentile is for quantiles from 0 to 1 (exclusive): each further nine has
 	// the same width, so that rare values are visible.
 	Percentile
