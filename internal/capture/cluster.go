@@ -38,8 +38,8 @@ func FromCluster(ctx context.Context, c Cluster) (Mesh, error) {
 	g := NewGatherer()
 	read := 0
 	for _, r := range Resources() {
-		gvr, there := served[r.GroupResource()]
-		if !there {
+		gvr, ok := served[r.GroupResource()]
+		if !ok {
 			continue
 		}
 		n, err := c.list(ctx, r, gvr, g)

@@ -34,11 +34,11 @@ func checkSidecarPrograms(programs []Program, asked, haveGo bool) Result {
 			r.Fix = "install Go to build them, or name a folder with ready programs (--bin-dir)"
 		}
 	default:
-		var there []string
+		var existing []string
 		for _, p := range programs {
-			there = append(there, p.Name+" ("+p.Path+")")
+			existing = append(existing, p.Name+" ("+p.Path+")")
 		}
-		r.Detail = strings.Join(there, ", ")
+		r.Detail = strings.Join(existing, ", ")
 		return r
 	}
 	r.Status = Warning

@@ -268,17 +268,17 @@ func (p *clusterPods) await(ctx context.Context, pod *clusterPod) error {
 	namespace, name := pod.manifest.Namespace, pod.manifest.Name
 	for {
 		made, err := p.found.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-		stood := ""
+		state := ""
 		if err == nil {
 			var ready bool
-			if stood, ready = usable(made); ready {
+			if state, ready = usable(made); ready {
 				pod.made = made
 				return nil
 			}
 			err = experiment.WaitUntil(ctx, time.Now().Add(retryEvery))
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("waiting for pod %s/%s: %w: %s", namespace, name, context.Cause(ctx), stood)
+			return fmt.Errorf("waiting for pod %s/%s: %w: %s", namespace, name, context.Cause(ctx), state)
 		}
 		if err != nil {
 			return fmt.Errorf("waiting for pod %s/%s: %w", namespace, name, err)

@@ -95,11 +95,11 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 		}
 	}
 	e.Target.Injected = true
-	there, err := attach.Inspect(ctx, driver, e.Target, f.variants[len(f.variants)-1].knobs, f.Run)
+	cluster, err := attach.Inspect(ctx, driver, e.Target, f.variants[len(f.variants)-1].knobs, f.Run)
 	if err != nil {
 		return s, nil, err
 	}
-	f.Found = *there
+	f.Found = *cluster
 	for _, v := range f.variants[1:] {
 		if why := driver.Installed.Check(f.Installation, v.knobs); why != "" {
 			return s, nil, fmt.Errorf("variant %s: %s", v.variant, why)
@@ -225,7 +225,7 @@ func errSidecar(pod *corev1.Pod, container string, wanted bool) error {
 
 // usable reports whether a pod can be connected to; if not, it returns a description of
 // the pod's state.
-func usable(pod *corev1.Pod) (stood string, ok bool) {
+func usable(pod *corev1.Pod) (state string, ok bool) {
 	if pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && observe.Ready(pod) {
 		return "", true
 	}

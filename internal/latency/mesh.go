@@ -170,8 +170,8 @@ func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane
 	if env.Programs, err = experiment.ProgramOrigins(m.run.spec.Programs, m.place.Programs); err != nil {
 		return nil, err
 	}
-	if doubt := experiment.VersionDoubt(d); doubt != nil && len(m.run.meshes) == 1 {
-		m.run.warn(*doubt)
+	if warning := experiment.VersionDoubt(d); warning != nil && len(m.run.meshes) == 1 {
+		m.run.warn(*warning)
 	}
 	env.ControlPlane = record.ControlPlaneSource{Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits}
 	return adapter, nil

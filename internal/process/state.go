@@ -198,8 +198,8 @@ func (s State) now() (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	if there := now.file.location; !at.sees(there) {
-		return State{}, fmt.Errorf("removing process group %s: its processes ran on %s (process ids of %s), where they cannot be seen from here: remove it there, or delete the folder if that is gone", s.Dir, there.Host, there.Namespace)
+	if origin := now.file.location; !at.sees(origin) {
+		return State{}, fmt.Errorf("removing process group %s: its processes ran on %s (process ids of %s), where they cannot be seen from here: remove it there, or delete the folder if that is gone", s.Dir, origin.Host, origin.Namespace)
 	}
 	return now, nil
 }

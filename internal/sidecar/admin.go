@@ -120,7 +120,7 @@ func (a *admin) ready(ctx context.Context) error {
 	return err
 }
 
-// refused is UpdateFailureState of envoy.admin.v3.
+// refused is an UpdateFailureState of envoy.admin.v3.
 type refused struct {
 	Details string `json:"details"`
 }

@@ -54,7 +54,7 @@ func Exec(args []string) error {
 	return nil
 }
 
-// wrapEnvoy makes the program that an agent starts as Envoy.
+// wrapEnvoy writes the program that an agent starts as Envoy.
 func wrapEnvoy(dir, scaler, envoy string) error {
 	text := fmt.Sprintf("#!/bin/sh\nexec %s %s %s \"$@\"\n", quoted(scaler), ExecCommand, quoted(envoy))
 	return writeFile(EnvoyIn(dir), []byte(text), 0o755)
@@ -71,7 +71,7 @@ func removePID(dir string) error {
 	return err
 }
 
-// findEnvoy finds the process that Exec has become Envoy in.
+// findEnvoy finds the process that Exec has replaced by Envoy.
 func findEnvoy(dir string) (process.Handle, error) {
 	text, err := os.ReadFile(filepath.Join(dir, pidName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// listener is the part of a Listener that states what it enforces.
+// listener is the part of a Listener with the rules that it enforces.
 type listener struct {
 	Direction string        `json:"traffic_direction"`
 	Chains    []filterChain `json:"filter_chains"`

@@ -1,9 +1,9 @@
-// Package sidecar runs real sidecars: an Envoy, with an agent or alone, as
-// processes of this host, without root and without containers. Each has a folder
-// of its own, ports of its own, a token that is kept fresh, and is started again
-// when it ends. Its configuration, down to its last environment variable, comes
-// from an adapter under internal/controlplane by way of the caller: this package knows
-// no control plane. What an Envoy holds is read from its admin interface.
+// Package sidecar runs real sidecars: an Envoy, with or without an agent, as processes of
+// this host, without root and without containers. Each has its own folder and ports and a
+// token that is renewed in time, and is restarted when it ends. Its whole configuration,
+// including environment variables, comes from an adapter under internal/controlplane by
+// way of the caller: this package depends on no control plane. What an Envoy holds is
+// read from its admin interface.
 //
 //	s, err := sidecar.New(sidecar.Options{…})
 //	go s.Run(ctx)                        // until ctx is done; ends all it started
@@ -31,7 +31,7 @@ const (
 	// maxFailures is the number of lives in a row that may end before the sidecar was
 	// ready; after that it is given up.
 	maxFailures = 5
-	// backoff lies before the second life, doubled for each that follows one that
+	// backoff is the wait before the second life. It is doubled after each life that
 	// never was ready, up to maxBackoff.
 	backoff    = 500 * time.Millisecond
 	maxBackoff = 8 * time.Second
@@ -43,22 +43,22 @@ const (
 type Options struct {
 	// Name is the name of its process in its group, unique there.
 	Name string
-	// Dir is its own folder, which is made where missing and is the working folder
-	// of what is started. It is not removed.
+	// Dir is the sidecar's own folder. It is created if missing, and is the working
+	// folder of its processes. It is not removed.
 	Dir string
 	// Group is the process group that the processes join, so that its cleanup finds them
 	// even if this program dies.
 	Group *process.Group
 	// Log takes what agent and Envoy print.
 	Log string
-	// Envoy is the path of the real Envoy. What is to be started as Envoy is
-	// EnvoyIn(Dir), which sees to it that no Envoy outlives its parent.
+	// Envoy is the path of the real Envoy. The program to start as Envoy is EnvoyIn(Dir),
+	// which ensures that no Envoy outlives its parent.
 	Envoy string
-	// Scaler is a program that calls Exec when its first argument is ExecCommand;
-	// "" means this very program.
+	// Scaler is a program that calls Exec if its first argument is ExecCommand; "" means
+	// the running program.
 	Scaler string
-	// Agent is the path of the agent that starts Envoy; "" means that Envoy is
-	// started itself.
+	// Agent is the path of the agent that starts Envoy; "" means that Envoy is started
+	// directly.
 	Agent string
 	Args  []string // of the agent, or of Envoy where there is none
 	Env   []string // the complete environment
@@ -68,20 +68,22 @@ type Options struct {
 	AdminPort int
 	// Network is the network namespace that the processes live in; nil = this program's.
 	Network *process.Network
-	// Dial connects to the admin interface; nil = from this program's own network namespace.
+	// Dial connects to the admin interface; nil = from this program's own network
+	// namespace.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// User is the id of the user that Envoy runs as, who gets the folder and the files; 0 = this
-	// program's. Not with an Agent.
+	// User is the id of the user that Envoy runs as, who becomes the owner of the folder
+	// and the files; 0 = this program's. It cannot be combined with an Agent.
 	User    uint32
 	Cluster string // used for ADS
-	// Certificate is the secret that the certificate for others comes in, over SDS; "" = there is none.
+	// Certificate is the name of the secret with the certificate presented to others,
+	// received over SDS; "" = there is none.
 	Certificate string
-	// HoldsSecret reports of a secret whether it came over ADS; nil = none does.
+	// HoldsSecret reports whether a secret is received over ADS; nil = none is.
 	HoldsSecret func(name string) bool
-	// TokenFile, below Dir, holds what Token gives; "" means that there is none.
+	// TokenFile, below Dir, is the file for the token; "" means that there is none.
 	TokenFile string
-	// Token is asked again when two thirds of a token's life are over. It may be
-	// nil without a TokenFile.
+	// Token is called again when two thirds of a token's life have passed. It may be nil
+	// without a TokenFile.
 	Token func(context.Context) (proxy.Token, error)
 	// CPUs are the processors to run on; nil means all.
 	CPUs []int

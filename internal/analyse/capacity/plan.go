@@ -287,8 +287,8 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	if m.limits == nil {
 		s.doubt("limits", "the records hold no limits of %s: rollout time is by processors and arrival alone", c.Name)
 	}
-	if there := existing(s.runs); there > 0 {
-		s.doubt("controlPlane", "%s of %d used a control plane that was there already: its memory before a run may contain what earlier runs needed, so that the memory of the mesh may be forecast too low, and what else the cluster did is in all figures", output.Many(there, "run"), len(s.runs))
+	if n := existing(s.runs); n > 0 {
+		s.doubt("controlPlane", "%s of %d used a control plane that was there already: its memory before a run may contain what earlier runs needed, so that the memory of the mesh may be forecast too low, and what else the cluster did is in all figures", output.Many(n, "run"), len(s.runs))
 	}
 	pace := s.measurePace(o.Known)
 	others := m.others * t.pods / m.pods // what a cluster does, it does for pods

@@ -112,24 +112,24 @@ func (r Request) slowest() float64 {
 func (p *Plan) memory(estimates map[string]estimate, more float64, o Options) (request, limit string, enough bool) {
 	steady, settled := estimates[steadyMemory]
 	_, peaked := estimates[rolloutMemory]
-	there := float64(o.MemoryBytes)
+	available := float64(o.MemoryBytes)
 	if !settled || !peaked {
 		p.doubt("request.resources", "memory is not asked for: the runs do not tell what is needed")
-		if there > 0 {
-			return "", mebibytes(there), false
+		if available > 0 {
+			return "", mebibytes(available), false
 		}
 		return "", "", true
 	}
 	var needed float64
 	p.Decides.Memory, needed = p.worst(func(s State) *Bounds { return s.MemoryBytes })
-	if there == 0 {
+	if available == 0 {
 		return mebibytes(steady.upper() * more), mebibytes(needed * more), true
 	}
-	if needed > there {
+	if needed > available {
 		p.Binds = Memory
-		p.doubt("request.resources", "up to %s are needed and %s are there: a control plane that exceeds its limit is killed", mebibytes(needed), mebibytes(there))
+		p.doubt("request.resources", "up to %s are needed and %s are there: a control plane that exceeds its limit is killed", mebibytes(needed), mebibytes(available))
 	}
-	return mebibytes(min(steady.upper()*more, there)), mebibytes(there), needed <= there
+	return mebibytes(min(steady.upper()*more, available)), mebibytes(available), needed <= available
 }
 
 func (p *Plan) doubt(about, format string, args ...any) {

@@ -88,9 +88,9 @@ func (f Fit) Deviation(x []float64) float64 {
 
 // Student returns the t for which the interval from -t to t of Student's t distribution
 // has the probability confidence, 0 to 1; +Inf without degrees of freedom.
-func Student(confidence float64, spare int) float64 {
-	if spare < 1 {
+func Student(confidence float64, freedom int) float64 {
+	if freedom < 1 {
 		return math.Inf(1)
 	}
-	return distuv.StudentsT{Sigma: 1, Nu: float64(spare)}.Quantile((1 + confidence) / 2)
+	return distuv.StudentsT{Sigma: 1, Nu: float64(freedom)}.Quantile((1 + confidence) / 2)
 }
