@@ -28,8 +28,7 @@ var ztunnelTypes = []string{ztunnel.Address.String(), ztunnel.Authorization.Stri
 
 const ztunnelsWork = "the real one's takes longer by ztunnel's own work (reading Addresses); the time spent waiting for istiod is compared on its own"
 
-// certificateTime is how much later one side may send its certificate requests than the
-// other.
+// certificateTime limits the delay of one side's certificate requests after the other's.
 const certificateTime = 10 * time.Second
 
 // findZtunnel determines the version of the real ztunnel, before anything is started.

@@ -20,7 +20,7 @@ import (
 // measurement.
 var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 2 * time.Second}
 
-// grace is how long before its deadline a watch may end without counting as lost.
+// grace is the time before its deadline in which a watch may end without counting as lost.
 const grace = time.Second
 
 // errEndedEarly is the reason why a watch is reopened before its deadline. client-go does

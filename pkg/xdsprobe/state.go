@@ -43,7 +43,7 @@ type state struct {
 	tables  []table // by the index of the type
 	bytes   int     // of all that is held
 
-	// drain is how long a removed listener lives on; 0 means it is gone at once.
+	// drain is the time that a removed listener lives on; 0 means that it is gone at once.
 	drain    time.Duration
 	draining []draining
 	gone     []convergence.Key // not held any more since it drained, and not reported yet

@@ -56,7 +56,7 @@ type Plan struct {
 	Work *Work `json:"work,omitempty"`
 	// Sidecars are the needs of real sidecars; nil if the runs had none.
 	Sidecars *Sidecars `json:"sidecars,omitempty"`
-	// Upgrade is what the cluster must have free for an upgrade; nil if no run had one.
+	// Upgrade states the free resources that an upgrade needs; nil if no run had one.
 	Upgrade *Upgrade `json:"upgrade,omitempty"`
 	// Reconnect is the shortest time until all streams of nodes' proxies are admitted
 	// again after a restart; nil if each pod has a proxy.

@@ -43,7 +43,7 @@ type Asked struct {
 // where the version is not the one received last), and "ack" or "nack" with the names in
 // that response. Names are sorted: their order means nothing.
 //
-// versions are those received on earlier streams, by type and name, as [Versions] gives
+// versions holds those received on earlier streams, by type and name, as [Versions] gives
 // them; nil if there were none.
 func (s *Stream) Requests(versions map[Key]string) []Asked {
 	responses := map[string]Message{}

@@ -12,7 +12,7 @@ type Kind int
 const (
 	Linear Kind = iota // from 0
 	Log                // for values above 0: others are drawn at the lower end
-	// Percentile is for quantiles from 0 to 1 (exclusive): each further nine has
+	// Percentile maps quantiles from 0 to 1 (exclusive): each further nine has
 	// the same width, so that rare values are visible.
 	Percentile
 )
