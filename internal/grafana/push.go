@@ -113,7 +113,7 @@ func (c client) ensureFolder(ctx context.Context) error {
 	return err
 }
 
-// call sends body, unless it is nil, and decodes the answer into into, unless that is
+// call sends body, unless it is nil, and decodes the answer to into, unless that is
 // nil. An answer other than 2xx is a *statusError.
 func (c client) call(ctx context.Context, method, path string, body, into any) error {
 	var content io.Reader

@@ -33,7 +33,7 @@ func RankSum(first, second []float64) (float64, error) {
 	return min(1, 2*uTail(len(first), len(second), most)), nil
 }
 
-// uTail returns the probability that at most most pairs of m and n values, all of one
+// uTail returns the probability that no more than most pairs of m and n values, all of one
 // population, are in one order. The probabilities follow from Mann and Whitney's
 // recurrence: the largest of all values belongs to either sample, and is then larger than
 // all, or none, of the other.
