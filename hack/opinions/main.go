@@ -85,7 +85,8 @@ type generator struct {
 	send func(ctx context.Context, p plan) (opinion, error)
 }
 
-// The first is scaler's own, with which the others are compared.
+// generators are the load generators. The first is scaler's own, with which the
+// others are compared.
 var generators = []generator{
 	{"scaler", sendScaler},
 	{"vegeta v12.12.0", sendVegeta},

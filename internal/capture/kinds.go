@@ -21,7 +21,7 @@ func (r Resource) ofCluster() Resource {
 	return r
 }
 
-// Groups of configuration.
+// Groups of the kinds of configuration.
 const gatewayAPI = "gateway.networking.k8s.io"
 
 // basics are the resources from which services and workloads are gathered.

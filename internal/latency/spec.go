@@ -95,10 +95,10 @@ func DefaultSpec() Spec {
 	}
 }
 
-// maxRPS is more than one machine can send. mostRepeats limits the duration if --repeats
-// is mistyped.
+// mostRepeats limits the duration if --repeats is mistyped.
 const mostRepeats = 100
 
+// maxRPS is more than one machine can send.
 const maxRPS = 1_000_000
 
 // Validate returns an error that names the first flag with an invalid value, the value,

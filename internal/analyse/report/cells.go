@@ -25,7 +25,7 @@ type grid struct {
 	Rows [][]cell
 }
 
-// named is a fact of a page.
+// namedFact is a fact of a page.
 type namedFact struct {
 	Name  string
 	Value cell

@@ -127,7 +127,7 @@ func place(x, y float64) (float64, float64) {
 	return left + x*plotWidth, top + (1-y)*plotHeight
 }
 
-// draw adds an axis' lines and labels.
+// vertical adds the grid lines and labels of the vertical axis.
 func (v *view) vertical(a scale) {
 	for _, t := range a.ticks {
 		_, y := place(0, a.share(t))
