@@ -87,6 +87,7 @@ func TestLint(t *testing.T) {
 		{"vendor types stay home", vendorTypesStayHome},
 		{"drivers alone have names", driversAloneHaveNames},
 		{"processes stay below", processesStayBelow},
+		{"a package's tests use one framework", oneFramework},
 		{"packages are documented", packageDocs},
 		{"exported names are documented", exportedDocs},
 		{"package names are the field's", packageNames},

@@ -150,6 +150,20 @@ package util
 -- pkg/b/a.go --
 package utility
 `, []string{"pkg/a: package util"}},
+		{"frameworks", oneFramework, `-- a/suite_test.go --
+package a
+import . "github.com/onsi/ginkgo/v2"
+func TestMain(m *testing.M) {}
+func TestA(t *testing.T) { RunSpecs(t, "a") }
+func TestInABubble(t *testing.T) { synctest.Test(t, nil) }
+func FuzzA(f *testing.F) {}
+-- a/more_test.go --
+package a
+func TestPlain(t *testing.T) { t.Fatal() }
+-- b/b_test.go --
+package b
+func TestPlain(t *testing.T) { t.Fatal() }
+`, []string{"a/more_test.go:2: TestPlain is a plain test"}},
 		{"private strings", privateStrings, "-- README.md --\nsee " + "/ho" + "me/alice/x and /usr/lib/cni, src/" + "home/x, https://x/" + "work/x\n/ro" + "ot/y\nGOPROXY=https://proxy." + "golang.org\n",
 			[]string{`README.md:1: "/ho` + `me/alice"`, `README.md:2: "/ro` + `ot/y"`, `README.md:3: "proxy.` + `golang.org"`}},
 		{"pairs", scriptPairs, `-- hack/update-a.sh --
