@@ -52,7 +52,7 @@ var _ = Describe("changes at a rate", func() {
 
 	It("go on while pods are replaced", func() {
 		where := newPlace()
-		session := where.rollout(pods, "--change", "5/s", "--change-duration", "4s", "--churn", "1/s", "--no-calibrate")
+		session := where.rollout(pods, longSettle, longSteady, "--change", "5/s", "--change-duration", "4s", "--churn", "1/s", "--no-calibrate")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))

@@ -53,7 +53,7 @@ var _ = Describe("faults and churn in steady state", Ordered, Serial, func() {
 	)
 	BeforeAll(func() {
 		where = newPlace()
-		session := where.rollout(pods, "--cycle", "10s", "--churn", "2/s",
+		session := where.rollout(pods, longSettle, longSteady, "--cycle", "10s", "--churn", "2/s",
 			"--fault", "kill-control-plane@steady", "--fault", "restart-control-plane@steady",
 			"--fault", "reset-streams:20%@steady", "--fault", "pause-scaler:5s@steady", "--fault", "rolling-restart@steady")
 		Expect(wait(session)).To(Equal(exitDone))
@@ -134,7 +134,7 @@ var _ = Describe("an API server that is gone", func() {
 	It("disturbs no sidecar, and nothing comes next before all its clients watch again", func() {
 		const pods = 20
 		where := newPlace()
-		session := where.rollout(pods, "--fault", "api-server-gone:3s@steady", "--fault", "rolling-restart@steady")
+		session := where.rollout(pods, longSettle, longSteady, "--fault", "api-server-gone:3s@steady", "--fault", "rolling-restart@steady")
 		Eventually(session).WithTimeout(6 * time.Minute).Should(gexec.Exit(exitDone)) // more than scaler waits for the clients
 		run := printed(session)
 		faults := faultsOf(run)

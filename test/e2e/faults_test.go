@@ -53,13 +53,13 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 	var where place
 	BeforeAll(func() {
 		where = newPlace()
-		session := where.rollout(20, "--steady", "10m")
+		session := where.start(where.referenceArgs("--pods", "20", "--steady", "10m")...)
 		where.begin(session)
 
 		By("meeting another scaler with the same --out")
 		other := where
 		other.state = where.state + "-other"
-		second := other.rollout(30)
+		second := other.start(other.referenceArgs("--pods", "30")...)
 		Expect(wait(second)).To(Equal(exitFailed))
 		Expect(string(second.Err.Contents())).To(And(
 			ContainSubstring("another scaler is writing to it"), ContainSubstring("choose another --out"),
@@ -92,7 +92,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		Expect(*run.Pods.Converged).To(Equal(20))
 		report := where.start("report", where.out)
 		Expect(wait(report)).To(Equal(exitDone))
-		Expect(report.Out).To(gbytes.Say("istiod-permissive-20: interrupted"))
+		Expect(report.Out).To(gbytes.Say("reference-permissive-20: interrupted"))
 	})
 
 	It("leaves a folder, which cleanup removes", func() {
@@ -107,6 +107,6 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		Expect(wait(cleanup)).To(Equal(exitDone))
 		Expect(string(cleanup.Out.Contents())).To(ContainSubstring(dir))
 		where.expectNothingLeft()
-		Expect(where.recorded().Name).To(Equal("istiod-permissive-20"), "records are left alone")
+		Expect(where.recorded().Name).To(Equal("reference-permissive-20"), "records are left alone")
 	})
 })

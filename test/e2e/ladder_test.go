@@ -61,7 +61,7 @@ var _ = Describe("a ladder of both modes", Ordered, func() {
 	)
 	BeforeAll(func() {
 		where = newPlace()
-		session = where.rollout(pods, "--mode", "both", "--burst", "10/2s", "--start-delay", "uniform:0s-500ms",
+		session = where.rollout(pods, longSettle, "--mode", "both", "--burst", "10/2s", "--start-delay", "uniform:0s-500ms",
 			"--topology", "star", "--fanout", "2", "--seed", "7", "--services", "6", "--namespaces", "2")
 		Expect(wait(session)).To(Equal(exitDone))
 		runs := runsOf(session)

@@ -15,7 +15,7 @@ var _ = Describe("Linkerd", func() {
 	It("is measured while its programs end, and changes are followed", func(ctx SpecContext) {
 		const pods = 30
 		where := newPlace()
-		session := where.rollout(pods, "--control-plane", "linkerd", "--services", "5", "--probes", "2",
+		session := where.rollout(pods, longSettle, longSteady, "--control-plane", "linkerd", "--services", "5", "--probes", "2",
 			"--fault", "kill-control-plane@probe", "--fault", "restart-control-plane:linkerd-identity@steady",
 			"--fault", "restart-control-plane:linkerd-proxy-injector@steady", "--no-calibrate")
 		Expect(wait(session)).To(Equal(exitDone))

@@ -17,7 +17,7 @@ var _ = Describe("Open Service Mesh", func() {
 	It("is measured while its programs end, and changes are followed", func(ctx SpecContext) {
 		const pods, real = 30, 1
 		where := newPlace()
-		session := where.rollout(pods, "--control-plane", "osm", "--mode", "strict", "--burst", "10/3s", "--probes", "2",
+		session := where.rollout(pods, longSettle, longSteady, "--control-plane", "osm", "--mode", "strict", "--burst", "10/3s", "--probes", "2",
 			"--real-sidecars", strconv.Itoa(real), "--envoy", envoy(ctx),
 			"--fault", "kill-control-plane@probe", "--fault", "restart-control-plane:osm-injector@steady", "--no-calibrate")
 		where.reach(session, record.PhaseRollout)

@@ -74,7 +74,7 @@ var _ = Describe("certificates of a short life", func() {
 	It("are renewed as an agent renews them, and counted", func() {
 		const pods = 20
 		where := newPlace()
-		session := where.rollout(pods, "--certificate-lifetime", "10s", "--steady", "12s", "--no-calibrate")
+		session := where.rollout(pods, longSettle, "--certificate-lifetime", "10s", "--steady", "12s", "--no-calibrate")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Spec.CertificateLifetime).To(Equal("10s"))

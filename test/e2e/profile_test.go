@@ -11,7 +11,7 @@ import (
 
 var _ = Describe("a mesh with a profile", func() {
 	It("converges to exactly what its parts call for, and loses nothing", func() {
-		session := newPlace().rollout(20, "--services", "6", "--profile", "typical", "--virtual-services", "9", "--service-entries", "2",
+		session := newPlace().rollout(20, longSettle, longSteady, "--services", "6", "--profile", "typical", "--virtual-services", "9", "--service-entries", "2",
 			"--tcp-services", "2", "--headless-services", "1", "--external-names", "2", "--gateways", "1", "--outside-pods", "10", "--probes", "2", "--grace-period", "2s", "--churn", "1/s", "--no-calibrate")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)

@@ -14,7 +14,7 @@ var _ = Describe("a rollout against the reference control plane", func() {
 	for _, variant := range []string{"delta", "sotw"} {
 		It("converges and agrees with its counts, strict and over "+variant, func() {
 			where := newPlace()
-			session := where.rollout(pods, "--control-plane", "reference", "--mode", "strict", "--xds", variant)
+			session := where.rollout(pods, longSettle, longSteady, "--control-plane", "reference", "--mode", "strict", "--xds", variant)
 			Expect(wait(session)).To(Equal(exitDone))
 			run := printed(session)
 			Expect(run.Status).To(Equal(record.StatusCompleted))

@@ -14,7 +14,7 @@ var _ = Describe("two replicas of a control plane, one of which is killed", func
 	It("serves all sidecars by the other", func() {
 		const pods = 20
 		where := newPlace()
-		session := where.rollout(pods, "--replicas", "2", "--fault", "kill-replica@steady")
+		session := where.rollout(pods, longSettle, longSteady, "--replicas", "2", "--fault", "kill-replica@steady")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		where.expectNothingLeft()

@@ -23,7 +23,7 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 	)
 	BeforeAll(func() {
 		where = newPlace()
-		session := where.rollout(pods, "--baseline", "2s") // in which every program is scraped, and so uses a processor
+		session := where.rollout(pods, longSettle, longSteady, "--baseline", "2s") // in which every program is scraped, and so uses a processor
 		Expect(wait(session)).To(Equal(exitDone))
 		run = printed(session)
 		Expect(string(session.Err.Contents())).To(ContainSubstring("record: " + filepath.Join(where.out, run.Name)))
@@ -126,7 +126,7 @@ var _ = Describe("a rollout over state-of-the-world xDS", func() {
 	It("converges", func() {
 		const pods = 20
 		where := newPlace()
-		session := where.rollout(pods, "--xds", "sotw", "--steady", "2s")
+		session := where.rollout(pods, longSettle, "--xds", "sotw")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))
@@ -146,7 +146,7 @@ var _ = Describe("two rollouts side by side", func() {
 		one := newPlace()
 		two := newPlace()
 		two.state = one.state // one user
-		first, second := one.rollout(20, "--steady", "2s"), two.rollout(20, "--steady", "2s")
+		first, second := one.start(one.referenceArgs("--pods", "20")...), two.start(two.referenceArgs("--pods", "20")...)
 		Expect(wait(first)).To(Equal(exitDone))
 		Expect(wait(second)).To(Equal(exitDone))
 		for _, p := range []place{one, two} {

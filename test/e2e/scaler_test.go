@@ -112,13 +112,17 @@ func session(cmd *exec.Cmd) *gexec.Session {
 	return session
 }
 
+// longSettle and longSteady make the phases settle and steady longer, where what is left of the rollout would be
+// counted in steady, and where there is something to measure in steady.
+const longSettle, longSteady = "--settle=3s", "--steady=4s"
+
 // rollout starts `scaler rollout` with so many pods and short phases, and without a trial of how much time is to be
 // slowed down.
 func (p place) rollout(pods int, args ...string) *gexec.Session {
 	GinkgoHelper()
 	return p.start(append([]string{
 		"rollout", "--dilate", "1", "--pods", strconv.Itoa(pods), "--out", p.out, "-o", "json",
-		"--baseline", "1s", "--settle", "3s", "--steady", "4s", "--probes", "0",
+		"--baseline", "1s", "--settle", "1s", "--steady", "2s", "--probes", "0",
 		"--converge-timeout", "90s", // of each phase: below wait's, so that scaler says what is lacking
 	}, args...)...)
 }

@@ -17,7 +17,7 @@ var _ = Describe("a rollout with a worker in another process", func() {
 	It("has half of the sidecars there, and the record of one process", func() {
 		where := newPlace()
 		// A worker states once a second how late it ran: a rollout that is shorter may have no such figure.
-		session := where.rollout(pods, "--control-plane", "reference", "--mode", "strict", "--workers", "2",
+		session := where.rollout(pods, longSettle, longSteady, "--control-plane", "reference", "--mode", "strict", "--workers", "2",
 			"--burst", "10/1s", "--probes", "4", "--certificate-storm", "--fault", "reset-streams:50%@steady")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)

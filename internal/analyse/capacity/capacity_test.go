@@ -227,39 +227,42 @@ func TestIntervalsCover(t *testing.T) {
 	} {
 		for _, w := range []world{permissive(), strict()} {
 			w.share, w.astray = c.share, c.astray
-			random := rand.New(rand.NewPCG(7, 1600))
-			inside, widths := map[string]int{}, map[string][]float64{}
-			for range experiments {
-				plan, err := Make(append(w.runs(random, c.repeats, c.sizes...), w.runs(random, 1, 1600)...), Options{Validate: true})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, f := range plan.Figures {
-					if f.Low == nil || f.Measured == nil {
-						t.Fatalf("%s has no interval, or nothing measured", f.Name)
+			t.Run(fmt.Sprint(w.mode, c.sizes, c.repeats, c.share, c.astray), func(t *testing.T) {
+				t.Parallel()
+				random := rand.New(rand.NewPCG(7, 1600))
+				inside, widths := map[string]int{}, map[string][]float64{}
+				for range experiments {
+					plan, err := Make(append(w.runs(random, c.repeats, c.sizes...), w.runs(random, 1, 1600)...), Options{Validate: true})
+					if err != nil {
+						t.Fatal(err)
 					}
-					if *f.Measured >= *f.Low && *f.Measured <= *f.High {
-						inside[f.Name]++
+					for _, f := range plan.Figures {
+						if f.Low == nil || f.Measured == nil {
+							t.Fatalf("%s has no interval, or nothing measured", f.Name)
+						}
+						if *f.Measured >= *f.Low && *f.Measured <= *f.High {
+							inside[f.Name]++
+						}
+						widths[f.Name] = append(widths[f.Name], (*f.High-*f.Low)/2/f.Forecast)
 					}
-					widths[f.Name] = append(widths[f.Name], (*f.High-*f.Low)/2/f.Forecast)
 				}
-			}
-			for _, name := range []string{steadyMemory, rolloutMemory, rolloutCPU, rolloutTime} {
-				share := float64(inside[name]) / experiments
-				slices.Sort(widths[name])
-				width := widths[name][experiments/2]
-				t.Logf("%s, %d sizes, %d times, %v by run, %v by size: %s: %.3f within ±%.0f%% in the median", w.mode, len(c.sizes), c.repeats, c.share, c.astray, name, share, width*100)
-				least := c.least
-				if name == rolloutCPU {
-					least = c.processor[w.mode]
+				for _, name := range []string{steadyMemory, rolloutMemory, rolloutCPU, rolloutTime} {
+					share := float64(inside[name]) / experiments
+					slices.Sort(widths[name])
+					width := widths[name][experiments/2]
+					t.Logf("%s, %d sizes, %d times, %v by run, %v by size: %s: %.3f within ±%.0f%% in the median", w.mode, len(c.sizes), c.repeats, c.share, c.astray, name, share, width*100)
+					least := c.least
+					if name == rolloutCPU {
+						least = c.processor[w.mode]
+					}
+					if share < least {
+						t.Errorf("%s: %s: %.3f of the intervals hold what was measured, want %v", w.mode, name, share, least)
+					}
+					if c.astray == 0 && c.repeats > 1 && width > 0.25 {
+						t.Errorf("%s is told to ±%.0f%%, want 25%%", name, width*100)
+					}
 				}
-				if share < least {
-					t.Errorf("%s: %s: %.3f of the intervals hold what was measured, want %v", w.mode, name, share, least)
-				}
-				if c.astray == 0 && c.repeats > 1 && width > 0.25 {
-					t.Errorf("%s is told to ±%.0f%%, want 25%%", name, width*100)
-				}
-			}
+			})
 		}
 	}
 }

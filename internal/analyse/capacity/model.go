@@ -226,10 +226,10 @@ const (
 // configurationOf returns the bytes that a proxy of the run held, on average; 0 if that
 // is not known.
 func configurationOf(r *record.Run) float64 {
-	if held := r.Value("xds.configurationBytes.mean"); held != nil {
-		return *held
+	if r.XDS == nil || r.XDS.ConfigurationBytes == nil || r.XDS.ConfigurationBytes.Mean == nil {
+		return 0
 	}
-	return 0
+	return *r.XDS.ConfigurationBytes.Mean
 }
 
 func pointOf(r *record.Run) point {
