@@ -27,7 +27,7 @@ var floors = [][]string{
 	{"internal/run/phases"},                                             // the measured windows of a run
 	{"internal/run/changes", "internal/measure/containers", "internal/run/faults", "internal/run/probes", "internal/run/supervision", "internal/run/upgrade"},
 	{"internal/run", "internal/latency", "internal/fidelity", "internal/calibrate", "internal/xdsload", "internal/dashboardserver"}, // experiments
-	{"internal/series"}, // makes runs of an experiment to decide something
+	{"internal/series", "pkg/rollout"}, // makes runs of an experiment to decide something
 	{"internal/cli"},
 	{"cmd", "test", "hack", "dashboards/generate"},
 }

@@ -1,10 +1,10 @@
 package capture
 
 import (
-	"scaler.mesh/scaler/pkg/scenario"
 	"fmt"
 	"maps"
 	"regexp"
+	"scaler.mesh/scaler/pkg/scenario"
 	"strconv"
 	"strings"
 

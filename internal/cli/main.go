@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/series/limits"
 )
 
@@ -140,20 +141,11 @@ func exitCode(err error) int {
 
 // stateDir is the folder that holds the embedded clusters of this user.
 func stateDir() (string, error) {
-	if dir := os.Getenv("SCALER_STATE_DIR"); dir != "" {
-		return filepath.Abs(dir)
+	dir, err := place.StateDir()
+	if err != nil && os.Getenv("XDG_STATE_HOME") != "" {
+		return "", usageError{err}
 	}
-	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
-		if !filepath.IsAbs(dir) { // another folder for each command
-			return "", usagef("parsing XDG_STATE_HOME=%q: want an absolute path, or set SCALER_STATE_DIR", dir)
-		}
-		return filepath.Join(dir, "scaler"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("finding the home folder: %w; set HOME or SCALER_STATE_DIR", err)
-	}
-	return filepath.Join(home, ".local", "state", "scaler"), nil
+	return dir, err
 }
 
 // progress prints one line on stderr; it is what long operations take.

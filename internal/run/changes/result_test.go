@@ -34,7 +34,7 @@ func TestResult(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
 	p := &phase{
-		Options: Options{Load: scenario.Changes{1, scenario.RouteChange}, Length: 3 * time.Second},
+		Options: Options{Load: scenario.Changes{PerSecond: 1, Kind: scenario.RouteChange}, Length: 3 * time.Second},
 		missed:  []int{1, 0},
 		samples: [][]sample{{{at(0), at(5), at(10)}, {at(1000), at(1000), at(1010)}}, {{at(500), at(500), at(600)}}},
 	}
@@ -81,7 +81,7 @@ func TestDoubts(t *testing.T) {
 	} {
 		section := record.Change{AchievedPerSecond: &c.achieved, Push: &record.Latency{Lost: int64(c.r.lost)}}
 		var got []record.Reason
-		for _, w := range doubts(section, scenario.Changes{10, c.kind}, &c.r) {
+		for _, w := range doubts(section, scenario.Changes{PerSecond: 10, Kind: c.kind}, &c.r) {
 			got = append(got, w.Reason)
 			if record.NewWarning(w).Text == "" {
 				t.Errorf("%s: %s has no sentence", name, w.Reason)
