@@ -45,8 +45,8 @@ func TestLadderOfVersions(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Ladder){
 		`--versions: got "1.29.1,1.29.1", want each version once`: func(l *Ladder) { l.Versions = []string{"1.29.1", "1.29.1"} },
-		"controlPlane.version": func(l *Ladder) { l.Versions = []string{"1.29.1", "1.2"} },
-		"--keep":               func(l *Ladder) { l.Spec.Mesh.Pods, l.Spec.Repeats, l.Spec.Keep = []int{20}, 1, true },
+		`version of Istio: got "1.2"`:                             func(l *Ladder) { l.Versions = []string{"1.29.1", "1.2"} },
+		"--keep":                                                  func(l *Ladder) { l.Spec.Mesh.Pods, l.Spec.Repeats, l.Spec.Keep = []int{20}, 1, true },
 	} {
 		wrong := l
 		change(&wrong)
