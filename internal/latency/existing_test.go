@@ -160,7 +160,7 @@ var _ = It("names the ports of a cluster as each mesh needs", func() {
 })
 
 // Pods are injected by the revision that was asked for, which they name, and those without a sidecar by none.
-var _ = It("cluster pods of a revision", func() {
+var _ = It("runs pods of the revision that injects them", func() {
 	t := GinkgoTB()
 	driver := drivers.Default()
 	s := DefaultSpec()
