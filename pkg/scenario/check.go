@@ -85,7 +85,7 @@ func (p Parameter) check(v reflect.Value) string {
 			}
 		}
 	}
-	if p.Max > 0 {
+	if p.Max > 0 && !(p.Off && v.IsZero()) {
 		for _, n := range numbers(v) {
 			if !(n >= p.Min && n <= p.Max) { // not a number is neither
 				return p.bounds()

@@ -70,6 +70,8 @@ func TestCheck(t *testing.T) {
 		{scenario.Rollout, "load.changes=5/s phases.changes=500ms", "got 500ms, want a duration from 1s to 24h"},
 		{scenario.Rollout, "load.changes=5/s phases.changes=25h", "got 25h, want a duration from 1s to 24h"},
 		{scenario.Rollout, "phases.cycle=9s", "got 9s, want a duration from 10s to 24h"},
+		{scenario.Rollout, "phases.cycle=0s", ""},
+		{scenario.Rollout, "mesh.sidecars.certificateLifetime=0s", ""},
 		{scenario.Rollout, "instrument.workers=0", "got 0, want 1 to 64"},
 		{scenario.Rollout, "instrument.workers=65", "got 65, want 1 to 64"},
 

@@ -74,6 +74,8 @@ type Parameter struct {
 	Choices []string // all values, for completion and the schema; nil = free
 	// Min and Max bound a number, or a duration in seconds, or bytes; without Max there are no bounds.
 	Min, Max float64
+	// Off reports whether 0 is a value, too, which leaves out what the parameter is about.
+	Off bool
 	Where    Where
 	// Not are the commands that have no such parameter.
 	Not      []string
@@ -135,7 +137,7 @@ var Parameters = []Parameter{
 	{Path: "mesh.sidecars.xds", Flag: "xds", Group: MeshGroup, Help: "xDS variant of the sidecars, as far as the control plane speaks it", Default: "the control plane's first", Choices: []string{"delta", "sotw"}, Compared: Condition},
 	{Path: "mesh.sidecars.version", Flag: "proxy-version", Group: MeshGroup, Help: "version of Istio that simulated sidecars report, as in 1.29.1", Default: "the control plane's", Not: notUpgrade, Compared: Subject},
 	{Path: "mesh.sidecars.startDelay", Flag: "start-delay", Group: MeshGroup, Help: "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s", Compared: Condition},
-	{Path: "mesh.sidecars.certificateLifetime", Flag: "certificate-lifetime", Group: MeshGroup, Help: "certificate lifetime that sidecars request; they renew after half of it", Default: "24h", Min: 10, Max: 10 * 365 * day, Compared: Condition},
+	{Path: "mesh.sidecars.certificateLifetime", Flag: "certificate-lifetime", Group: MeshGroup, Help: "certificate lifetime that sidecars request; they renew after half of it", Default: "24h", Min: 10, Max: 10 * 365 * day, Off: true, Compared: Condition},
 	{Path: "mesh.sidecars.real", Flag: "real-sidecars", Group: MeshGroup, Help: "pods with a real sidecar, agent and Envoy, as processes on this machine; in an existing cluster, injected pods on real nodes", Not: notUpgrade, Max: MaxPods, Compared: Condition},
 	{Path: "mesh.sidecars.image", Group: MeshGroup, Value: "IMAGE", Help: "application of pods on real nodes, whose entrypoint is scaler", Where: InCluster, Not: notUpgrade, Compared: Irrelevant},
 	{Path: "mesh.file", Flag: "mesh", Group: MeshGroup, Basic: true, Value: "FILE", Help: "captured mesh, from 'scaler capture', that is rolled out in place of a synthetic one", Not: notUpgrade, Compared: Condition},
@@ -177,7 +179,7 @@ var Parameters = []Parameter{
 	{Path: "phases.settle", Flag: "settle", Group: LoadGroup, Help: "time between rollout and steady, of which no figure is taken", Max: day, Compared: Condition},
 	{Path: "phases.steady", Flag: "steady", Group: LoadGroup, Basic: true, Help: "length of the steady phase, without changes", Min: 1, Max: day, Compared: Condition},
 	{Path: "phases.changes", Flag: "change-duration", Group: LoadGroup, Help: "length of the phase of changes", Where: WithChanges, Not: notUpgrade, Min: 1, Max: day, Compared: Condition},
-	{Path: "phases.cycle", Flag: "cycle", Group: LoadGroup, Help: "length of a phase after the changes in which every sidecar reconnects once, as at the age of its connection, and as many certificates are renewed as fall into that age", Default: "none", Not: notUpgrade, Min: 10, Max: day, Compared: Condition},
+	{Path: "phases.cycle", Flag: "cycle", Group: LoadGroup, Help: "length of a phase after the changes in which every sidecar reconnects once, as at the age of its connection, and as many certificates are renewed as fall into that age", Default: "none", Not: notUpgrade, Min: 10, Max: day, Off: true, Compared: Condition},
 
 	{Path: "place.context", Flag: "context", Group: ClusterGroup, Basic: true, Value: "CONTEXT", Help: "roll out in the existing cluster of this context of the kubeconfig, or in-cluster in a pod, against its control plane; it must be named, also if it is the current one", Not: onlyRollout, Compared: Condition},
 	{Path: "place.kubeconfig", Flag: "kubeconfig", Group: ClusterGroup, Value: "FILE", Help: "file with contexts", Default: "KUBECONFIG, else ~/.kube/config", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
