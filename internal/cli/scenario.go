@@ -42,7 +42,7 @@ func (o *scenarioFlags) addTo(cmd *cobra.Command, s streams, command string, def
 	})
 	for _, p := range scenario.For(command) {
 		for i, name := range p.Flags(command) {
-			flag := f.VarPF(&texts{kind: p.Type()}, name, "", o.usage(p))
+			flag := f.VarPF(&texts{kind: p.Type(), want: p.Wanted()}, name, "", o.usage(p))
 			if p.Type() == "bool" {
 				flag.NoOptDefVal = "true"
 			}
@@ -89,7 +89,7 @@ func (o *scenarioFlags) completeSet(text string) ([]string, cobra.ShellCompDirec
 // parameters goes. changes set what the command states itself, before the check.
 func (o *scenarioFlags) read(f *pflag.FlagSet, changes ...func(*scenario.Document) error) (*scenario.Document, error) {
 	d := scenario.New(o.defaults)
-	if o.preset != "" {
+	if f.Changed("preset") {
 		if err := d.ReadPreset(o.preset); err != nil {
 			return nil, usagef("--preset: %w", err)
 		}
@@ -171,7 +171,7 @@ func (o *scenarioFlags) printed(s streams, f *pflag.FlagSet, d *scenario.Documen
 	if err := parseOneOf("print-scenario", o.print, []string{"given", "all"}); err != nil {
 		return true, err
 	}
-	text, err := d.YAML(o.print == "all")
+	text, err := d.YAML(o.command, o.print == "all")
 	if err != nil {
 		return true, err
 	}
@@ -183,6 +183,7 @@ func (o *scenarioFlags) printed(s streams, f *pflag.FlagSet, d *scenario.Documen
 type texts struct {
 	given []string
 	kind  string
+	want  string // what a value is, for errors
 }
 
 // Set is part of pflag.Value.

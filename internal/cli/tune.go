@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -95,7 +96,7 @@ func (o *tuneOptions) options(cmd *cobra.Command, s streams) (options sweep.Opti
 		return sweep.Options{}, nil, false, usageError{err}
 	}
 	spec, done, err := o.oneSpec(cmd, s, func(d *scenario.Document) error {
-		if !d.Given("load.changes") {
+		if !d.Given("load.changes") && !strings.Contains(d.Scenario.ControlPlane.Name, "://") { // of which none can be made
 			d.Scenario.Load.Changes = scenario.Changes{PerSecond: 5, Kind: scenario.EndpointChange}
 		}
 		return nil

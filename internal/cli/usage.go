@@ -39,6 +39,9 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // wanted states what values a flag takes, given what was wrong with one.
 func wanted(flag *pflag.Flag, cause error) string {
+	if parameter, ok := flag.Value.(*texts); ok {
+		return parameter.want
+	}
 	switch kind := flag.Value.Type(); {
 	case errors.Is(cause, strconv.ErrRange):
 		return "a number of 64 bits at most"
@@ -50,8 +53,6 @@ func wanted(flag *pflag.Flag, cause error) string {
 		return "whole numbers, as in 100,1000"
 	case kind == "stringToString":
 		return "NAME=VALUE"
-	case kind == "sizes":
-		return "a whole number, or several as in 200,400,800"
 	case kind == "uint64":
 		return "a whole number, 0 or more"
 	case kind == "duration":

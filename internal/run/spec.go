@@ -5,9 +5,11 @@ package run
 
 import (
 	"errors"
-	"fmt"
+	"math"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -118,18 +120,35 @@ func newExisting(p scenario.Place) (_ *Existing, err error) {
 		},
 		WorkerImage: p.WorkerImage, KwokImage: p.KwokImage,
 	}
-	if p.AbortIf != "" {
-		if e.AbortIf, err = guard.Parse(p.AbortIf); err != nil {
-			return nil, fmt.Errorf("place.abortIf: %w", err)
+	for _, address := range []struct{ path, value string }{{"place.address", p.Address}, {"place.metrics", p.Metrics}} {
+		host, port, err := net.SplitHostPort(address.value)
+		number, portErr := strconv.Atoi(port)
+		if address.value != "" && (err != nil || host == "" || portErr != nil || number < 1 || number > math.MaxUint16) {
+			return nil, scenario.Refuse(address.path, address.value, "HOST:PORT")
 		}
 	}
-	if p.RefuseIf != nil && *p.RefuseIf != "" {
-		if e.RefuseIf, err = guard.Parse(*p.RefuseIf); err != nil {
-			return nil, fmt.Errorf("place.refuseIf: %w", err)
+	if e.AbortIf, err = conditions("place.abortIf", p.AbortIf); err != nil {
+		return nil, err
+	}
+	if p.RefuseIf != nil {
+		if e.RefuseIf, err = conditions("place.refuseIf", *p.RefuseIf); err != nil {
+			return nil, err
 		}
 	}
 	e.ID, err = attach.NewID()
 	return e, err
+}
+
+// conditions reads those of the field at a path; "" = none.
+func conditions(path, text string) (guard.Conditions, error) {
+	if text == "" {
+		return nil, nil
+	}
+	all, err := guard.Parse(text)
+	if field, ok := errors.AsType[*scenario.Error](err); ok {
+		field.Path = path
+	}
+	return all, err
 }
 
 // Pods is the number of pods with sidecars of a single run.
@@ -245,7 +264,7 @@ func (s Spec) Validate() error {
 		return err
 	}
 	for _, check := range []func(controlplane.Driver) error{
-		s.checkArrival, s.checkDilation, s.checkExternal, s.checkMesh, s.checkExisting,
+		s.checkArrival, s.checkDilation, s.checkExternal, s.checkMesh, s.checkExisting, s.checkVersion,
 		func(d controlplane.Driver) error { return s.Programs.Validate(s.place().programs(d)...) },
 		s.checkProxyVersion, s.checkDataplane, s.checkUpgrade, s.checkVariants, s.checkReplicas, s.checkResources, s.checkRealSidecars, s.checkLoad,
 		s.checkCycle, s.checkCertificates, s.checkKnobs, s.checkProfile,
@@ -266,6 +285,17 @@ func meshPath(field string) string {
 		}
 	}
 	return "mesh." + field
+}
+
+// checkVersion checks that there is such a version of Istio.
+func (s Spec) checkVersion(controlplane.Driver) error {
+	if s.Programs.Istio == "" {
+		return nil
+	}
+	if want := component.CheckIstio(s.Programs.Istio); want != "" {
+		return scenario.Refuse("controlPlane.version", s.Programs.Istio, "%s", want)
+	}
+	return nil
 }
 
 // checkVariants checks that the control plane has the mode, and speaks the variant of xDS.

@@ -68,8 +68,10 @@ func (d *Document) misplaced(where Where) string {
 		return "it with mesh.file"
 	case where == NodeProxies && !slices.Contains(s.Mesh.Dataplane, "ambient") && !slices.Contains(s.Mesh.Dataplane, "mixed"):
 		return "it with mesh.dataplane ambient or mixed"
-	case where == InUpgrade && s.ControlPlane.Upgrade.To == "":
+	case (where == InUpgrade || where == InWaves) && s.ControlPlane.Upgrade.To == "":
 		return "it with controlPlane.upgrade.to"
+	case where == InWaves && s.ControlPlane.Upgrade.InPlace:
+		return "none with controlPlane.upgrade.inPlace, which has no waves"
 	case where == WithChanges && s.Load.Changes.PerSecond == 0:
 		return "it with load.changes"
 	}

@@ -252,14 +252,15 @@ func (s *Scenario) Text(path string) (text string, ok bool) {
 	return strings.Join(leafTexts(v), ","), true
 }
 
-// YAML is the document. Without all it has only what was given.
-func (d *Document) YAML(all bool) ([]byte, error) {
+// YAML is the document. Without all it has only what was given; with all it has also the defaults
+// of fields that the command has.
+func (d *Document) YAML(command string, all bool) ([]byte, error) {
 	s := d.Scenario
 	s.APIVersion, s.Kind = APIVersion, Kind
 	root := d.encode(reflect.ValueOf(&s).Elem(), "", func(path string, v reflect.Value, f reflect.StructField) bool {
 		_, given := d.given[path]
 		p, _ := Of(path)
-		return given || path == "apiVersion" || path == "kind" || all && !empty(v, f) && d.misplaced(p.Where) == ""
+		return given || path == "apiVersion" || path == "kind" || all && !empty(v, f) && d.misplaced(p.Where) == "" && !slices.Contains(p.Not, command)
 	})
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
@@ -407,13 +408,16 @@ func wanted(t reflect.Type) string {
 	return "a text"
 }
 
+// manyDigits is what is wanted in place of a whole number that is too large.
+const manyDigits = "a number of 64 bits at most"
+
 // setLeaf reads a leaf from its texts, of which one that is no list has one.
 func setLeaf(v reflect.Value, texts []string) error {
 	if listed(v.Type()) {
 		list := reflect.MakeSlice(v.Type(), len(texts), len(texts))
 		for i, text := range texts {
 			if err := setLeaf(list.Index(i), []string{strings.TrimSpace(text)}); err != nil {
-				if e, ok := errors.AsType[*Error](err); ok && v.Type().Elem().Kind() == reflect.Int {
+				if e, ok := errors.AsType[*Error](err); ok && v.Type().Elem().Kind() == reflect.Int && e.Want != manyDigits {
 					e.Want = wanted(v.Type())
 				}
 				return err
@@ -442,13 +446,19 @@ func setLeaf(v reflect.Value, texts []string) error {
 		v.SetBool(text == "true")
 	case reflect.Int:
 		n, err := strconv.Atoi(text)
-		if err != nil {
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return wrong(text, manyDigits)
+		case err != nil:
 			return wrong(text, wanted(v.Type()))
 		}
 		v.SetInt(int64(n))
 	case reflect.Uint64:
 		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return wrong(text, manyDigits)
+		case err != nil:
 			return wrong(text, wanted(v.Type()))
 		}
 		v.SetUint(n)

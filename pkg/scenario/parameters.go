@@ -46,15 +46,16 @@ type Where string
 // The places, meshes and control planes that parameters are bound to.
 const (
 	Everywhere     Where = ""
-	InCluster      Where = "place.context"        // in an existing cluster alone
-	OwnCluster     Where = "no place.context"     // in a cluster that the run starts alone
-	ExternalServer Where = "xds://HOST:PORT"      // with a control plane that the run does not start, alone
-	OwnServer      Where = "a started server"     // with a control plane that scaler starts or configures
-	SyntheticMesh  Where = "no mesh.file"         // with a mesh that is built
-	CapturedMesh   Where = "mesh.file"            // with a captured mesh
-	NodeProxies    Where = "mesh.dataplane"       // with data plane ambient or mixed
-	InUpgrade      Where = "controlPlane.upgrade" // in an upgrade
-	WithChanges    Where = "load.changes"         // with changes at a rate
+	InCluster      Where = "place.context"                   // in an existing cluster alone
+	OwnCluster     Where = "no place.context"                // in a cluster that the run starts alone
+	ExternalServer Where = "xds://HOST:PORT"                 // with a control plane that the run does not start, alone
+	OwnServer      Where = "a started server"                // with a control plane that scaler starts or configures
+	SyntheticMesh  Where = "no mesh.file"                    // with a mesh that is built
+	CapturedMesh   Where = "mesh.file"                       // with a captured mesh
+	NodeProxies    Where = "mesh.dataplane"                  // with data plane ambient or mixed
+	InUpgrade      Where = "controlPlane.upgrade"            // in an upgrade
+	InWaves        Where = "no controlPlane.upgrade.inPlace" // in an upgrade that has waves
+	WithChanges    Where = "load.changes"                    // with changes at a rate
 )
 
 // Parameter describes one field of a scenario. Everything else that is known of a field is made
@@ -160,9 +161,9 @@ var Parameters = []Parameter{
 	{Path: "controlPlane.connection.metadata", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "its node.metadata, a JSON object", Default: "as Istio's", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
 	{Path: "controlPlane.connection.expect", Group: ControlPlaneGroup, Value: "FILE", Help: "what each sidecar must receive", Default: "that all that it asks for is answered; then pushes are not measured", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
 	{Path: "controlPlane.upgrade.to", Flag: "to", Group: ControlPlaneGroup, Basic: true, Value: "VERSION", Help: "version of Istio that the mesh is upgraded to", Not: onlyUpgrade, Compared: Condition},
-	{Path: "controlPlane.upgrade.canary", Flag: "canary", Group: ControlPlaneGroup, Basic: true, Value: "SHARES", Help: "shares of the pods that are on the new version after each wave, ascending to 100%", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.canary", Flag: "canary", Group: ControlPlaneGroup, Basic: true, Value: "SHARES", Help: "shares of the pods that are on the new version after each wave, ascending to 100%", Where: InWaves, Not: onlyUpgrade, Compared: Condition},
 	{Path: "controlPlane.upgrade.inPlace", Flag: "in-place", Group: ControlPlaneGroup, Basic: true, Help: "no waves: the new version takes the place of the old one, and all workloads are restarted then", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
-	{Path: "controlPlane.upgrade.rollbackAt", Flag: "rollback-at", Group: ControlPlaneGroup, Basic: true, Value: "WAVE", Help: "move everything back after this wave, and remove the new version", Default: "never", Where: InUpgrade, Not: onlyUpgrade, Max: 1000, Compared: Condition},
+	{Path: "controlPlane.upgrade.rollbackAt", Flag: "rollback-at", Group: ControlPlaneGroup, Basic: true, Value: "WAVE", Help: "move everything back after this wave, and remove the new version", Default: "never", Where: InWaves, Not: onlyUpgrade, Max: 1000, Compared: Condition},
 	{Path: "controlPlane.upgrade.rate", Flag: "restart-rate", Group: ControlPlaneGroup, Basic: true, Help: "restart the workloads of a wave one after another, so many pods a second, as in 5/s", Default: "all at once", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
 	{Path: "controlPlane.upgrade.pause", Flag: "pause", Group: ControlPlaneGroup, Help: "time for which both versions run before the first wave, and length of the stage after the upgrade", Where: InUpgrade, Not: onlyUpgrade, Min: 1, Max: 3600, Compared: Condition},
 	{Path: "controlPlane.upgrade.env", Flag: "to-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the new version alone, repeatable", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
@@ -243,6 +244,25 @@ func (p Parameter) Type() string {
 		return "int"
 	}
 	return "string"
+}
+
+// Wanted states what a value of the parameter is, as in "a whole number".
+func (p Parameter) Wanted() string {
+	if len(p.Choices) > 0 {
+		return oneOf(p.Choices)
+	}
+	return wanted(typeOf(p.Path))
+}
+
+// Values states the choices or the bounds of the parameter; "" = it has none.
+func (p Parameter) Values() string {
+	switch {
+	case len(p.Choices) > 0:
+		return oneOf(p.Choices)
+	case p.Max > 0:
+		return strings.TrimPrefix(strings.TrimPrefix(p.bounds(), "a duration "), "from ")
+	}
+	return ""
 }
 
 // Usage is the help of the parameter with its choices; its default is not part of it.

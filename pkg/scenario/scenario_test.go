@@ -69,7 +69,7 @@ func TestParametersAreFields(t *testing.T) {
 // TestDefaultsAreGood checks that the defaults lie within their bounds.
 func TestDefaultsAreGood(t *testing.T) {
 	d := scenario.New(scenario.Default())
-	text, err := d.YAML(true)
+	text, err := d.YAML(scenario.Rollout, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ instrument: {workers: 2, dilation: 4, calibrate: false, priority: false}
 func TestRoundTrip(t *testing.T) {
 	d := read(t, full)
 	for _, all := range []bool{false, true} {
-		text, err := d.YAML(all)
+		text, err := d.YAML(scenario.Rollout, all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +329,7 @@ func TestGood(t *testing.T) {
 			t.Fatal(err)
 		}
 		texts[name] = text
-		if texts[name+", all"], err = d.YAML(true); err != nil {
+		if texts[name+", all"], err = d.YAML(scenario.Rollout, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -415,7 +415,7 @@ func FuzzRead(f *testing.F) {
 		if d.Read("a.yaml", strings.NewReader(text)) != nil {
 			return
 		}
-		printed, err := d.YAML(false)
+		printed, err := d.YAML(scenario.Rollout, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,8 +64,11 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText reads a duration that is not negative.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
-	if err != nil || v < 0 {
+	switch {
+	case err != nil:
 		return wrong(string(text), "a duration, as in 90s or 15m")
+	case v < 0:
+		return wrong(string(text), "a duration that is not negative")
 	}
 	*d = Duration(v)
 	return nil

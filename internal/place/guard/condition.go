@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Subject is what a condition is about.
@@ -90,7 +92,7 @@ func (c Conditions) Refuse(ctx context.Context, measure func(context.Context, Su
 var ErrLoaded = errors.New("the cluster has too much load for a run")
 
 // Parse reads SUBJECT>LIMIT, as in apiserver-p99>1s; several are separated by commas. Each subject may occur
-// once, and no limit is negative.
+// once, and no limit is negative. Its error is a *[scenario.Error] without a path.
 func Parse(text string) (Conditions, error) {
 	var all Conditions
 	for part := range strings.SplitSeq(text, ",") {
@@ -115,7 +117,7 @@ func Parse(text string) (Conditions, error) {
 			return nil, wanted(part)
 		}
 		if slices.ContainsFunc(all, func(other Condition) bool { return other.Subject == c.Subject }) {
-			return nil, fmt.Errorf("%q: want %s once", strings.TrimSpace(part), c.Subject)
+			return nil, scenario.Refuse("", strings.TrimSpace(part), "%s once", c.Subject)
 		}
 		all = append(all, c)
 	}
@@ -123,5 +125,5 @@ func Parse(text string) (Conditions, error) {
 }
 
 func wanted(part string) error {
-	return fmt.Errorf("%q: want %s>1s, %s>20 or %s>4", strings.TrimSpace(part), subjects[0], subjects[1], subjects[2])
+	return scenario.Refuse("", strings.TrimSpace(part), "%s>1s, %s>20 or %s>4", subjects[0], subjects[1], subjects[2])
 }
