@@ -69,7 +69,7 @@ them, which takes about a quarter of an hour on two cores; see 'scaler component
   scaler rollout --pods 200 --scope declared
 
   # sidecars of 200 pods against an ADS server that runs already
-  scaler rollout --pods 200 --control-plane xds://127.0.0.1:18000 --plaintext
+  scaler rollout --pods 200 --control-plane xds://127.0.0.1:18000 --set controlPlane.connection.plaintext=true
 
   # what each part of a typical mesh costs the control plane: pairs of runs in turns
   scaler rollout --pods 400 --profile typical --knob-sweep
