@@ -70,7 +70,7 @@ func TestPlan(t *testing.T) {
 		{"time", []string{runs, "--pods", "5000", "--rollout-within", "-1s"}, exitUsage, "parsing --rollout-within -1s: want a duration"},
 		{"wait", []string{runs, "--pods", "5000", "--wait", "soon"}, exitUsage, `parsing --wait "soon": want a duration`},
 		{"processors", []string{runs, "--pods", "5000", "--control-plane-cpus", "0"}, exitUsage, "parsing --control-plane-cpus 0: want 1 to 1024"},
-		{"memory", []string{runs, "--pods", "5000", "--control-plane-memory", "big"}, exitUsage, `parsing --control-plane-memory "big": want`},
+		{"memory", []string{runs, "--pods", "5000", "--control-plane-memory", "big"}, exitUsage, `--control-plane-memory: got "big", want bytes with a unit`},
 		{"replicas", []string{runs, "--pods", "5000", "--replicas-max", "-1"}, exitUsage, "parsing --replicas-max -1: want 1 to 1000"},
 		{"services", []string{runs, "--pods", "5000", "--services", "7"}, exitUsage, "parsing --services 7: want 500"},
 		{"mode", []string{runs, "--pods", "5000", "--mode", "lax"}, exitUsage, `parsing --mode "lax": want that of a completed run: strict`},

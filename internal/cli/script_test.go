@@ -37,9 +37,14 @@ func TestMain(m *testing.M) {
 //	sample NAME DIR     makes DIR a run's folder, with the sample record NAME
 //	                    of package report ($SAMPLES)
 //
-// and the conditions root, and limits: a limit of open files holds.
+// and the conditions root, and limits: a limit of open files holds. $SCHEMA is the committed schema
+// of scenarios.
 func TestScripts(t *testing.T) {
 	samples, err := filepath.Abs("../../internal/analyse/report/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := filepath.Abs("../../docs/reference/scenario.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +59,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SCALER_BIN_DIR", "")
 			env.Setenv("SCALER_IMAGE_REGISTRY", "none") // tests contact no registry
 			env.Setenv("SAMPLES", samples)
+			env.Setenv("SCHEMA", schema)
 			return os.Mkdir(filepath.Join(env.WorkDir, "home"), 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
