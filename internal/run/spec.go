@@ -289,11 +289,12 @@ func meshPath(field string) string {
 
 // checkVersion checks that there is such a version of Istio.
 func (s Spec) checkVersion(controlplane.Driver) error {
-	if s.Programs.Istio == "" {
+	version := s.ControlPlane.Version
+	if version == "" {
 		return nil
 	}
-	if want := component.CheckIstio(s.Programs.Istio); want != "" {
-		return scenario.Refuse("controlPlane.version", s.Programs.Istio, "%s", want)
+	if want := component.CheckIstio(version); want != "" {
+		return scenario.Refuse("controlPlane.version", version, "%s", want)
 	}
 	return nil
 }
