@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"scaler.mesh/scaler/pkg/scenario"
 	"time"
 )
 
@@ -72,26 +74,37 @@ type Spec struct {
 }
 
 // ProfileText is Profile as words, sorted, as in virtual-services 40, zones 3; "" of nothing.
-func (s Spec) ProfileText() string { return strings.Join(partTexts(s.Profile, ""), ", ") }
+func (s Spec) ProfileText() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(s.Profile)) {
+		all = append(all, name+" "+partText(s.Profile[name]))
+	}
+	return strings.Join(all, ", ")
+}
 
 // ProfileFlags are the flags that a profile was asked for with, whatever the size, as in
-// --profile typical --zones 3; "" of nothing.
+// --profile typical --set mesh.parts.zones=3; "" of nothing.
 func (s Spec) ProfileFlags() string {
-	parts := partTexts(s.ProfileSet, "--")
+	var all []string
 	if s.ProfileName != "" {
-		parts = append([]string{"--profile " + s.ProfileName}, parts...)
+		all = append(all, "--profile "+s.ProfileName)
 	}
-	return strings.Join(parts, " ")
+	for _, name := range slices.Sorted(maps.Keys(s.ProfileSet)) {
+		for _, p := range scenario.Parameters {
+			if field, ok := strings.CutPrefix(p.Path, "mesh.parts."); ok && strings.EqualFold(field, strings.ReplaceAll(name, "-", "")) {
+				value := partText(s.ProfileSet[name])
+				if p.Type() == "duration" {
+					value += "s"
+				}
+				all = append(all, "--set "+p.Path+"="+value)
+			}
+		}
+	}
+	return strings.Join(all, " ")
 }
 
-// partTexts are the parts of a profile with their values, sorted. One that was left out is 0.
-func partTexts(parts map[string]float64, before string) []string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		all = append(all, before+name+" "+strconv.FormatFloat(max(0, parts[name]), 'g', -1, 64))
-	}
-	return all
-}
+// partText is the value of a part of a profile. One that was left out is 0.
+func partText(value float64) string { return strconv.FormatFloat(max(0, value), 'g', -1, 64) }
 
 // Environment is what a run was measured on; "" and 0 mean not known.
 type Environment struct {

@@ -320,7 +320,7 @@ func TestDifferences(t *testing.T) {
 		"processors (2, bound; all)":           func(r *record.Run) { r.Environment.ControlPlane.CPUs = []int{0, 1} },
 		"certificate lifetime (30s; none)":     func(r *record.Run) { r.Spec.CertificateLifetime = "30s" },
 		"memory (1.0 GiB; 2.0 GiB)":            func(r *record.Run) { r.Environment.MemoryBytes = 2 << 30 },
-		"profile (--profile typical --zones 0; plain)": func(r *record.Run) {
+		"profile (--profile typical --set mesh.parts.zones=0; plain)": func(r *record.Run) {
 			r.Spec.ProfileName, r.Spec.ProfileSet = "typical", map[string]float64{"zones": -1}
 		},
 		"seed (0; 7)":              func(r *record.Run) { r.Spec.Seed = 7 },
