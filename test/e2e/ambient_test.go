@@ -16,7 +16,7 @@ var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 		const pods, nodes, services, probes = 30, 3, 3, 4
 		where := newPlace()
 		session := where.start("rollout", "--dilate", "1", "--pods", "30", "--dataplane", "ambient", "--pods-per-node", "10",
-			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "4", "--no-calibrate",
+			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "4", "--calibrate=false",
 			"--fault", "reset-streams:50%@steady", "--out", where.out, "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft()
@@ -58,7 +58,7 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", func(
 		const pods, services, probes = 10, 2, 2
 		where := newPlace()
 		session := where.start("rollout", "--dilate", "1", "--pods", "10", "--services", "2", "--dataplane", "ambient", "--waypoints", "service", "--mode", "strict",
-			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "2", "--no-calibrate", "--out", where.out, "-o", "json")
+			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "2", "--calibrate=false", "--out", where.out, "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft()
 		run := printed(session)

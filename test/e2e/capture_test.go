@@ -31,7 +31,7 @@ func replay(where place, file, into string, args ...string) (record.Run, capture
 func replayed(where place, file, into string, args ...string) record.Run {
 	GinkgoHelper()
 	out := filepath.Join(where.out, into)
-	session := where.start(append([]string{"rollout", "--dilate", "1", "--mesh", file, "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--no-calibrate", "-o", "json", "--out", out}, args...)...)
+	session := where.start(append([]string{"rollout", "--dilate", "1", "--mesh", file, "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--calibrate=false", "-o", "json", "--out", out}, args...)...)
 	Expect(wait(session)).To(Equal(exitDone))
 	return printed(session)
 }
@@ -124,9 +124,9 @@ var _ = Describe("a captured mesh", func() {
 		// A sidecar that connects before istiod knows its scope is sent listeners that it is to remove again, and holds
 		// their routes until they have drained, which is longer than the run: what two runs hold would differ by them.
 		const delay = "2s"
-		session := where.rollout(12, "--mode", "strict", "--services", "4", "--namespaces", "2", "--no-calibrate", "--keep", "--fault", storm, "--start-delay", delay,
-			"--destination-rules", "2", "--service-entries", "1", "--tcp-services", "1", "--headless-services", "1", "--external-names", "1",
-			"--gateways", "1", "--zones", "3", "--outside-pods", "3")
+		session := where.rollout(12, "--mode", "strict", "--services", "4", "--namespaces", "2", "--calibrate=false", "--keep", "--fault", storm, "--start-delay", delay,
+			"--set", "mesh.parts.destinationRules=2", "--set", "mesh.parts.serviceEntries=1", "--set", "mesh.parts.tcpServices=1", "--set", "mesh.parts.headlessServices=1", "--set", "mesh.parts.externalNames=1",
+			"--set", "mesh.parts.gateways=1", "--set", "mesh.parts.zones=3", "--set", "mesh.parts.outsidePods=3")
 		Expect(wait(session)).To(Equal(exitDone))
 		first := printed(session)
 		few := filepath.Join(dir, "reader.kubeconfig")
@@ -188,7 +188,7 @@ var _ = Describe("a captured mesh", func() {
 		Expect(wait(where.start(append([]string{"capture", "-o", files}, samples...)...))).To(Equal(exitDone))
 
 		By("applied to a cluster with a mesh of one pod, which injects sidecars")
-		Expect(wait(where.rollout(1, "--probes", "0", "--no-calibrate", "--keep"))).To(Equal(exitDone))
+		Expect(wait(where.rollout(1, "--probes", "0", "--calibrate=false", "--keep"))).To(Equal(exitDone))
 		apply(ctx, where.kubeconfig(), filepath.Join(module.Dir, "tests/integration/pilot/testdata/gateway-api-crd.yaml"))
 		apply(ctx, where.kubeconfig(), samples...)
 		_, client := connection(where.kubeconfig())

@@ -16,7 +16,7 @@ var _ = Describe("changes at a rate", func() {
 	// What both control planes do alike is shown with one; endpoints at istiod are below.
 	DescribeTable("are followed to every sidecar that they concern", func(plane, kind string, sidecars func(record.Run) int) {
 		where := newPlace()
-		session := where.rollout(pods, "--control-plane", plane, "--change", "5/s:"+kind, "--change-duration", "4s", "--no-calibrate")
+		session := where.rollout(pods, "--control-plane", plane, "--change", "5/s:"+kind, "--change-duration", "4s", "--calibrate=false")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))
@@ -52,7 +52,7 @@ var _ = Describe("changes at a rate", func() {
 
 	It("go on while pods are replaced", func() {
 		where := newPlace()
-		session := where.rollout(pods, longSettle, longSteady, "--change", "5/s", "--change-duration", "4s", "--churn", "1/s", "--no-calibrate")
+		session := where.rollout(pods, longSettle, longSteady, "--change", "5/s", "--change-duration", "4s", "--churn", "1/s", "--calibrate=false")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))

@@ -44,7 +44,7 @@ var _ = Describe("the dashboards", Ordered, func() {
 	)
 	BeforeAll(func() {
 		where = newPlace()
-		rollout := where.rollout(20, longSettle, "--mode", "both", "--steady", "2s", "--probes", "1", "--no-calibrate")
+		rollout := where.rollout(20, longSettle, "--mode", "both", "--steady", "2s", "--probes", "1", "--calibrate=false")
 		Eventually(rollout).WithTimeout(6 * time.Minute).Should(gexec.Exit(exitDone)) // two runs
 		runs = must(record.Read(where.out))
 		Expect(runs).To(HaveLen(2))

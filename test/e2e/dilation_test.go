@@ -19,7 +19,7 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 		rollout := func() (record.Run, string) {
 			where := newPlace()
 			session := where.start("rollout", "--pods", "20", "--seed", seed, "--out", where.out, "-o", "json",
-				"--baseline", "2s", "--settle", "1s", "--steady", "3s", "--probes", "0", "--no-calibrate")
+				"--baseline", "2s", "--settle", "1s", "--steady", "3s", "--probes", "0", "--calibrate=false")
 			Expect(wait(session)).To(Equal(exitDone))
 			where.expectNothingLeft()
 			return printed(session), string(session.Err.Contents())
@@ -43,7 +43,7 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 
 	It("does not slow down phases in which the control plane is at rest", func() {
 		where := newPlace()
-		session := where.rollout(20, "--dilate", "3", "--burst", "10/1s", "--baseline", "2s", "--settle", "1s", "--steady", "4s", "--no-calibrate")
+		session := where.rollout(20, "--dilate", "3", "--burst", "10/1s", "--baseline", "2s", "--settle", "1s", "--steady", "4s", "--calibrate=false")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Environment.Dilation.RealTime).To(ConsistOf(record.PhaseBaseline, record.PhaseSteady))

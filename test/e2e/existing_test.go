@@ -62,7 +62,7 @@ func (c keptCluster) limited(ctx context.Context, folder string) keptCluster {
 func (c keptCluster) inside(p place, args ...string) []string {
 	return append([]string{
 		"rollout", "--context", c.name, "--kubeconfig", c.kubeconfig, "--control-plane-address", c.proxies, "--control-plane-metrics", c.metrics,
-		"--pods", "10", "--services", "3", "--namespaces", "2", "--mode", "strict", "--out", p.out, "-o", "json", "--no-calibrate",
+		"--pods", "10", "--services", "3", "--namespaces", "2", "--mode", "strict", "--out", p.out, "-o", "json", "--calibrate=false",
 		"--baseline", "1s", "--settle", "0s", "--probes", "1", "--converge-timeout", "90s",
 	}, args...)
 }

@@ -21,7 +21,7 @@ var _ = Describe("ctrl-C", func() {
 				where.hold(ctx, lasting[0])
 				lasting = nil
 			}
-			session := where.rollout(20, append([]string{"--no-calibrate", "--settle", "1s", "--steady", "1s"}, lasting...)...)
+			session := where.rollout(20, append([]string{"--calibrate=false", "--settle", "1s", "--steady", "1s"}, lasting...)...)
 			if phase == "" {
 				Eventually(session.Err).Should(gbytes.Say(ended))
 			} else {

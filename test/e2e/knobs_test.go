@@ -44,7 +44,7 @@ var _ = Describe("each knob alone", Ordered, func() {
 			if i >= 2 {
 				done(names[i-2])
 			}
-			sessions[name] = newPlace().rollout(spec.Pods, slices.Concat(flags, knobs[name], []string{"--settle", "1s", "--steady", "1s", "--no-calibrate"})...)
+			sessions[name] = newPlace().rollout(spec.Pods, slices.Concat(flags, knobs[name], []string{"--settle", "1s", "--steady", "1s", "--calibrate=false"})...)
 		}
 		for _, name := range names[len(names)-2:] {
 			done(name)

@@ -17,7 +17,7 @@ var _ = Describe("Linkerd", func() {
 		where := newPlace()
 		session := where.rollout(pods, longSettle, longSteady, "--control-plane", "linkerd", "--services", "5", "--probes", "2",
 			"--fault", "kill-control-plane@probe", "--fault", "restart-control-plane:linkerd-identity@steady",
-			"--fault", "restart-control-plane:linkerd-proxy-injector@steady", "--no-calibrate")
+			"--fault", "restart-control-plane:linkerd-proxy-injector@steady", "--calibrate=false")
 		Expect(wait(session)).To(Equal(exitDone))
 
 		run := printed(session)

@@ -19,7 +19,7 @@ var _ = Describe("Open Service Mesh", func() {
 		where := newPlace()
 		session := where.rollout(pods, longSettle, longSteady, "--control-plane", "osm", "--mode", "strict", "--burst", "10/3s", "--probes", "2",
 			"--real-sidecars", strconv.Itoa(real), "--envoy", envoy(ctx),
-			"--fault", "kill-control-plane@probe", "--fault", "restart-control-plane:osm-injector@steady", "--no-calibrate")
+			"--fault", "kill-control-plane@probe", "--fault", "restart-control-plane:osm-injector@steady", "--calibrate=false")
 		where.reach(session, record.PhaseRollout)
 		Expect(syscall.Kill(where.child("osm-injector"), syscall.SIGKILL)).To(Succeed())
 		Expect(wait(session)).To(Equal(exitDone))

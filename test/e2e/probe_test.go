@@ -22,7 +22,7 @@ var _ = Describe("probes", func() {
 	It("count everybody, also while the control plane is killed", func() {
 		const pods, probes = 20, 4
 		where := newPlace()
-		session := where.rollout(pods, "--probes", "4", "--fault", "kill-control-plane@probe", "--no-calibrate")
+		session := where.rollout(pods, "--probes", "4", "--fault", "kill-control-plane@probe", "--calibrate=false")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))
@@ -52,7 +52,7 @@ var _ = Describe("probes", func() {
 	It("have their objects deleted on an interrupt", func(ctx SpecContext) {
 		// istiod's pause before it pushes is long enough to interrupt a change in it.
 		where := newPlace()
-		session := where.rollout(10, "--probes", "1", "--no-calibrate", "--control-plane-env", "PILOT_DEBOUNCE_AFTER=3s")
+		session := where.rollout(10, "--probes", "1", "--calibrate=false", "--control-plane-env", "PILOT_DEBOUNCE_AFTER=3s")
 		where.reach(session, record.PhaseProbe)
 		changes := where.virtualServices(ctx)
 		added := next(ctx, changes, watch.Added)
@@ -74,7 +74,7 @@ var _ = Describe("certificates of a short life", func() {
 	It("are renewed as an agent renews them, and counted", func() {
 		const pods = 20
 		where := newPlace()
-		session := where.rollout(pods, longSettle, "--certificate-lifetime", "10s", "--steady", "12s", "--no-calibrate")
+		session := where.rollout(pods, longSettle, "--certificate-lifetime", "10s", "--steady", "12s", "--calibrate=false")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Spec.CertificateLifetime).To(Equal("10s"))

@@ -11,8 +11,8 @@ import (
 
 var _ = Describe("a mesh with a profile", func() {
 	It("converges to exactly what its parts call for, and loses nothing", func() {
-		session := newPlace().rollout(20, longSettle, longSteady, "--services", "6", "--profile", "typical", "--virtual-services", "9", "--service-entries", "2",
-			"--tcp-services", "2", "--headless-services", "1", "--external-names", "2", "--gateways", "1", "--outside-pods", "10", "--probes", "2", "--grace-period", "2s", "--churn", "1/s", "--no-calibrate")
+		session := newPlace().rollout(20, longSettle, longSteady, "--services", "6", "--profile", "typical", "--set", "mesh.parts.virtualServices=9", "--set", "mesh.parts.serviceEntries=2",
+			"--set", "mesh.parts.tcpServices=2", "--set", "mesh.parts.headlessServices=1", "--set", "mesh.parts.externalNames=2", "--set", "mesh.parts.gateways=1", "--set", "mesh.parts.outsidePods=10", "--probes", "2", "--set", "mesh.parts.gracePeriod=2s", "--churn", "1/s", "--calibrate=false")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))

@@ -69,7 +69,7 @@ func endable() []*ended {
 		{"cluster up", func(place) []string { return []string{"cluster", "up", "it"} }, 12 * time.Second, true, nil},
 		{"rollout --pods 4,5", rollout("--pods", "4,5", "--steady", "1s"), 2 * long, true, each},
 		{"rollout --workers 2", rollout("--workers", "2", "--probes", "2"), long, true, append(slices.Clip(each), record.PhaseProbe)},
-		{"rollout --control-plane-memory", rollout("--control-plane-memory", "512Mi", "--no-priority"), long, true, each},
+		{"rollout --control-plane-memory", rollout("--control-plane-memory", "512Mi", "--priority=false"), long, true, each},
 		{"rollout --real-sidecars", rollout("--real-sidecars", "2", "--control-plane", "istiod"), long, true, each},
 		{"latency", func(p place) []string {
 			return []string{"latency", "--control-plane", "reference", "--rps", "50", "--duration", "2s", "--variants", "none,strict", "--out", p.out}

@@ -101,7 +101,7 @@ var _ = Describe("a rollout with real sidecars", func() {
 	It("takes its Envoys along when it is killed", func(ctx SpecContext) {
 		where := newPlace()
 		session := where.start("rollout", "--pods", "6", "--services", "2", "--real-sidecars", "2", "--control-plane", "reference", "--probes", "0",
-			"--no-calibrate", "--baseline", "1s", "--settle", "0s", "--steady", "10m", "--out", where.out, "--envoy", envoy(ctx))
+			"--calibrate=false", "--baseline", "1s", "--settle", "0s", "--steady", "10m", "--out", where.out, "--envoy", envoy(ctx))
 		where.reach(session, record.PhaseSteady)
 		Expect(len(where.children())).To(BeNumerically(">=", 4), "two Envoys, and their workloads")
 		session.Signal(syscall.SIGKILL)

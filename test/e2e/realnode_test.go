@@ -79,7 +79,7 @@ var _ = Describe("a cluster with a real node", Ordered, SpecPriority(1), func() 
 		Expect(err).NotTo(HaveOccurred())
 		return start(scaler, append([]string{
 			"rollout", "--context", "realnode", "--kubeconfig", kubeconfig, "--yes", "--pods", strconv.Itoa(pods), "--services", "5", "--namespaces", "2",
-			"--mode", "strict", "--out", out, "-o", "json", "--no-calibrate", "--baseline", "2s", "--settle", "0s", "--steady", "2s", "--probes", "1", "--converge-timeout", "90s",
+			"--mode", "strict", "--out", out, "-o", "json", "--calibrate=false", "--baseline", "2s", "--settle", "0s", "--steady", "2s", "--probes", "1", "--converge-timeout", "90s",
 		}, args...)...)
 	}
 	finish := func(session *gexec.Session) record.Run {
@@ -122,7 +122,7 @@ var _ = Describe("a cluster with a real node", Ordered, SpecPriority(1), func() 
 	It("is as it was after rollouts against istiod's pods, through the API server and directly, with pods on the node", func(ctx SpecContext) {
 		there := objects(ctx)
 		for mode, image := range map[string]string{"permissive": "scaler.mesh/app:realnode", "strict": "scaler.mesh/scaler:realnode"} {
-			run := finish(begin(205, "--mode", mode, "--real-sidecars", "5", "--echo-image", image))
+			run := finish(begin(205, "--mode", mode, "--real-sidecars", "5", "--set", "mesh.sidecars.image="+image))
 			Expect(run.Environment.Existing.Access).To(Equal(record.AccessPortForward))
 			Expect(run.Environment.Existing.Pods).To(HaveLen(2))
 			expectRealSidecars(run, 5)

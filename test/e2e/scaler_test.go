@@ -130,7 +130,7 @@ func (p place) rollout(pods int, args ...string) *gexec.Session {
 // referenceArgs are those of a small rollout against the reference control plane, which starts in seconds.
 func (p place) referenceArgs(args ...string) []string {
 	return append([]string{
-		"rollout", "--dilate", "1", "--control-plane", "reference", "--pods", "5", "--out", p.out, "--no-calibrate",
+		"rollout", "--dilate", "1", "--control-plane", "reference", "--pods", "5", "--out", p.out, "--calibrate=false",
 		"--baseline", "1s", "--settle", "1s", "--steady", "2s", "--probes", "0", "--converge-timeout", "90s",
 	}, args...)
 }
