@@ -145,8 +145,8 @@ func conditions(path, text string) (guard.Conditions, error) {
 		return nil, nil
 	}
 	all, err := guard.Parse(text)
-	if field, ok := errors.AsType[*scenario.Error](err); ok {
-		field.Path = path
+	if wrong, ok := errors.AsType[*guard.Error](err); ok {
+		return nil, scenario.Refuse(path, wrong.Value, "%s", wrong.Want)
 	}
 	return all, err
 }

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Subject is what a condition is about.
@@ -92,7 +90,7 @@ func (c Conditions) Refuse(ctx context.Context, measure func(context.Context, Su
 var ErrLoaded = errors.New("the cluster has too much load for a run")
 
 // Parse reads SUBJECT>LIMIT, as in apiserver-p99>1s; several are separated by commas. Each subject may occur
-// once, and no limit is negative. Its error is a *[scenario.Error] without a path.
+// once, and no limit is negative. Its error is an *[Error].
 func Parse(text string) (Conditions, error) {
 	var all Conditions
 	for part := range strings.SplitSeq(text, ",") {
@@ -117,13 +115,22 @@ func Parse(text string) (Conditions, error) {
 			return nil, wanted(part)
 		}
 		if slices.ContainsFunc(all, func(other Condition) bool { return other.Subject == c.Subject }) {
-			return nil, scenario.Refuse("", strings.TrimSpace(part), "%s once", c.Subject)
+			return nil, &Error{strings.TrimSpace(part), string(c.Subject) + " once"}
 		}
 		all = append(all, c)
 	}
 	return all, nil
 }
 
+// Error is a condition that cannot be used.
+type Error struct {
+	Value string // the condition
+	Want  string // what can be used
+}
+
+// Error returns the error as in `got "x", want pending-pods>20`.
+func (e *Error) Error() string { return fmt.Sprintf("got %q, want %s", e.Value, e.Want) }
+
 func wanted(part string) error {
-	return scenario.Refuse("", strings.TrimSpace(part), "%s>1s, %s>20 or %s>4", subjects[0], subjects[1], subjects[2])
+	return &Error{strings.TrimSpace(part), fmt.Sprintf("%s>1s, %s>20 or %s>4", subjects[0], subjects[1], subjects[2])}
 }
