@@ -4,11 +4,12 @@ package e2e
 
 import (
 	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,16 +53,17 @@ var _ = Describe("what a machine lacks", func() {
 
 	It("11: a disk that is filled during a run ends it with an error that says so", func() {
 		where := newPlace()
-		run := where.mounted(`mkdir -p $0/disk; mount -t tmpfs -o size=200m none $0/disk; exec "$SCALER" "$@" --out $0/disk/out`,
-			where.referenceArgs("--baseline", "2m")...)
+		// What is on the disk goes with the namespace that it is mounted in: the record is copied before.
+		run := where.mounted(`mkdir -p $0/disk; mount -t tmpfs -o size=200m none $0/disk
+			"$SCALER" "$@" --out $0/disk/out & echo $! >$0/pid
+			code=0; wait $! || code=$?; cp -r $0/disk/out $0/out; exit $code`, where.referenceArgs("--baseline", "2m")...)
 		Eventually(run.Err).WithTimeout(2 * time.Minute).Should(gbytes.Say("baseline +[0-9]+s/"))
-		sockets := where.sockets(run)
-		// Open, the disk outlives the namespace that it is mounted in.
-		disk, err := os.Open(filepath.Join("/proc", strconv.Itoa(run.Command.Process.Pid), "root", filepath.Dir(where.state), "disk"))
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(where.state), "pid"))
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(disk.Close)
-		there := fmt.Sprintf("/proc/self/fd/%d", disk.Fd())
-		fill, err := os.Create(filepath.Join(there, "fill"))
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		Expect(err).NotTo(HaveOccurred())
+		sockets := slices.AppendSeq(where.sockets(run), maps.Keys(heldBy(pid, listeners())))
+		fill, err := os.Create(filepath.Join("/proc", strconv.Itoa(pid), "root", filepath.Dir(where.state), "disk", "fill"))
 		Expect(err).NotTo(HaveOccurred())
 		_, err = io.Copy(fill, io.LimitReader(zeros{}, 300<<20))
 		Expect(errors.Is(err, syscall.ENOSPC)).To(BeTrue(), "%v", err)
@@ -69,7 +71,6 @@ var _ = Describe("what a machine lacks", func() {
 		Expect(wait(run)).To(Equal(exitFailed))
 		Expect(run.Err).To(gbytes.Say("no space left on device: free space on that disk, or choose another with --out"))
 		where.expectNothingLeft(sockets...)
-		where.out = filepath.Join(there, "out")
 		Expect(where.recorded().Status).To(Equal(record.StatusInterrupted), "as it stood when the disk was full")
 	})
 
