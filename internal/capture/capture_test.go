@@ -201,7 +201,7 @@ func TestTimes(t *testing.T) {
 		t.Errorf("%d namespaces, %d dangling references, want three of each: %d, %d", many, len(three.Dangling()), one, len(m.Dangling()))
 	}
 	for _, n := range []int{0, -1, MaxScale + 1} {
-		if _, err := m.Times(n); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("parsing --scale %d: want 1 to 100", n)) {
+		if _, err := m.Times(n); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("mesh.scale: got %d, want 1 to 100", n)) {
 			t.Errorf("times %d: %v", n, err)
 		}
 	}

@@ -1,12 +1,12 @@
 package capture
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
-	"scaler.mesh/scaler/pkg/scenario"
 	"strconv"
 	"strings"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -44,7 +44,7 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 		for _, namespace := range part.Namespaces {
 			name := copyName(namespace.Name, copied)
 			if taken[name] || validation.IsDNS1123Label(name) != nil {
-				return Mesh{}, fmt.Errorf("parsing --scale %d: the name of namespace %s in copy %d would be %s, which is another's or too long", n, namespace.Name, copied, name)
+				return Mesh{}, scenario.Refuse("mesh.scale", n, "fewer copies: the name of namespace %s in copy %d would be %s, which is another's or too long", namespace.Name, copied, name)
 			}
 			taken[name] = true
 		}

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"crypto"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -24,6 +23,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -381,7 +381,7 @@ func (k Knobs) Validate() error {
 		{"authz", k.Authz, [2]string{"none", "declared"}},
 	} {
 		if knob.value != knob.want[0] && knob.value != knob.want[1] {
-			return fmt.Errorf("parsing --%s %q: want %s or %s", knob.name, knob.value, knob.want[0], knob.want[1])
+			return scenario.Refuse("mesh.settings."+knob.name, knob.value, "%s or %s", knob.want[0], knob.want[1])
 		}
 	}
 	return nil

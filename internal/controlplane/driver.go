@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -193,7 +194,7 @@ type OtherDataplane struct {
 	Waypoints *Dataplane
 }
 
-// Values of --waypoints: what has a waypoint each.
+// What has a waypoint each, as a scenario states it.
 const (
 	NoWaypoints        = "none"
 	NamespaceWaypoints = "namespace"
@@ -201,19 +202,19 @@ const (
 )
 
 // Of is the driver as it serves a data plane, Sidecars or one of Dataplanes ("" = Sidecars),
-// with waypoints ("" = NoWaypoints). Its error names the flag.
+// with waypoints ("" = NoWaypoints). Its error names the field of a scenario.
 func (d Driver) Of(dataplane, waypoints string) (Driver, error) {
 	at := slices.IndexFunc(d.Dataplanes, func(one OtherDataplane) bool { return one.Name == dataplane })
 	switch waypoints {
 	case "", NoWaypoints:
 	case NamespaceWaypoints, ServiceWaypoints:
 		if at < 0 || d.Dataplanes[at].Waypoints == nil {
-			return d, fmt.Errorf("parsing --waypoints %q: want %s with --dataplane %s", waypoints, NoWaypoints, cmp.Or(dataplane, Sidecars))
+			return d, scenario.Refuse("mesh.waypoints", waypoints, "%s with mesh.dataplane %s", NoWaypoints, cmp.Or(dataplane, Sidecars))
 		}
 		d.Dataplane = *d.Dataplanes[at].Waypoints
 		return d, nil
 	default:
-		return d, fmt.Errorf("parsing --waypoints %q: want %s, %s or %s", waypoints, NoWaypoints, NamespaceWaypoints, ServiceWaypoints)
+		return d, scenario.Refuse("mesh.waypoints", waypoints, "%s, %s or %s", NoWaypoints, NamespaceWaypoints, ServiceWaypoints)
 	}
 	switch {
 	case at >= 0:
@@ -222,7 +223,7 @@ func (d Driver) Of(dataplane, waypoints string) (Driver, error) {
 	case dataplane == "" || dataplane == Sidecars:
 		return d, nil
 	}
-	return d, fmt.Errorf("parsing --dataplane %q: want %s with --control-plane %s", dataplane, strings.Join(d.DataplaneNames(), " or "), d.Name)
+	return d, scenario.Refuse("mesh.dataplane", dataplane, "%s with controlPlane.name %s", strings.Join(d.DataplaneNames(), " or "), d.Name)
 }
 
 // DataplaneNames are the data planes that it can serve, the first being the default.

@@ -31,10 +31,10 @@ func TestReadIsBounded(t *testing.T) {
 		dir:         "is a directory",
 		dir + "/no": "no such file",
 	} {
-		if _, err := credentialfile.Roots(file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--tls-ca") {
+		if _, err := credentialfile.Roots(file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
-		if _, err := credentialfile.Token("--a-token-file", file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "parsing --a-token-file ") {
+		if _, err := credentialfile.Token(file); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 	}

@@ -122,11 +122,11 @@ func (s Spec) validTransport() error {
 		return errors.New(`parsing --tls-ca "": want a file with the roots of the server's certificate, or --plaintext`)
 	}
 	if _, err := credentialfile.Roots(s.TLSCA); err != nil {
-		return err
+		return fmt.Errorf("parsing --tls-ca %w", err)
 	}
 	if s.TokenFile != "" {
-		if _, err := credentialfile.Token("--token-file", s.TokenFile); err != nil {
-			return err
+		if _, err := credentialfile.Token(s.TokenFile); err != nil {
+			return fmt.Errorf("parsing --token-file %w", err)
 		}
 	}
 	return nil

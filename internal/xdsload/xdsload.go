@@ -266,6 +266,6 @@ var _ proxy.TokenSource = tokenFile("")
 
 // Token implements proxy.TokenSource.
 func (f tokenFile) Token(context.Context) (proxy.Token, error) {
-	token, err := credentialfile.Token("--token-file", string(f))
+	token, err := credentialfile.Token(string(f))
 	return proxy.Token{Value: token, Expires: time.Now().Add(time.Minute)}, err
 }

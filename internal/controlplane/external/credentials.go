@@ -2,13 +2,13 @@ package external
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 
 	"scaler.mesh/scaler/internal/boundedfile"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/credentialfile"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // credentials are what sidecars verify the server with, and show it.
@@ -18,42 +18,47 @@ type credentials struct {
 	certPEM, keyPEM []byte // of the sidecars; nil = none
 }
 
+// field is where a scenario has what is read here.
+const field = "controlPlane.connection."
+
 func readCredentials(r controlplane.Remote) (c credentials, err error) {
 	if r.Plaintext {
 		for _, f := range []struct{ name, value string }{
-			{"tls-ca", r.TLSCA}, {"tls-cert", r.TLSCert}, {"tls-key", r.TLSKey}, {"token-file", r.TokenFile}, {"server-name", r.ServerName},
+			{"tlsCA", r.TLSCA}, {"tlsCert", r.TLSCert}, {"tlsKey", r.TLSKey}, {"tokenFile", r.TokenFile}, {"serverName", r.ServerName},
 		} {
 			if f.value != "" {
-				return c, fmt.Errorf("parsing --%s %q: want none with --plaintext", f.name, f.value)
+				return c, scenario.Refuse(field+f.name, f.value, "none with "+field+"plaintext")
 			}
 		}
 		return c, nil
 	}
 	if r.TLSCA == "" {
-		return c, errors.New(`parsing --tls-ca "": want a file with the roots of the server's certificate, or --plaintext`)
+		return c, scenario.Refuse(field+"tlsCA", "", "a file with the roots of the server's certificate, or "+field+"plaintext")
 	}
 	if c.rootPEM, err = credentialfile.Roots(r.TLSCA); err != nil {
-		return c, err
+		return c, fmt.Errorf("%stlsCA: got %w", field, err)
 	}
 	if c.serverName = r.ServerName; c.serverName == "" {
 		c.serverName, _, _ = net.SplitHostPort(r.Address)
 	}
 	switch {
 	case (r.TLSCert == "") != (r.TLSKey == ""):
-		return c, fmt.Errorf("parsing --tls-cert %q: want it with --tls-key, and the reverse", r.TLSCert)
+		return c, scenario.Refuse(field+"tlsCert", r.TLSCert, "it with "+field+"tlsKey, and the reverse")
 	case r.TLSCert != "":
 		if c.certPEM, err = credentialfile.Read(r.TLSCert); err != nil {
-			return c, fmt.Errorf("parsing --tls-cert %q: %w", r.TLSCert, boundedfile.Cause(err))
+			return c, fmt.Errorf("%stlsCert: got %q: %w", field, r.TLSCert, boundedfile.Cause(err))
 		}
 		if c.keyPEM, err = credentialfile.Read(r.TLSKey); err != nil {
-			return c, fmt.Errorf("parsing --tls-key %q: %w", r.TLSKey, boundedfile.Cause(err))
+			return c, fmt.Errorf("%stlsKey: got %q: %w", field, r.TLSKey, boundedfile.Cause(err))
 		}
 		if _, err := tls.X509KeyPair(c.certPEM, c.keyPEM); err != nil {
-			return c, fmt.Errorf("parsing --tls-cert %q and --tls-key %q: %w", r.TLSCert, r.TLSKey, err)
+			return c, fmt.Errorf("%stlsCert: got %q with tlsKey %q: %w", field, r.TLSCert, r.TLSKey, err)
 		}
 	}
 	if r.TokenFile != "" {
-		_, err = credentialfile.Token("--token-file", r.TokenFile)
+		if _, err = credentialfile.Token(r.TokenFile); err != nil {
+			return c, fmt.Errorf("%stokenFile: got %w", field, err)
+		}
 	}
 	return c, err
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Name is that of the control plane, and of the scheme of its address.
@@ -55,12 +56,12 @@ type server struct {
 	expects *Expectations // nil = none were stated
 }
 
-// prepare reads the files and templates. Its errors name the flag.
+// prepare reads the files and templates. Its errors name the field of the scenario.
 func prepare(r controlplane.Remote) (*server, error) {
 	s := &server{remote: r}
 	host, port, err := net.SplitHostPort(r.Address)
 	if err != nil || host == "" || port == "" {
-		return nil, fmt.Errorf("parsing --control-plane %q: want %s://HOST:PORT", Name+"://"+r.Address, Name)
+		return nil, scenario.Refuse("controlPlane.name", Name+"://"+r.Address, "%s://HOST:PORT", Name)
 	}
 	if s.trust, err = readCredentials(r); err != nil {
 		return nil, err

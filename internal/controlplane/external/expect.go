@@ -76,15 +76,15 @@ type expectedPort struct {
 // maxFile is more bytes than expectations have.
 const maxFile = 8 << 20
 
-// ReadExpectations reads a file. Its errors name --expect, the file and the line.
+// ReadExpectations reads a file. Its errors name the field of the scenario, the file and the line.
 func ReadExpectations(file string) (*Expectations, error) {
 	text, err := boundedfile.Read(file, maxFile)
 	if err != nil {
-		return nil, fmt.Errorf("parsing --expect %q: %w", file, boundedfile.Cause(err))
+		return nil, fmt.Errorf("%sexpect: got %q: %w", field, file, boundedfile.Cause(err))
 	}
 	e, err := parseExpectations(text)
 	if err != nil {
-		return nil, fmt.Errorf("parsing --expect %q: %w", file, err)
+		return nil, fmt.Errorf("%sexpect: got %q: %w", field, file, err)
 	}
 	return e, nil
 }

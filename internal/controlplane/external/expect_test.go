@@ -92,7 +92,7 @@ func TestExpectationsThatAreWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := ReadExpectations(file)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), fmt.Sprintf("parsing --expect %q: ", file)) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), fmt.Sprintf("controlPlane.connection.expect: got %q: ", file)) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: error %v, want %q in it", text, err, want)
 		}
 	}
@@ -104,16 +104,16 @@ func TestCheck(t *testing.T) {
 		want   string
 	}{
 		"plaintext":       {controlplane.Remote{Address: "localhost:1", Plaintext: true}, ""},
-		"no port":         {controlplane.Remote{Address: "localhost", Plaintext: true}, `parsing --control-plane "xds://localhost"`},
-		"no roots":        {controlplane.Remote{Address: "localhost:1"}, "--plaintext"},
-		"roots too":       {controlplane.Remote{Address: "localhost:1", Plaintext: true, TLSCA: "x"}, `parsing --tls-ca "x"`},
-		"token too":       {controlplane.Remote{Address: "localhost:1", Plaintext: true, TokenFile: "x"}, `parsing --token-file "x"`},
-		"no such roots":   {controlplane.Remote{Address: "localhost:1", TLSCA: "gone"}, `parsing --tls-ca "gone"`},
-		"no template":     {controlplane.Remote{Address: "localhost:1", Plaintext: true, NodeID: "{{.X}}"}, "parsing --node-id"},
-		"no object":       {controlplane.Remote{Address: "localhost:1", Plaintext: true, Metadata: "[]"}, "parsing --metadata"},
-		"no such expect":  {controlplane.Remote{Address: "localhost:1", Plaintext: true, Expect: "gone"}, `parsing --expect "gone"`},
+		"no port":         {controlplane.Remote{Address: "localhost", Plaintext: true}, `controlPlane.name: got "xds://localhost"`},
+		"no roots":        {controlplane.Remote{Address: "localhost:1"}, "controlPlane.connection.plaintext"},
+		"roots too":       {controlplane.Remote{Address: "localhost:1", Plaintext: true, TLSCA: "x"}, `controlPlane.connection.tlsCA: got "x"`},
+		"token too":       {controlplane.Remote{Address: "localhost:1", Plaintext: true, TokenFile: "x"}, `controlPlane.connection.tokenFile: got "x"`},
+		"no such roots":   {controlplane.Remote{Address: "localhost:1", TLSCA: "gone"}, `controlPlane.connection.tlsCA: got "gone"`},
+		"no template":     {controlplane.Remote{Address: "localhost:1", Plaintext: true, NodeID: "{{.X}}"}, "controlPlane.connection.nodeID"},
+		"no object":       {controlplane.Remote{Address: "localhost:1", Plaintext: true, Metadata: "[]"}, "controlPlane.connection.metadata"},
+		"no such expect":  {controlplane.Remote{Address: "localhost:1", Plaintext: true, Expect: "gone"}, `controlPlane.connection.expect: got "gone"`},
 		"example expect":  {controlplane.Remote{Address: "localhost:1", Plaintext: true, Expect: "testdata/expect.yaml"}, ""},
-		"half a key pair": {controlplane.Remote{Address: "localhost:1", TLSCA: "testdata/roots.pem", TLSCert: "x"}, `parsing --tls-ca "testdata/roots.pem"`},
+		"half a key pair": {controlplane.Remote{Address: "localhost:1", TLSCA: "testdata/roots.pem", TLSCert: "x"}, `controlPlane.connection.tlsCA: got "testdata/roots.pem"`},
 	} {
 		err := Driver().External.Check(tc.remote)
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

@@ -36,15 +36,15 @@ type nodes struct{ id, cluster, metadata *template.Template }
 
 func parseNodes(r controlplane.Remote) (n nodes, err error) {
 	for _, t := range []struct {
-		flag, text string
+		name, text string
 		parsed     **template.Template
 	}{
-		{"node-id", cmp.Or(r.NodeID, DefaultNodeID), &n.id},
-		{"node-cluster", cmp.Or(r.NodeCluster, DefaultNodeCluster), &n.cluster},
+		{"nodeID", cmp.Or(r.NodeID, DefaultNodeID), &n.id},
+		{"nodeCluster", cmp.Or(r.NodeCluster, DefaultNodeCluster), &n.cluster},
 		{"metadata", cmp.Or(r.Metadata, DefaultMetadata), &n.metadata},
 	} {
-		if *t.parsed, err = nodetemplate.Parse("--"+t.flag, t.text); err != nil {
-			return n, fmt.Errorf("parsing --%s %q: %w", t.flag, t.text, err)
+		if *t.parsed, err = nodetemplate.Parse(field+t.name, t.text); err != nil {
+			return n, fmt.Errorf("%s%s: got %q: %w", field, t.name, t.text, err)
 		}
 	}
 	_, _, _, err = n.of(Node{Pod: "pod", Namespace: "namespace", Service: "service", Account: "account", IP: "10.0.0.1"})
@@ -59,11 +59,11 @@ func (n nodes) of(node Node) (id, cluster string, metadata map[string]any, err e
 		into     *string
 	}{{n.id, &id}, {n.cluster, &cluster}, {n.metadata, &text}} {
 		if *t.into, err = nodetemplate.Execute(t.template, node); err != nil {
-			return "", "", nil, fmt.Errorf("parsing %s: %w", t.template.Name(), err)
+			return "", "", nil, fmt.Errorf("%s: %w", t.template.Name(), err)
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &metadata); err != nil || metadata == nil {
-		return "", "", nil, fmt.Errorf("parsing --metadata: for pod %s it reads %q: want a JSON object", node.Pod, text)
+		return "", "", nil, fmt.Errorf("%smetadata: for pod %s it reads %q: want a JSON object", field, node.Pod, text)
 	}
 	return id, cluster, metadata, nil
 }
@@ -105,6 +105,6 @@ type tokenFile string
 
 // Token is part of proxy.TokenSource.
 func (f tokenFile) Token(context.Context) (proxy.Token, error) {
-	token, err := credentialfile.Token("--token-file", string(f))
+	token, err := credentialfile.Token(string(f))
 	return proxy.Token{Value: token, Expires: time.Now().Add(tokenLife)}, err
 }

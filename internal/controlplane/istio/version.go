@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // lines are the minor versions that this adapter's expectations are of: the names of
@@ -31,7 +32,7 @@ func unchecked(version string) string {
 // their minor versions, and takes what it cannot read for the newest.
 func checkProxyVersion(version string) error {
 	if !proxyVersion.MatchString(version) {
-		return fmt.Errorf("parsing --proxy-version %q: want a version of Istio, as in 1.29.1", version)
+		return scenario.Refuse("mesh.sidecars.version", version, "a version of Istio, as in 1.29.1")
 	}
 	return nil
 }
