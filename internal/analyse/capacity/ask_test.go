@@ -313,8 +313,8 @@ func TestFiguresOfFewerRuns(t *testing.T) {
 // Runs that differ in what they cost are not taken as alike.
 func TestDifferences(t *testing.T) {
 	for want, change := range map[string]func(*record.Run){
-		"real sidecars (0; 5)":                 func(r *record.Run) { r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 5}} },
-		"certificate storm (in the end; none)": func(r *record.Run) { r.Certificates = &record.Certificates{Storm: &record.CertificateStorm{}} },
+		"real sidecars (0; 5)":                 func(r *record.Run) { r.Spec.RealSidecars = 5 },
+		"certificate storm (in the end; none)": func(r *record.Run) { r.Spec.CertificateStorm = true },
 		"program (a; b)":                       func(r *record.Run) { r.Environment.ControlPlane.Program = "b" },
 		"memory limit (512 MiB, told; none)":   func(r *record.Run) { r.Environment.ControlPlane.MemoryLimitBytes = 512 << 20 },
 		"processors (2, bound; all)":           func(r *record.Run) { r.Environment.ControlPlane.CPUs = []int{0, 1} },

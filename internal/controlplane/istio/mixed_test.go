@@ -104,7 +104,7 @@ func TestMixedDriver(t *testing.T) {
 			t.Errorf("istiod's count of %s is not read", name)
 		}
 	}
-	if _, err := Driver().Of(mixedName, controlplane.NamespaceWaypoints); err == nil || !strings.Contains(err.Error(), "--dataplane mixed") {
+	if _, err := Driver().Of(mixedName, controlplane.NamespaceWaypoints); err == nil || !strings.Contains(err.Error(), "mesh.dataplane mixed") {
 		t.Errorf("with waypoints the error is %v", err)
 	}
 }
