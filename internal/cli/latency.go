@@ -168,7 +168,7 @@ func (o *latencyOptions) parse(cmd *cobra.Command) (err error) {
 	}
 	if cmd.Flags().Changed("preset") {
 		if err := latency.ExpandPreset(o.spec.Preset, cmd.Flags().Changed, cmd.Flags().Set); err != nil {
-			return usagef("%w", err)
+			return fieldError(cmd.Flags(), err)
 		}
 	}
 	if o.spec.RPS, err = latency.ParseRates(o.rps); err != nil {
@@ -180,13 +180,13 @@ func (o *latencyOptions) parse(cmd *cobra.Command) (err error) {
 		}
 	}
 	if o.spec, err = o.spec.Prepare(cmd.Flags().Changed); err != nil {
-		return usagef("%w", err)
+		return fieldError(cmd.Flags(), err)
 	}
 	if err := o.cluster.complete(cmd.Flags(), &o.spec); err != nil {
 		return err
 	}
 	if err := o.spec.Validate(); err != nil {
-		return usagef("%w", err)
+		return fieldError(cmd.Flags(), err)
 	}
 	if o.spec.Out, err = outFolder(cmd, o.spec.Out); err != nil {
 		return err

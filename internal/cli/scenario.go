@@ -163,6 +163,17 @@ func (o *scenarioFlags) named(d *scenario.Document, err error) error {
 	return usageError{err}
 }
 
+// fieldError makes wrong usage of an error of a command that reads no scenario and has some of its
+// flags: it puts the flag of the field in front.
+func fieldError(f *pflag.FlagSet, err error) error {
+	if field, ok := errors.AsType[*scenario.Error](err); ok {
+		if p, _ := scenario.Of(field.Path); p.Flag != "" && f.Lookup(p.Flag) != nil {
+			return usagef("--%s: %w", p.Flag, err)
+		}
+	}
+	return usageError{err}
+}
+
 // printed prints the document if that is asked for.
 func (o *scenarioFlags) printed(s streams, f *pflag.FlagSet, d *scenario.Document) (done bool, err error) {
 	if !f.Changed("print-scenario") {

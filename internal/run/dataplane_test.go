@@ -23,7 +23,7 @@ func TestDataplane(t *testing.T) {
 		"mixed, waypoints":     {and(mixedOf(2), func(s *Spec) { s.Mesh.Waypoints = controlplane.ServiceWaypoints }), `--waypoints "service": want none with --dataplane mixed`},
 		"mixed, real sidecars": {and(mixedOf(2), func(s *Spec) { s.Mesh.Sidecars.Real = 1 }), "mesh.sidecars.real: got 1"},
 		"mixed, changes":       {and(mixedOf(2), func(s *Spec) { s.Load.Changes.PerSecond = 1 }), "load.changes"},
-		"another plane's":      {func(s *Spec) { s.ControlPlane.Name = "reference" }, "--dataplane"},
+		"another plane's":      {func(s *Spec) { s.ControlPlane.Name = "reference" }, "mesh.dataplane"},
 		"scope":                {func(s *Spec) { s.Mesh.Settings = scenario.Settings{Scope: "all"} }, `mesh.settings.scope: got "all"`},
 		"real sidecars":        {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "mesh.sidecars.real: got 1"},
 		"short certificates":   {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = scenario.Duration(time.Minute) }, "mesh.sidecars.certificateLifetime: got 1m0s"},

@@ -33,7 +33,7 @@ func TestExternalControlPlane(t *testing.T) {
 		"in probe": {func(s *Spec) {
 			s.Load.Faults = []scenario.Fault{{Kind: scenario.ResetStreams, Share: 1, Phase: scenario.PhaseProbe}}
 		}, "load.faults"},
-		"no port":      {func(s *Spec) { s.ControlPlane.Name = "xds://localhost" }, "--control-plane"},
+		"no port":      {func(s *Spec) { s.ControlPlane.Name = "xds://localhost" }, "controlPlane.name"},
 		"nothing else": {func(s *Spec) { s.ControlPlane.Name = "xds" }, "want istiod, osm, linkerd, reference or xds://HOST:PORT"},
 	} {
 		s := DefaultSpec()

@@ -26,7 +26,7 @@ func TestKnobs(t *testing.T) {
 		{"strict", scenario.Settings{MTLS: "permissive"}, controlplane.Knobs{MTLS: "permissive", Scope: "declared", Authz: "declared"}, "", "istiod-permissive-declared-declared-200", ""},
 		{"permissive", scenario.Settings(strict), strict, "", "istiod-strict-declared-declared-200", ""},
 		{"lenient", scenario.Settings{}, controlplane.Knobs{}, "lenient", "istiod-lenient-200", "mesh.mode"},
-		{"strict", scenario.Settings{Authz: "maybe"}, controlplane.Knobs{MTLS: "strict", Scope: "declared", Authz: "maybe"}, "", "istiod-strict-declared-maybe-200", "--authz"},
+		{"strict", scenario.Settings{Authz: "maybe"}, controlplane.Knobs{MTLS: "strict", Scope: "declared", Authz: "maybe"}, "", "istiod-strict-declared-maybe-200", "mesh.settings.authz"},
 	} {
 		s := DefaultSpec()
 		s.Mesh.Mode, s.Mesh.Settings = []string{c.mode}, c.own
@@ -51,5 +51,18 @@ func TestNamesOfRunsAreLabels(t *testing.T) {
 		if problems := validation.IsDNS1123Label(s.Name()); problems != nil {
 			t.Errorf("%s: %v", s.Name(), problems)
 		}
+	}
+}
+
+// TestAskedDoesNotDependOnAddresses checks that equal scenarios with pointers in them have the same text.
+func TestAskedDoesNotDependOnAddresses(t *testing.T) {
+	one, other := DefaultSpec(), DefaultSpec()
+	one.Mesh.Parts.Zones, other.Mesh.Parts.Zones = new(3), new(3)
+	if one.Asked() != other.Asked() {
+		t.Errorf("%s\n%s", one.Asked(), other.Asked())
+	}
+	other.Mesh.Parts.Zones = new(4)
+	if one.Asked() == other.Asked() {
+		t.Error("another scenario has the same text")
 	}
 }

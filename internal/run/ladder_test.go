@@ -45,7 +45,7 @@ func TestLadderOfVersions(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Ladder){
 		`--versions: got "1.29.1,1.29.1", want each version once`: func(l *Ladder) { l.Versions = []string{"1.29.1", "1.29.1"} },
-		`version of Istio: got "1.2"`:                             func(l *Ladder) { l.Versions = []string{"1.29.1", "1.2"} },
+		`controlPlane.version: got "1.2"`:                         func(l *Ladder) { l.Versions = []string{"1.29.1", "1.2"} },
 		"--keep":                                                  func(l *Ladder) { l.Spec.Mesh.Pods, l.Spec.Repeats, l.Spec.Keep = []int{20}, 1, true },
 	} {
 		wrong := l

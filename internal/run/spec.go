@@ -4,7 +4,9 @@
 package run
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"os"
@@ -149,6 +151,19 @@ func conditions(path, text string) (guard.Conditions, error) {
 		return nil, scenario.Refuse(path, wrong.Value, "%s", wrong.Want)
 	}
 	return all, err
+}
+
+// Asked is the scenario of the specification in JSON, with the digest of a captured mesh: two runs with
+// the same text are asked the same.
+func (s Spec) Asked() string {
+	text, err := json.Marshal(s.Scenario)
+	if err != nil {
+		return fmt.Sprintf("%+v", err) // no type of a scenario has an encoding that fails
+	}
+	if s.Captured != nil {
+		return string(text) + " " + s.Captured.Digest
+	}
+	return string(text)
 }
 
 // Pods is the number of pods with sidecars of a single run.

@@ -195,7 +195,8 @@ func nodeText(n *yaml.Node) string {
 
 // Set states the value of the field at a path, as text. flag is the one that set it, as in
 // --pods, or "". A list takes its values with commas between them; a list of free texts takes
-// each value from a call of its own, and further calls add to it.
+// each value from a call of its own, and further calls of the same flag add to it. A flag replaces what
+// was set without one; two flags of one field are an error.
 func (d *Document) Set(path, text, flag string) error {
 	v, _, ok := at(reflect.ValueOf(&d.Scenario).Elem(), path)
 	if !ok || section(v.Type()) {
@@ -205,30 +206,26 @@ func (d *Document) Set(path, text, flag string) error {
 	if listed(v.Type()) && v.Type() != reflect.TypeFor[[]string]() {
 		texts = strings.Split(text, ",")
 	}
-	if before, given := d.given[path]; given && before.File == "" && v.Kind() == reflect.Slice && !isText(v.Type()) {
-		if before.Flag != flag {
-			return &Error{Path: path, Want: "it given once, not as " + orSet(before.Flag) + " and " + orSet(flag)}
+	before, given := d.given[path]
+	if given && before.Flag != "" && flag != "" && before.Flag != flag {
+		return &Error{Path: path, Want: "it given once, not as " + before.Flag + " and " + flag}
+	}
+	if given && before == (Source{Flag: flag}) && adds(v.Type()) {
+		more := reflect.New(v.Type()).Elem()
+		if err := placed(setLeaf(more, texts), path, 0); err != nil {
+			return err
 		}
-		if v.Type() == reflect.TypeFor[[]string]() || v.Type() == reflect.TypeFor[[]Fault]() {
-			more := reflect.New(v.Type()).Elem()
-			if err := placed(setLeaf(more, texts), path, 0); err != nil {
-				return err
-			}
-			v.Set(reflect.AppendSlice(v, more))
-			return nil
-		}
-	} else if given && before.File == "" && before.Flag != flag {
-		return &Error{Path: path, Want: "it given once, not as " + orSet(before.Flag) + " and " + orSet(flag)}
+		v.Set(reflect.AppendSlice(v, more))
+		return nil
 	}
 	d.given[path] = Source{Flag: flag}
 	return placed(setLeaf(v, texts), path, 0)
 }
 
-func orSet(flag string) string {
-	if flag == "" {
-		return "--set"
-	}
-	return flag
+// adds reports whether a further value of the type is added to those before it, as flags are that
+// may be repeated.
+func adds(t reflect.Type) bool {
+	return t == reflect.TypeFor[[]string]() || t == reflect.TypeFor[[]Fault]()
 }
 
 // placed adds path and line to the error of a leaf.

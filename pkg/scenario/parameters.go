@@ -76,8 +76,8 @@ type Parameter struct {
 	// Min and Max bound a number, or a duration in seconds, or bytes; without Max there are no bounds.
 	Min, Max float64
 	// Off reports whether 0 is a value, too, which leaves out what the parameter is about.
-	Off bool
-	Where    Where
+	Off   bool
+	Where Where
 	// Not are the commands that have no such parameter.
 	Not      []string
 	Compared Comparability

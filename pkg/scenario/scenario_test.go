@@ -381,7 +381,7 @@ func TestSet(t *testing.T) {
 		{"mesh.pods", "x", "--pods", `mesh.pods: got "x", want a whole number, or several as in 200,400,800`},
 		{"mesh", "x", "", "mesh: want a field of a scenario"},
 		{"mesh.pod", "x", "", "mesh.pod: want a field of a scenario"},
-		{"mesh.seed", "5", "", "mesh.seed: want it given once, not as --seed and --set"},
+		{"mesh.seed", "5", "--other", "mesh.seed: want it given once, not as --seed and --other"},
 		{"phases.steady", "5", "--steady", `phases.steady: got "5", want a duration, as in 90s or 15m`},
 		{"load.certificateStorm", "maybe", "", `load.certificateStorm: got "maybe", want true or false`},
 	} {

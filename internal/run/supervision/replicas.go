@@ -163,6 +163,25 @@ func (s *Replicas) Kill(ctx context.Context) error {
 	r.to = time.Now()
 	s.mu.Unlock()
 	s.recorder.Expect(s.group, -1)
+	return s.awaitNoticed(ctx, r)
+}
+
+// noticedEvery is the time between two counts of the streams to a replica that was killed.
+const noticedEvery = 10 * time.Millisecond
+
+// awaitNoticed returns when no simulated sidecar counts a stream to a replica that has ended. Until
+// then the mesh looks as converged as it was before: the sidecars learn from their connections, a
+// moment after the program's end, that they are closed.
+func (s *Replicas) awaitNoticed(ctx context.Context, r *Replica) error {
+	tick := time.NewTicker(noticedEvery)
+	defer tick.Stop()
+	for s.streams()[r.Address()] > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	return nil
 }
 

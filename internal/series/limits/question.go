@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
-	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/pkg/record"
@@ -156,8 +155,6 @@ const maxRuns = 100
 
 // digest identifies the question: a search with another digest is not resumed.
 func (o Options) digest() string {
-	s := o.Spec
-	s.Out, s.State, s.Programs, s.Drivers, s.Keep = "", "", component.Options{}, nil, false
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %+v %+v", o.Find, o.Objective.Text, o.Scale, s))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %+v %s", o.Find, o.Objective.Text, o.Scale, o.Spec.Asked()))
 	return fmt.Sprintf("%x", sum[:6])
 }

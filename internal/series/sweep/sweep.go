@@ -19,7 +19,6 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
-	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/output"
@@ -276,8 +275,8 @@ func (o Options) digest() string {
 	text := o.Kind
 	for _, one := range o.specs() {
 		s := one.spec
-		s.Out, s.State, s.Programs, s.Drivers = "", "", component.Options{Istio: s.Programs.Istio}, nil
-		text += fmt.Sprintf(" %s %+v", one.name, s)
+		s.Repeats = 0
+		text += fmt.Sprintf(" %s %s", one.name, s.Asked())
 	}
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
 }
