@@ -16,11 +16,11 @@ func TestDataplane(t *testing.T) {
 		complaints string // "" = none
 	}{
 		"ambient":              {func(*Spec) {}, ""},
-		"one that is not":      {func(s *Spec) { s.Mesh.Dataplane = []string{"none"} }, `--dataplane "none": want sidecar or ambient or mixed`},
+		"one that is not":      {func(s *Spec) { s.Mesh.Dataplane = []string{"none"} }, `mesh.dataplane: got "none", want sidecar or ambient or mixed`},
 		"mixed":                {mixedOf(2), ""},
 		"mixed and scope":      {and(mixedOf(3), func(s *Spec) { s.Mesh.Settings = scenario.Settings{Scope: "all"} }), ""},
 		"mixed, a namespace":   {mixedOf(1), "mesh.namespaces: got 1, want 2 or more with mesh.dataplane mixed"},
-		"mixed, waypoints":     {and(mixedOf(2), func(s *Spec) { s.Mesh.Waypoints = controlplane.ServiceWaypoints }), `--waypoints "service": want none with --dataplane mixed`},
+		"mixed, waypoints":     {and(mixedOf(2), func(s *Spec) { s.Mesh.Waypoints = controlplane.ServiceWaypoints }), `mesh.waypoints: got "service", want none with mesh.dataplane mixed`},
 		"mixed, real sidecars": {and(mixedOf(2), func(s *Spec) { s.Mesh.Sidecars.Real = 1 }), "mesh.sidecars.real: got 1"},
 		"mixed, changes":       {and(mixedOf(2), func(s *Spec) { s.Load.Changes.PerSecond = 1 }), "load.changes"},
 		"another plane's":      {func(s *Spec) { s.ControlPlane.Name = "reference" }, "mesh.dataplane"},
