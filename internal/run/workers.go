@@ -20,9 +20,6 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// maxWorkers is more processes than any machine has use for.
-const maxWorkers = 64
-
 // workers are the processes that run the simulated sidecars: this one and children, or the pods of a
 // Job.
 type workers struct {

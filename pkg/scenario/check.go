@@ -112,7 +112,7 @@ func inSeconds(n float64) Duration { return Duration(n * float64(time.Second)) }
 
 // numbers are the values of a leaf as numbers; durations in seconds.
 func numbers(v reflect.Value) []float64 {
-	if d, ok := v.Interface().(Duration); ok {
+	if d, ok := reflect.TypeAssert[Duration](v); ok {
 		return []float64{time.Duration(d).Seconds()}
 	}
 	switch v.Kind() {

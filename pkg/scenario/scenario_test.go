@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"reflect"
 	"strings"
@@ -248,7 +249,7 @@ func TestBad(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(test.text), &document); err != nil {
 				t.Fatal(err)
 			}
-			refusal, ok := schema.Validate(document).(*jsonschema.ValidationError)
+			refusal, ok := errors.AsType[*jsonschema.ValidationError](schema.Validate(document))
 			if !ok {
 				t.Fatal("the schema takes it")
 			}
@@ -261,18 +262,11 @@ func TestBad(t *testing.T) {
 
 func asError(t *testing.T, err error) *scenario.Error {
 	t.Helper()
-	for e := err; e != nil; {
-		if field, ok := e.(*scenario.Error); ok {
-			return field
-		}
-		unwrapper, ok := e.(interface{ Unwrap() error })
-		if !ok {
-			break
-		}
-		e = unwrapper.Unwrap()
+	field, ok := errors.AsType[*scenario.Error](err)
+	if !ok {
+		t.Fatalf("%v is no *scenario.Error", err)
 	}
-	t.Fatalf("%v is no *scenario.Error", err)
-	return nil
+	return field
 }
 
 // deepest is the path of the field that a refusal is about: without an element of a list.
