@@ -4,7 +4,7 @@ package e2e
 
 import (
 	"io"
-	"net/http"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -50,9 +50,14 @@ var _ = Describe("a rollout with real sidecars", func() {
 		}
 		Expect(len(secrets)).To(BeNumerically(">", 10), "its keys and tokens were not found")
 		for _, port := range []string{"15001", "15006"} { // open to the network, as in a pod
-			client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-			_, err := client.Get("http://127.0.0.1:" + port)
-			Expect(err).To(Or(MatchError(io.EOF), MatchError(syscall.ECONNRESET)), "something answers at "+port)
+			conn, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", port), 10*time.Second)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(conn.SetDeadline(time.Now().Add(10 * time.Second))).To(Succeed())
+			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") // it may be closed already
+			answer, err := io.ReadAll(conn)
+			Expect(err).To(Or(Not(HaveOccurred()), MatchError(syscall.ECONNRESET)), "port "+port)
+			Expect(answer).To(BeEmpty(), "something answers at "+port)
+			Expect(conn.Close()).To(Succeed())
 		}
 		Expect(syscall.Kill(session.Command.Process.Pid, syscall.SIGCONT)).To(Succeed())
 
