@@ -132,26 +132,26 @@ func expectPrometheus(ctx context.Context, source *clusterprometheus.Source, run
 	Expect(source.Version).NotTo(BeEmpty())
 	rollout, steady := run.Phase(record.PhaseRollout), run.Phase(record.PhaseSteady)
 	for _, kind := range []clusterprometheus.Kind{clusterprometheus.Own, clusterprometheus.Cadvisor} {
-		Expect(source.Await(ctx, kind, steady.End.Add(5*time.Second))).To(Succeed(), kind)
+		Expect(source.Await(ctx, kind, steady.End.Add(5*time.Second))).To(Succeed(), string(kind))
 		m, err := source.Read(ctx, kind, rollout.Start, *steady.End)
-		Expect(err).NotTo(HaveOccurred(), kind)
-		Expect(m.Interval).To(And(BeNumerically(">", 500*time.Millisecond), BeNumerically("<", 4*time.Second)), kind)
-		Expect(m.Pods()).To(HaveLen(2), kind)
+		Expect(err).NotTo(HaveOccurred(), string(kind))
+		Expect(m.Interval).To(And(BeNumerically(">", 500*time.Millisecond), BeNumerically("<", 4*time.Second)), string(kind))
+		Expect(m.Pods()).To(HaveLen(2), string(kind))
 		for _, pod := range m.Pods() {
 			Expect(run.Replicas.Each).To(HaveKey(pod))
 			used, known := m.Usage(pod, rollout.Start, *rollout.End)
-			Expect(known).To(BeTrue(), kind)
-			Expect(used.CPUSeconds).To(HaveValue(BeNumerically(">", 0)), kind)
+			Expect(known).To(BeTrue(), string(kind))
+			Expect(used.CPUSeconds).To(HaveValue(BeNumerically(">", 0)), string(kind))
 			if kind == clusterprometheus.Own {
 				const resolution = 0.1 // of the first and the last reading of both
 				read := *run.Replicas.Each[pod].Usage.Rollout.CPUSeconds
 				Expect(read).To(And(BeNumerically(">=", used.Low-resolution), BeNumerically("<=", *used.High+resolution)))
 			}
 			used, known = m.Usage(pod, steady.Start, *steady.End)
-			Expect(known).To(BeTrue(), kind)
-			Expect(used.Resident.Peak).To(BeNumerically(">", 30e6), kind)
+			Expect(known).To(BeTrue(), string(kind))
+			Expect(used.Resident.Peak).To(BeNumerically(">", 30e6), string(kind))
 		}
 		all := m.Together(steady.Start, *steady.End)
-		Expect(all.CPUSeconds).To(HaveValue(And(BeNumerically(">=", all.Low), BeNumerically("<=", *all.High))), kind)
+		Expect(all.CPUSeconds).To(HaveValue(And(BeNumerically(">=", all.Low), BeNumerically("<=", *all.High))), string(kind))
 	}
 }

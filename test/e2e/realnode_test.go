@@ -37,7 +37,6 @@ var nodeSettings = []string{
 	"net/ipv4/ip_forward", "net/ipv4/conf/all/route_localnet",
 }
 
-// SpecPriority: these specs take longest, one after another.
 // Serial: its cAdvisor reads containers too late for short phases next to three other specs.
 var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 	var (
