@@ -23,6 +23,7 @@ import (
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/measure/clusterprometheus"
 	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/test/snapshot"
@@ -142,8 +143,14 @@ var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 		Expect(user.prometheus(ctx).Err).To(MatchError(And(ContainSubstring("service:monitoring/prometheus-k8s:9090"), ContainSubstring(`cannot get resource "services/proxy"`))))
 
 		user.allow(ctx, "scaler-prometheus", []rbacv1.PolicyRule{existing.Rule("", []string{"get"}, "services/proxy")})
-		source := user.prometheus(ctx)
-		Expect(source.Err).NotTo(HaveOccurred())
+		var source *clusterprometheus.Source
+		Eventually(func(g Gomega) { // it has begun to scrape only now
+			source = user.prometheus(ctx)
+			g.Expect(source.Err).NotTo(HaveOccurred())
+			for _, kind := range []clusterprometheus.Kind{clusterprometheus.Own, clusterprometheus.Cadvisor} {
+				g.Expect(source.Await(ctx, kind, time.Now())).To(Succeed())
+			}
+		}).WithTimeout(time.Minute).Should(Succeed())
 		expectPrometheus(ctx, source, finish(begin(30, "--kubeconfig", user.kubeconfig, "--steady", "8s")))
 	}, SpecTimeout(5*time.Minute))
 
