@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,18 +55,11 @@ func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
 		return false, usagef(`parsing --context "": want a context of the kubeconfig`)
 	}
 	for _, flag := range []struct{ name, value string }{{"control-plane-address", t.Address}, {"control-plane-metrics", t.Metrics}} {
-		if f.Changed(flag.name) && !hostPort(flag.value) {
+		if f.Changed(flag.name) && !attach.IsAddress(flag.value) {
 			return false, usagef("parsing --%s %q: want HOST:PORT", flag.name, flag.value)
 		}
 	}
 	return true, nil
-}
-
-// hostPort reports whether text is HOST:PORT.
-func hostPort(text string) bool {
-	host, port, err := net.SplitHostPort(text)
-	number, portErr := strconv.Atoi(port)
-	return err == nil && host != "" && portErr == nil && number > 0 && number < 1<<16
 }
 
 // confirmation is whether objects are created without a question, or only printed.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // ErrNoDelays reports that the kernel does not have the data that a trial needs.
@@ -58,9 +59,9 @@ func Judge(run *record.Run) (record.DilationTrial, Times, error) {
 func waitOf(cpu, waited, length float64) record.DilationWait {
 	w := record.DilationWait{CPUSeconds: cpu, WaitedSeconds: waited, Factor: 1}
 	if late := waited - record.Saturated*length; late > 0 {
-		w.Factor = Max
+		w.Factor = scenario.MaxDilation
 		if cpu > 0 {
-			w.Factor = min(Max, 1+math.Ceil(late/cpu))
+			w.Factor = min(scenario.MaxDilation, 1+math.Ceil(late/cpu))
 		}
 	}
 	return w

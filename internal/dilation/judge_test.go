@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 func TestWaitOf(t *testing.T) {
@@ -17,8 +18,8 @@ func TestWaitOf(t *testing.T) {
 		"a little above":        {10, 3.1, 30, 2},
 		"as long as it works":   {10, 13, 30, 2},
 		"longer than it works":  {10, 13.1, 30, 3},
-		"starved":               {1, 1000, 30, Max},
-		"it never had its turn": {0, 10, 30, Max},
+		"starved":               {1, 1000, 30, scenario.MaxDilation},
+		"it never had its turn": {0, 10, 30, scenario.MaxDilation},
 	} {
 		if got := waitOf(test.cpu, test.waited, test.length); got.Factor != test.want || got.CPUSeconds != test.cpu || got.WaitedSeconds != test.waited {
 			t.Errorf("%s: got %+v, want a factor of %g", name, got, test.want)

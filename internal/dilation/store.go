@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Choice is a factor that trials chose, and how long the longest of them took.
@@ -80,7 +81,7 @@ func (s Store) Load(key any) (*Choice, error) {
 		return nil, fmt.Errorf("reading the factor of an earlier trial: %w", err)
 	}
 	var c Choice
-	if json.Unmarshal(text, &c) != nil || !(c.Factor >= 1 && c.Factor <= Max) || c.Choice.Made == nil || len(c.Choice.Trials) == 0 {
+	if json.Unmarshal(text, &c) != nil || !(c.Factor >= 1 && c.Factor <= scenario.MaxDilation) || c.Choice.Made == nil || len(c.Choice.Trials) == 0 {
 		return nil, nil // it is chosen again
 	}
 	return &c, nil

@@ -7,11 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -123,9 +120,7 @@ func newExisting(p scenario.Place) (_ *Existing, err error) {
 		WorkerImage: p.WorkerImage, KwokImage: p.KwokImage,
 	}
 	for _, address := range []struct{ path, value string }{{"place.address", p.Address}, {"place.metrics", p.Metrics}} {
-		host, port, err := net.SplitHostPort(address.value)
-		number, portErr := strconv.Atoi(port)
-		if address.value != "" && (err != nil || host == "" || portErr != nil || number < 1 || number > math.MaxUint16) {
+		if address.value != "" && !attach.IsAddress(address.value) {
 			return nil, scenario.Refuse(address.path, address.value, "HOST:PORT")
 		}
 	}

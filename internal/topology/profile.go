@@ -91,15 +91,6 @@ func (s Spec) ProfileName() string {
 	return s.Profile
 }
 
-// OfParts returns the profile with these parts by name, as Map returns them.
-func OfParts(values map[string]float64) Profile {
-	var p Profile
-	for _, part := range Parts {
-		part.Set(&p, values[part.Name])
-	}
-	return p
-}
-
 // Resolved returns the profile of the mesh: that of its name, overridden by the parts
 // that were set.
 func (s Spec) Resolved() Profile {

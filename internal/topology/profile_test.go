@@ -22,7 +22,7 @@ func TestResolved(t *testing.T) {
 	if own != want {
 		t.Errorf("own: %+v, want %+v", own, want)
 	}
-	if got := OfParts(typical.Map()); got != typical {
+	if got := ofParts(typical.Map()); got != typical {
 		t.Errorf("from its map: %+v", got)
 	}
 	if text := (Profile{VirtualServices: 40, OutsideChurn: 0.5, GracePeriod: 2.5}).Text(); text != "virtual-services 40, outside-churn 0.5, grace-period 2.5s" {
@@ -107,4 +107,13 @@ func TestServicesOfAProfile(t *testing.T) {
 	if mesh.Services[3].Address == mesh.Services[4].Address {
 		t.Error("two services have one address")
 	}
+}
+
+// ofParts returns the profile with these parts by name, as Map returns them.
+func ofParts(values map[string]float64) Profile {
+	var p Profile
+	for _, part := range Parts {
+		part.Set(&p, values[part.Name])
+	}
+	return p
 }

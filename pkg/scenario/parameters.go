@@ -47,9 +47,7 @@ type Where string
 const (
 	Everywhere     Where = ""
 	InCluster      Where = "place.context"                   // in an existing cluster alone
-	OwnCluster     Where = "no place.context"                // in a cluster that the run starts alone
 	ExternalServer Where = "xds://HOST:PORT"                 // with a control plane that the run does not start, alone
-	OwnServer      Where = "a started server"                // with a control plane that scaler starts or configures
 	SyntheticMesh  Where = "no mesh.file"                    // with a mesh that is built
 	CapturedMesh   Where = "mesh.file"                       // with a captured mesh
 	NodeProxies    Where = "mesh.dataplane"                  // with data plane ambient or mixed

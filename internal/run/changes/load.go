@@ -6,7 +6,6 @@ package changes
 import (
 	"time"
 
-	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -20,9 +19,4 @@ func Check(c scenario.Changes, length time.Duration) error {
 			time.Duration(maxChanges/float64(c.PerSecond)*float64(time.Second)).Truncate(time.Second), c)
 	}
 	return nil
-}
-
-// EnoughForP99 reports whether a phase of this length has enough changes for a 99th percentile.
-func EnoughForP99(c scenario.Changes, length time.Duration) bool {
-	return c.Count(length) >= record.ChangesForP99
 }
