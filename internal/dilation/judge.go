@@ -39,7 +39,7 @@ func Judge(run *record.Run) (record.DilationTrial, Times, error) {
 		return record.DilationTrial{}, Times{}, ErrNoDelays
 	}
 	trial := record.DilationTrial{
-		Pods: run.Spec.Pods, Mode: run.Spec.Mode, Seconds: length,
+		Pods: run.PodCount(), Mode: run.ModeName(), Seconds: length,
 		ControlPlane: waitOf(*usage.CPUSeconds, *usage.WaitedSeconds, length),
 		Instrument:   waitOf(*instrument.Cores*length, *instrument.WaitedSeconds, length),
 	}

@@ -52,7 +52,7 @@ func Recover(run *record.Run) error {
 // slowed says that figures of a run are to be scaled, which is done when it ends.
 func slowed(run *record.Run) bool {
 	d := run.Environment.Dilation
-	return run.Spec.Dilation > 1 || d != nil && d.Factor != 1
+	return run.Slowdown() > 1 || d != nil && d.Factor != 1
 }
 
 // recoverPhase computes the figures of one phase; what cannot be computed stays absent.

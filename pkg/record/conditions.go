@@ -32,9 +32,9 @@ const (
 // Conditions are all properties by which runs are told apart: the only list of them. The first five
 // name a group of runs to a reader.
 var Conditions = []Condition{
-	{PodsCondition, []string{"mesh.pods", "mesh.scale"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.Spec.Pods) }},
-	{ServicesCondition, []string{"mesh.services"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.Spec.Services) }},
-	{"namespaces", []string{"mesh.namespaces"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
+	{PodsCondition, []string{"mesh.pods", "mesh.scale"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.PodCount()) }},
+	{ServicesCondition, []string{"mesh.services"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.ServiceCount()) }},
+	{"namespaces", []string{"mesh.namespaces"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.NamespaceCount()) }},
 	{DataplaneCondition, []string{"mesh.dataplane"}, scenario.Condition, func(r *Run) string { return r.Dataplane() }},
 	{SettingsCondition, []string{"mesh.mode", "mesh.settings.mtls", "mesh.settings.scope", "mesh.settings.authz"}, scenario.Condition, func(r *Run) string { return r.Environment.Knobs.Text() }},
 	{PodsPerNodeCondition, []string{"mesh.podsPerNode"}, scenario.Condition, func(r *Run) string {
@@ -43,7 +43,7 @@ var Conditions = []Condition{
 		}
 		return strconv.Itoa(r.Spec.PodsPerNode)
 	}},
-	{"waypoints", []string{"mesh.waypoints"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.Waypoints) }},
+	{"waypoints", []string{"mesh.waypoints"}, scenario.Condition, func(r *Run) string { return orNone(r.Waypoints()) }},
 	{"profile", []string{
 		"mesh.profile", "mesh.parts.virtualServices", "mesh.parts.destinationRules", "mesh.parts.serviceEntries", "mesh.parts.envoyFilters", "mesh.parts.telemetries",
 		"mesh.parts.tcpServices", "mesh.parts.headlessServices", "mesh.parts.externalNames", "mesh.parts.gateways", "mesh.parts.zones", "mesh.parts.outsidePods",
@@ -52,7 +52,7 @@ var Conditions = []Condition{
 	{"topology", []string{"mesh.topology", "mesh.fanOut", "mesh.file"}, scenario.Condition, func(r *Run) string { return r.Topology() }},
 	{"seed", []string{"mesh.seed"}, scenario.Condition, func(r *Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
 	{"burst", []string{"load.arrival"}, scenario.Condition, func(r *Run) string { return r.Spec.Burst }},
-	{"dilation", []string{"instrument.dilation"}, scenario.Condition, func(r *Run) string { return strconv.FormatFloat(max(1, r.Spec.Dilation), 'g', -1, 64) }},
+	{"dilation", []string{"instrument.dilation"}, scenario.Condition, func(r *Run) string { return strconv.FormatFloat(r.Slowdown(), 'g', -1, 64) }},
 	{"phases in real time", nil, scenario.Condition, func(r *Run) string { return orNone(r.Environment.Dilation.RealTimeText()) }},
 	{XDSCondition, []string{"mesh.sidecars.xds"}, scenario.Condition, func(r *Run) string { return r.Spec.XDS }},
 	{"start delay", []string{"mesh.sidecars.startDelay"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.StartDelay) }},

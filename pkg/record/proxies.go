@@ -77,7 +77,7 @@ func heldByType[T any](counts, holder, all string, bytes func(*T) *Configuration
 // Mode is the mode of a run as it is grouped and named: with the data plane where that is
 // not sidecars, as in "ambient strict" or "ambient with namespace waypoints strict"; otherwise, without a mode, as knobs says.
 func (r *Run) Mode(knobs func() string) string {
-	mode := r.Spec.Mode
+	mode := r.ModeName()
 	if mode == "" {
 		mode = knobs()
 	}
@@ -93,8 +93,8 @@ func (r *Run) Dataplane() string {
 	switch {
 	case r.Spec.Dataplane == "":
 		return SidecarDataplane
-	case r.Spec.Waypoints != "":
-		return r.Spec.Dataplane + " with " + r.Spec.Waypoints + " waypoints"
+	case r.Waypoints() != "":
+		return r.Spec.Dataplane + " with " + r.Waypoints() + " waypoints"
 	}
 	return r.Spec.Dataplane
 }

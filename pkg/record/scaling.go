@@ -55,7 +55,7 @@ func (s Scaling) of(value, k float64) float64 {
 // the figures of the catalogue do not include is the length of phases and the control
 // plane's own metrics, whose names end in their unit. Wall-clock times, and what warnings say, are the bench's.
 func (r *Run) Undilated() (*Run, error) {
-	k := r.Spec.Dilation
+	k := r.Slowdown()
 	if k <= 1 {
 		return r, nil
 	}
@@ -92,7 +92,7 @@ func (r *Run) Undilated() (*Run, error) {
 // slowdown is the factor by which time was slowed down in a phase.
 func (r *Run) slowdown(phase PhaseName) float64 {
 	if r.Environment.Dilation == nil { // the run ended before its control plane was described
-		return r.Spec.Dilation
+		return r.Slowdown()
 	}
 	return r.Environment.Dilation.Of(phase)
 }

@@ -111,8 +111,8 @@ func (r *Run) FindRoom() {
 	room.Cores, room.CoresStage = greatest(orZero(before.Cores).Mean, func(s *UpgradeStage) *float64 { return s.PeakCores })
 	room.MemoryBytes, room.MemoryStage = greatest(orZero(before.MemoryBytes).Peak, func(s *UpgradeStage) *float64 { return s.PeakMemoryBytes })
 	for _, s := range r.Upgrade.Stages {
-		if s.PeakPods != nil && (room.Pods == nil || *s.PeakPods-r.Spec.Pods > *room.Pods) {
-			room.Pods = new(max(0, *s.PeakPods-r.Spec.Pods))
+		if s.PeakPods != nil && (room.Pods == nil || *s.PeakPods-r.PodCount() > *room.Pods) {
+			room.Pods = new(max(0, *s.PeakPods-r.PodCount()))
 		}
 	}
 	if room.Cores != nil && room.MemoryBytes != nil {

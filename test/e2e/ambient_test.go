@@ -62,7 +62,7 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", func(
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft()
 		run := printed(session)
-		Expect(run.Spec.Waypoints).To(Equal("service"))
+		Expect(run.Waypoints()).To(Equal("service"))
 		Expect(*run.Proxies.Waypoints.Ready).To(Equal(services))
 		Expect(*run.Pods.Converged).To(Equal(pods))
 		for _, w := range run.Warnings {

@@ -45,7 +45,7 @@ var _ = Describe("changes at a rate", func() {
 	},
 		Entry("an endpoint", "reference", "endpoint", func(record.Run) int { return pods }),
 		Entry("a route", "reference", "route", func(record.Run) int { return pods }),
-		Entry("a policy", "istiod", "policy", func(r record.Run) int { return pods / r.Spec.Services }),
+		Entry("a policy", "istiod", "policy", func(r record.Run) int { return pods / r.ServiceCount() }),
 		Entry("mesh-wide", "istiod", "meshwide", func(record.Run) int { return pods }),
 		Entry("metadata", "istiod", "metadata", nil),
 	)

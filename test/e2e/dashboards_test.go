@@ -241,7 +241,7 @@ func (q question) String() string { return q.dashboard + ", " + q.panel + " " + 
 
 // chosen is the query with a reader's choices filled in: one run, all of it.
 func (q question) chosen(run record.Run) string {
-	return strings.NewReplacer("$run", run.Name, "$mode", run.Spec.Mode,
+	return strings.NewReplacer("$run", run.Name, "$mode", run.ModeName(),
 		"$phase", q.all["phase"], "$control_plane", q.all["control_plane"]).Replace(q.expr)
 }
 

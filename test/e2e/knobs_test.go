@@ -64,7 +64,8 @@ var _ = Describe("each knob alone", Ordered, func() {
 			if name == "permissive" || name == "strict" {
 				mode = name
 			}
-			Expect(runs[name].Spec.Mode).To(Equal(mode), name)
+			run := runs[name]
+			Expect(run.ModeName()).To(Equal(mode), name)
 		}
 	})
 

@@ -28,7 +28,7 @@ var _ = Describe("probes", func() {
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		concerned := map[record.ChangeKind]int{
 			record.EndpointAdd: pods, record.EndpointRemove: pods, record.EndpointHealth: pods, record.RouteChange: pods,
-			record.PolicyChange: pods / run.Spec.Services,
+			record.PolicyChange: pods / run.ServiceCount(),
 		}
 		for kind, sidecars := range concerned {
 			push, propagation := run.Latencies.Push[kind], run.Latencies.Propagation[kind]

@@ -44,7 +44,7 @@ var _ = Describe("a rollout against the reference control plane", func() {
 			Expect(l.Lost).To(BeZero(), "%s", kind)
 			Expect(l.Count).NotTo(BeZero(), "%s", kind)
 		}
-		Expect(run.Latencies.Push[record.PolicyChange].Count).To(BeEquivalentTo(probes * pods / run.Spec.Services))
+		Expect(run.Latencies.Push[record.PolicyChange].Count).To(BeEquivalentTo(probes * pods / run.ServiceCount()))
 		for _, w := range run.Warnings {
 			Expect(w.Reason).NotTo(Equal(record.ReasonStrays), "%s: %s", w.About, w.Text)
 		}

@@ -35,8 +35,8 @@ func layout(r *record.Run, pods, services int) (topology.Mesh, error) {
 	if r.Mesh != nil || len(r.Spec.Profile) > 0 || r.Dataplane() != record.SidecarDataplane {
 		return topology.Mesh{}, fmt.Errorf("%s has more than sidecars and uniform services", r.Name)
 	}
-	spec := topology.Spec{Pods: pods, Services: services, Namespaces: r.Spec.Namespaces, Shape: r.Spec.Topology, FanOut: r.Spec.FanOut, Seed: r.Spec.Seed}
-	if services != r.Spec.Services {
+	spec := topology.Spec{Pods: pods, Services: services, Namespaces: r.NamespaceCount(), Shape: r.Spec.Topology, FanOut: r.Spec.FanOut, Seed: r.Spec.Seed}
+	if services != r.ServiceCount() {
 		spec.Namespaces = 0
 	}
 	if err := spec.Validate(); err != nil {
@@ -62,7 +62,7 @@ func holders(r *record.Run, mesh topology.Mesh) [][]int {
 
 // rolloutOf returns the rollout of a run, with the times at which its pods arrived.
 func rolloutOf(r *record.Run) (pushes.Rollout, error) {
-	mesh, err := layout(r, r.Spec.Pods, r.Spec.Services)
+	mesh, err := layout(r, r.PodCount(), r.ServiceCount())
 	if err != nil {
 		return pushes.Rollout{}, err
 	}
@@ -103,13 +103,13 @@ func starts(r *record.Run) (seen []start, end time.Duration, err error) {
 	all = slices.DeleteFunc(all, func(s record.PodStartup) bool {
 		return s.Times.IP.IsZero() || s.Times.Requested.IsZero() || s.Times.Ready.IsZero()
 	})
-	if len(all) < r.Spec.Pods {
-		return nil, 0, fmt.Errorf("reading the events of %s: %d of %d pods have all times of their start", r.Name, len(all), r.Spec.Pods)
+	if len(all) < r.PodCount() {
+		return nil, 0, fmt.Errorf("reading the events of %s: %d of %d pods have all times of their start", r.Name, len(all), r.PodCount())
 	}
 	slices.SortStableFunc(all, func(a, b record.PodStartup) int { return a.Times.IP.Compare(b.Times.IP) })
-	all = all[:r.Spec.Pods] // later pods are those of probes and churn
+	all = all[:r.PodCount()] // later pods are those of probes and churn
 	since := func(at time.Time) time.Duration {
-		return time.Duration(float64(at.Sub(all[0].Times.IP)) / max(1, r.Spec.Dilation))
+		return time.Duration(float64(at.Sub(all[0].Times.IP)) / r.Slowdown())
 	}
 	for _, s := range all {
 		if s.Times.Ready.Sub(all[0].Times.IP) > longest || s.Times.Requested.Sub(all[0].Times.IP) > longest {

@@ -132,19 +132,19 @@ func (m mesh) rate() float64 {
 func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 	c := r.Environment.ControlPlane
 	m := mesh{
-		pods:       float64(r.Spec.Pods),
+		pods:       float64(r.PodCount()),
 		processors: max(1, cmp.Or(c.GOMAXPROCS, r.Environment.CPUs)),
 		replicas:   max(1, c.Replicas),
 		limits:     cmp.Or(c.Limits, known[c.Name]),
 	}
 	if ofProxies(r) {
-		m.certificates = mostCertificates(m.pods, float64(r.Spec.Services), float64(r.Proxies.Nodes))
+		m.certificates = mostCertificates(m.pods, float64(r.ServiceCount()), float64(r.Proxies.Nodes))
 	}
 	if cpu := r.Value(rolloutCPU); cpu != nil {
 		m.cpuSeconds = *cpu
 	}
 	m.own = len(c.CPUs) > 0
-	m.machine = float64(r.Environment.CPUs-len(c.CPUs)) * max(1, r.Spec.Dilation)
+	m.machine = float64(r.Environment.CPUs-len(c.CPUs)) * r.Slowdown()
 	for _, name := range slices.Sorted(maps.Keys(r.Cluster)) { // in one order: sums of floats depend on it
 		if u := r.Cluster[name].Rollout; u != nil && u.CPUSeconds != nil {
 			m.others += *u.CPUSeconds
@@ -179,7 +179,7 @@ func (s *sample) measurePace(known map[string]*record.Limits) pace {
 		all = append(all, r)
 		if calm(r) {
 			quiet = append(quiet, r)
-			quietSizes[r.Spec.Pods] = true
+			quietSizes[r.PodCount()] = true
 		}
 	}
 	chosen := quiet

@@ -25,7 +25,7 @@ type target struct {
 // pods and nodes; if these grew in step, only a mesh of the same ratio can be forecast.
 func (s *sample) aim(o Options) (target, error) {
 	last := s.runs[len(s.runs)-1]
-	ratio := float64(last.Spec.Services) / float64(last.Spec.Pods)
+	ratio := float64(last.ServiceCount()) / float64(last.PodCount())
 	t := target{point: point{pods: float64(o.Pods), proxies: float64(o.Pods)}, services: o.Services}
 	if t.services == 0 {
 		t.services = max(1, int(math.Ceil(ratio*float64(o.Pods)-1e-9)))
@@ -38,7 +38,7 @@ func (s *sample) aim(o Options) (target, error) {
 	var where []point
 	ofServices := false // the effects of services and of pods are separate
 	for _, r := range s.runs {
-		n, services := float64(r.Spec.Pods), float64(r.Spec.Services)
+		n, services := float64(r.PodCount()), float64(r.ServiceCount())
 		if math.Abs(services-ratio*n) > 1 {
 			ofServices = true
 		}
@@ -124,7 +124,7 @@ func (s *sample) aimNodes(t *target, o Options) error {
 func usualPerNode(runs []*record.Run) (usual int) {
 	times := map[int]int{}
 	for _, r := range runs {
-		if n := r.Spec.PodsPerNode; r.Spec.Pods == runs[len(runs)-1].Spec.Pods {
+		if n := r.Spec.PodsPerNode; r.PodCount() == runs[len(runs)-1].PodCount() {
 			if times[n]++; times[n] > times[usual] {
 				usual = n
 			}

@@ -233,7 +233,7 @@ func configurationOf(r *record.Run) float64 {
 }
 
 func pointOf(r *record.Run) point {
-	p := point{pods: float64(r.Spec.Pods), replicas: float64(max(1, r.Environment.ControlPlane.Replicas)), configuration: configurationOf(r), response: largestResponse(r)}
+	p := point{pods: float64(r.PodCount()), replicas: float64(max(1, r.Environment.ControlPlane.Replicas)), configuration: configurationOf(r), response: largestResponse(r)}
 	if p.proxies = p.pods; ofProxies(r) {
 		p.proxies = float64(r.Proxies.Nodes)
 	}

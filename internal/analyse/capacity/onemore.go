@@ -37,7 +37,7 @@ type Cost struct {
 // error is one of those above, or reports that the runs determine no model.
 func OneMorePod(runs []*record.Run, path string) (Cost, error) {
 	s := sample{runs: slices.Clone(runs)}
-	slices.SortStableFunc(s.runs, func(a, b *record.Run) int { return a.Spec.Pods - b.Spec.Pods })
+	slices.SortStableFunc(s.runs, func(a, b *record.Run) int { return a.PodCount() - b.PodCount() })
 	if len(s.sizes()) < sizesNeeded {
 		return Cost{}, ErrSizes
 	}

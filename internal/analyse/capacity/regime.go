@@ -36,17 +36,17 @@ func (s *sample) onePace(target int, known map[string]*record.Limits) {
 	if s.merging = s.queuing && s.mergesMore(); !s.merging {
 		return
 	}
-	rest := slices.DeleteFunc(slices.Clone(s.runs), func(r *record.Run) bool { return !queued[r.Spec.Pods] })
+	rest := slices.DeleteFunc(slices.Clone(s.runs), func(r *record.Run) bool { return !queued[r.PodCount()] })
 	upper := sample{runs: rest}
 	left := len(queued) - len(upper.sizes())
 	switch {
-	case left == 0 || target < rest[0].Spec.Pods:
+	case left == 0 || target < rest[0].PodCount():
 	case len(upper.sizes()) >= sizesNeeded && len(lacks(upper.sizes(), target)) > len(lacks(s.sizes(), target)):
-		s.doubt("runs", "the sizes at which pushes queued, of %d pods and more, were run once each: smaller ones are used all the same, though they cost less than a line to larger ones has it", rest[0].Spec.Pods)
+		s.doubt("runs", "the sizes at which pushes queued, of %d pods and more, were run once each: smaller ones are used all the same, though they cost less than a line to larger ones has it", rest[0].PodCount())
 	case len(upper.sizes()) < sizesNeeded:
 		s.doubt("runs", "pushes queued at %s of %d only: smaller ones are used all the same, though they cost less than a line to larger ones has it", output.Many(len(upper.sizes()), "size"), len(queued))
 	default:
-		s.doubt("runs", "%s below %d pods not used: pushes did not queue there as they do at larger sizes", output.Many(left, "size"), rest[0].Spec.Pods)
+		s.doubt("runs", "%s below %d pods not used: pushes did not queue there as they do at larger sizes", output.Many(left, "size"), rest[0].PodCount())
 		s.runs = rest
 	}
 }
@@ -57,7 +57,7 @@ func (s *sample) queued(pods int, known map[string]*record.Limits) bool {
 	var waits []float64
 	debounce := 0.0
 	for _, r := range s.runs {
-		if r.Spec.Pods != pods || r.Own == nil {
+		if r.PodCount() != pods || r.Own == nil {
 			continue
 		}
 		if wait, ok := r.Own.Rollout[queueMetric]; ok {
@@ -80,7 +80,7 @@ func (s *sample) mergesMore() bool {
 		if r.Own == nil || r.Own.Rollout[pushesMetric] == 0 {
 			return true
 		}
-		each[r.Spec.Pods] += r.Own.Rollout[pushesMetric] / pointOf(r).proxies
+		each[r.PodCount()] += r.Own.Rollout[pushesMetric] / pointOf(r).proxies
 	}
 	most, last := 0.0, 0.0
 	for _, size := range s.sizes() {

@@ -31,7 +31,7 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		switch {
 		case r.Status != record.StatusCompleted:
 			left[incomplete(r)]++
-		case r.Spec.Pods < 1:
+		case r.PodCount() < 1:
 			left["of no pods"]++
 		case disturbed(r):
 			left["disturbed while rolling out"]++
@@ -61,7 +61,7 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars or with proxies of nodes alone: what each kind of proxy costs where there are several was not separated", output.Many(len(s.runs), "run"), r.Dataplane())
 	}
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int {
-		return cmp.Or(cmp.Compare(a.Spec.Pods, b.Spec.Pods), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))
+		return cmp.Or(cmp.Compare(a.PodCount(), b.PodCount()), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))
 	})
 	for _, why := range slices.Sorted(maps.Keys(left)) {
 		s.doubt("runs", "left out %s of %d: %s", output.Many(left[why], "run"), len(runs), why)
@@ -98,7 +98,7 @@ func (s *sample) only(flag, given, preset string, of func(*record.Run) string) e
 
 // ofProxies reports whether a run had proxies of nodes instead of sidecars.
 func ofProxies(r *record.Run) bool {
-	return r.Proxies != nil && r.Proxies.Nodes > 0 && r.Proxies.Sidecars == nil && r.Proxies.Waypoints == nil && r.Spec.Waypoints == ""
+	return r.Proxies != nil && r.Proxies.Nodes > 0 && r.Proxies.Sidecars == nil && r.Proxies.Waypoints == nil && r.Waypoints() == ""
 }
 
 // incomplete states why a run that did not complete is not used for forecasts. The data
@@ -126,8 +126,8 @@ func disturbed(r *record.Run) bool {
 
 // modeOf returns the mode of a run; its settings if they are not those of a mode.
 func modeOf(r *record.Run) string {
-	if r.Spec.Mode != "" {
-		return r.Spec.Mode
+	if r.ModeName() != "" {
+		return r.ModeName()
 	}
 	k := r.Environment.Knobs
 	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
@@ -195,8 +195,8 @@ func sizesOf(runs []*record.Run) []Size {
 	var all []Size
 	seen := map[point]bool{}
 	for _, r := range runs {
-		if n := len(all); n == 0 || all[n-1].Pods != r.Spec.Pods {
-			all = append(all, Size{Pods: r.Spec.Pods})
+		if n := len(all); n == 0 || all[n-1].Pods != r.PodCount() {
+			all = append(all, Size{Pods: r.PodCount()})
 		}
 		one := &all[len(all)-1]
 		one.Runs++
@@ -234,11 +234,11 @@ func (s *sample) replicas() []int {
 }
 
 // largest returns the greatest number of pods run.
-func (s *sample) largest() int { return s.runs[len(s.runs)-1].Spec.Pods }
+func (s *sample) largest() int { return s.runs[len(s.runs)-1].PodCount() }
 
 // split separates the runs of the largest size.
 func (s *sample) split() (rest sample, largest []*record.Run) {
-	at := slices.IndexFunc(s.runs, func(r *record.Run) bool { return r.Spec.Pods == s.largest() })
+	at := slices.IndexFunc(s.runs, func(r *record.Run) bool { return r.PodCount() == s.largest() })
 	return sample{runs: s.runs[:at], doubts: s.doubts}, s.runs[at:]
 }
 
@@ -302,7 +302,7 @@ func advice(s *sample, o Options) string {
 		if a := s.runs[0].Spec.Arrival; a != "" {
 			burst = " --arrival " + a
 		}
-		burst += fmt.Sprintf(" --dilate %g", max(1, s.runs[0].Spec.Dilation))
+		burst += fmt.Sprintf(" --dilate %g", s.runs[0].Slowdown())
 		if flags := s.runs[0].Spec.ProfileFlags(); flags != "" {
 			burst += " " + flags
 		}

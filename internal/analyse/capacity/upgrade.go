@@ -27,7 +27,7 @@ func (s *sample) upgrade() *Upgrade {
 		}
 		room := r.Upgrade.Room
 		u = &Upgrade{
-			From: r.Upgrade.From.Version, To: r.Upgrade.To.Version, Pods: r.Spec.Pods,
+			From: r.Upgrade.From.Version, To: r.Upgrade.To.Version, Pods: r.PodCount(),
 			Cores: *room.Cores, MemoryBytes: *room.MemoryBytes, text: text,
 		}
 	}

@@ -157,7 +157,7 @@ func workOf(r *record.Run) []phaseWork {
 		}
 		pods, present := 0.0, 1.0
 		if phase.Name == record.PhaseRollout {
-			pods, present = float64(r.Spec.Pods), meanPresent
+			pods, present = float64(r.PodCount()), meanPresent
 		}
 		w := phaseWork{
 			phase.Name,
@@ -200,15 +200,15 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 		counts, measured := rollout.Count(debounceOf(r)), of[at]
 		simulatedRuns = append(simulatedRuns, r)
 		simulated := float64(counts.Responses)
-		w.Simulated = append(w.Simulated, SimulatedPushes{r.Spec.Pods, measured.pushes, simulated})
+		w.Simulated = append(w.Simulated, SimulatedPushes{r.PodCount(), measured.pushes, simulated})
 		if math.Abs(simulated-measured.pushes) > unlike*measured.pushes+float64(rollout.Round()) {
 			return nil, fmt.Errorf("the pushes of the run of %d pods do not follow from when its pods came: %d were simulated, %.0f measured",
-				r.Spec.Pods, counts.Responses, measured.pushes)
+				r.PodCount(), counts.Responses, measured.pushes)
 		}
 		phases, rest = append(phases, of...), append(rest, *restOf(r)/measured.pods)
 		rounds = append(rounds, float64(rollout.Round()))
 		each = append(each, (measured.bytes-measured.pods*configurationOf(r))/measured.pushes)
-		services = append(services, []float64{1, float64(r.Spec.Services)})
+		services = append(services, []float64{1, float64(r.ServiceCount())})
 	}
 	if len(w.Simulated) == 0 {
 		return nil, errors.New("no run has a rollout without saturation, as with --dilate, whose pushes and bytes are known")

@@ -88,7 +88,7 @@ func sidesOf(a, b []record.Run, o Options) (*across, error) {
 func planeNames(runs []record.Run) []string {
 	var names []string
 	for i := range runs {
-		if name := runs[i].Environment.ControlPlane.Name; name != "" && runs[i].Spec.Pods > 0 && !slices.Contains(names, name) {
+		if name := runs[i].Environment.ControlPlane.Name; name != "" && runs[i].PodCount() > 0 && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -191,7 +191,7 @@ func (s *across) match(conditions []condition, a, b []*repeats) (alike, forced [
 }
 
 func (s *across) pair(a, b *repeats) pair {
-	p := pair{a: a, b: b, name: fmt.Sprintf("%d pods, %d services, %s", a.first.Spec.Pods, a.first.Spec.Services, modeName(a.first))}
+	p := pair{a: a, b: b, name: fmt.Sprintf("%d pods, %d services, %s", a.first.PodCount(), a.first.ServiceCount(), modeName(a.first))}
 	if other := modeName(b.first); other != modeName(a.first) {
 		p.name += " in A, " + other + " in B"
 	}

@@ -90,7 +90,7 @@ func gather(side string, runs []record.Run) (groups []*repeats, unknown []*recor
 	byKey := map[string]*repeats{}
 	for i := range runs {
 		run := &runs[i]
-		if run.Spec.Pods == 0 {
+		if run.PodCount() == 0 {
 			unknown = append(unknown, run)
 			continue
 		}
@@ -119,8 +119,8 @@ func gather(side string, runs []record.Run) (groups []*repeats, unknown []*recor
 		slices.SortStableFunc(group.used, func(a, b *record.Run) int { return a.Started.Compare(b.Started) })
 	}
 	slices.SortStableFunc(groups, func(a, b *repeats) int {
-		if a.first.Spec.Pods != b.first.Spec.Pods {
-			return a.first.Spec.Pods - b.first.Spec.Pods
+		if a.first.PodCount() != b.first.PodCount() {
+			return a.first.PodCount() - b.first.PodCount()
 		}
 		return strings.Compare(a.label(), b.label())
 	})

@@ -201,7 +201,7 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 // cell pairs the figures of a pair, without testing them.
 func (r *Result) cell(p pair, rules rules) Cell {
 	c := Cell{
-		Label: p.label(), Pods: p.a.first.Spec.Pods, Knobs: p.a.first.Environment.Knobs,
+		Label: p.label(), Pods: p.a.first.PodCount(), Knobs: p.a.first.Environment.Knobs,
 		A: p.a.side(), B: p.b.side(), Modes: rules.across.modes(p),
 		Differs: rules.differs(p.a.first, p.b.first),
 		Forced:  differences(rules.conditions, p.a.first, p.b.first),

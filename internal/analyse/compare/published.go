@@ -165,12 +165,12 @@ func (l *PublishedComparison) leftOut(groups []namedGroup, unknown []*record.Run
 		name := c.name()
 		if n := len(c.unused); n > 0 {
 			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %d of %s did not complete and are left out (%s)",
-				output.Many(c.first.Spec.Pods, "pod"), name, n, output.Many(n+len(c.used), "run"), unusedText(c.unused)))
+				output.Many(c.first.PodCount(), "pod"), name, n, output.Many(n+len(c.used), "run"), unusedText(c.unused)))
 		}
 		compared := slices.ContainsFunc(l.Rows, func(b PublishedRow) bool { return b.group == c.repeats })
 		if len(c.used) > 0 && !compared {
 			l.Setup = append(l.Setup, fmt.Sprintf("ours: of %s, %s: %s left out: nothing that was measured is published of that size and mode",
-				output.Many(c.first.Spec.Pods, "pod"), name, output.Many(len(c.used), "run")))
+				output.Many(c.first.PodCount(), "pod"), name, output.Many(len(c.used), "run")))
 		}
 	}
 	for _, run := range unknown {

@@ -96,7 +96,7 @@ func acrossDataplanes() rules {
 func dataplanes(runs []record.Run) []string {
 	var names []string
 	for i := range runs {
-		if r := &runs[i]; r.Spec.Pods > 0 && !slices.Contains(names, r.Dataplane()) {
+		if r := &runs[i]; r.PodCount() > 0 && !slices.Contains(names, r.Dataplane()) {
 			names = append(names, r.Dataplane())
 		}
 	}

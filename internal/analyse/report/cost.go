@@ -100,7 +100,7 @@ func group(runs []record.Run, key func(*record.Run) string) []alike {
 func (g alike) sizes() []int {
 	var sizes []int
 	for _, r := range g.runs {
-		sizes = append(sizes, r.Spec.Pods)
+		sizes = append(sizes, r.PodCount())
 	}
 	slices.Sort(sizes)
 	return slices.Compact(sizes)
@@ -205,8 +205,8 @@ type term struct {
 }
 
 var (
-	termPods     = term{"pod", func(r *record.Run) *float64 { return new(float64(r.Spec.Pods)) }, 1}
-	termServices = term{"service", func(r *record.Run) *float64 { return new(float64(r.Spec.Services)) }, 1}
+	termPods     = term{"pod", func(r *record.Run) *float64 { return new(float64(r.PodCount())) }, 1}
+	termServices = term{"service", func(r *record.Run) *float64 { return new(float64(r.ServiceCount())) }, 1}
 	// termConfiguration is the configuration that all proxies hold together.
 	termConfiguration = term{"MB of sidecars' configuration", func(r *record.Run) *float64 {
 		mean, holders := configurationMean(r), proxies(r)
@@ -289,10 +289,10 @@ func (d *document) effects(g alike, name string, doubts *doubts) {
 // servicesPerPod returns the ratio of services to pods, if it is the same in all runs.
 func (g alike) servicesPerPod() (share float64, ok bool) {
 	for i, r := range g.runs {
-		if r.Spec.Pods == 0 {
+		if r.PodCount() == 0 {
 			return 0, false
 		}
-		of := float64(r.Spec.Services) / float64(r.Spec.Pods)
+		of := float64(r.ServiceCount()) / float64(r.PodCount())
 		if i > 0 && of != share {
 			return 0, false
 		}

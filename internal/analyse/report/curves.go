@@ -162,7 +162,7 @@ func (c curve) points() ([]chart.Point, error) {
 	n := float64(c.summary.Count + c.summary.Lost)
 	var points []chart.Point
 	for _, p := range curve {
-		points = append(points, chart.Point{X: min(p.Quantile, 1-0.5/n), Y: p.Seconds / max(1, c.run.Spec.Dilation)}) // the file is in the slowed-down time of the test machine
+		points = append(points, chart.Point{X: min(p.Quantile, 1-0.5/n), Y: p.Seconds / c.run.Slowdown()}) // the file is in the slowed-down time of the test machine
 	}
 	return points, nil
 }

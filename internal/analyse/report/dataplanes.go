@@ -59,7 +59,7 @@ func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 func proxies(r *record.Run) *float64 {
 	switch {
 	case r.Dataplane() == record.SidecarDataplane:
-		return new(float64(r.Spec.Pods))
+		return new(float64(r.PodCount()))
 	case r.Proxies != nil:
 		n := r.Proxies.Nodes
 		if s := r.Proxies.Sidecars; s != nil {
@@ -91,7 +91,7 @@ type dataplaneGroup struct {
 // modeOf returns the mode of a run whatever its data plane. Scope has no meaning for
 // proxies of nodes.
 func modeOf(r *record.Run) string {
-	return cmp.Or(r.Spec.Mode, fmt.Sprintf("mtls %s, authz %s", orAbsent(r.Environment.Knobs.MTLS), orAbsent(r.Environment.Knobs.Authz)))
+	return cmp.Or(r.ModeName(), fmt.Sprintf("mtls %s, authz %s", orAbsent(r.Environment.Knobs.MTLS), orAbsent(r.Environment.Knobs.Authz)))
 }
 
 // byDataplane groups the completed runs by mode, size and data plane, so that neighbours are
@@ -128,7 +128,7 @@ func byDataplane(runs []record.Run, sizes bool) []dataplaneGroup {
 		}
 		key := dataplaneKey{mode: modeOf(r), dataplane: r.Dataplane(), podsPerNode: r.Spec.PodsPerNode, add: others[around(r)]}
 		if sizes {
-			key.pods, key.services = r.Spec.Pods, r.Spec.Services
+			key.pods, key.services = r.PodCount(), r.ServiceCount()
 		}
 		at := slices.IndexFunc(all, func(p dataplaneGroup) bool { return p.key == key })
 		if at < 0 {

@@ -40,8 +40,8 @@ var glancePaths = []string{
 
 func glanceRow(all []record.Run, runs []*record.Run, name string, d *doubts) []cell {
 	first := runs[0]
-	size := count(&first.Spec.Pods)
-	if first.Spec.Pods == 0 {
+	size := count(new(first.PodCount()))
+	if first.PodCount() == 0 {
 		size = absent
 	}
 	if len(runs) > 1 {

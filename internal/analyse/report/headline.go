@@ -194,7 +194,7 @@ func incomplete(runs []record.Run, others bool) []string {
 			continue
 		}
 		status := orAbsent(string(r.Status))
-		if pods := r.Spec.Pods; pods > 0 { // else it ended before that was known
+		if pods := r.PodCount(); pods > 0 { // else it ended before that was known
 			status = output.Many(pods, "pod") + ", " + status
 		}
 		if !others {

@@ -91,7 +91,7 @@ func sizeCharts(runs []record.Run, d *doubts, draw *drawer) []template.HTML {
 func ofSize(runs []*record.Run, pods int) []*record.Run {
 	var of []*record.Run
 	for _, r := range runs {
-		if r.Spec.Pods == pods {
+		if r.PodCount() == pods {
 			of = append(of, r)
 		}
 	}

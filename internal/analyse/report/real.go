@@ -68,14 +68,14 @@ func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
 			continue
 		}
 		knobs := run.Environment.Knobs
-		cells := plain(orAbsent(run.Name), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz), count(&run.Spec.Pods), count(&run.Spec.Services), count(&real.Count))
+		cells := plain(orAbsent(run.Name), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz), count(new(run.PodCount())), count(new(run.ServiceCount())), count(&real.Count))
 		for _, c := range realColumns {
 			cells = append(cells, doubts.mark(run, "sidecars.real."+c.path, "sidecars.real").on(c.print(perSidecar(real, c.phase, c.agent, c.of))))
 		}
 		t.Add(cells...)
 		memory := perSidecar(real, record.PhaseSteady, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean })
-		if byMode := steady[run.Spec.Mode]; byMode != nil && memory != nil && run.Status == record.StatusCompleted {
-			size := [2]int{run.Spec.Pods, run.Spec.Services}
+		if byMode := steady[run.ModeName()]; byMode != nil && memory != nil && run.Status == record.StatusCompleted {
+			size := [2]int{run.PodCount(), run.ServiceCount()}
 			if len(steady["permissive"][size])+len(steady["strict"][size]) == 0 {
 				sizes = append(sizes, size)
 			}

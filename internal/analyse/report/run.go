@@ -270,7 +270,7 @@ func (r *runReport) oneRow(title, path, name string, columns []column) table {
 func (r *runReport) pods() table {
 	p := r.run.Pods
 	if p == nil {
-		p = &record.Pods{Requested: r.run.Spec.Pods}
+		p = &record.Pods{Requested: r.run.PodCount()}
 	}
 	return r.oneRow("pods", "pods", "at end of rollout", columnsOf(record.PodFigures, p))
 }
@@ -343,7 +343,7 @@ func (r *runReport) waypoints() table {
 	if p == nil || p.Waypoints == nil {
 		return table{}
 	}
-	return r.oneRow("waypoints", "proxies.waypoints", "one for each "+r.run.Spec.Waypoints, columnsOf(record.WaypointFigures, p.Waypoints))
+	return r.oneRow("waypoints", "proxies.waypoints", "one for each "+r.run.Waypoints(), columnsOf(record.WaypointFigures, p.Waypoints))
 }
 
 func (r *runReport) certificates() table {

@@ -52,7 +52,7 @@ func (r *runReport) section(id string, draw *drawer) section {
 // runTitle names a run and states what it measured.
 func runTitle(run *record.Run) string {
 	parts := []string{orAbsent(run.Name) + ":"}
-	if pods := run.Spec.Pods; pods > 0 {
+	if pods := run.PodCount(); pods > 0 {
 		parts = append(parts, output.Many(pods, "pod")+",", shortKnobs(run)+",")
 	}
 	return output.Plain(strings.Join(append(parts, orAbsent(string(run.Status))), " "))

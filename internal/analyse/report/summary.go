@@ -25,7 +25,7 @@ var texts = []axis{
 	{name: "control plane", value: func(r *record.Run) string { return controlPlaneText(r.Environment.ControlPlane) }, of: []string{"control plane", "sidecars' version", "replicas", "GOMAXPROCS"}},
 	{name: "settings", value: func(r *record.Run) string { return orAbsent(settingsText(r.Environment.ControlPlane.Settings)) }, of: []string{}},
 	{name: "data plane", value: func(r *record.Run) string { return dataplaneText(r) }, of: []string{"data plane", "pods per node", "waypoints"}},
-	{name: "namespaces", value: func(r *record.Run) string { return strconv.Itoa(r.Spec.Namespaces) }},
+	{name: "namespaces", value: func(r *record.Run) string { return strconv.Itoa(r.NamespaceCount()) }},
 	{name: "topology", value: func(r *record.Run) string { return topologyText(r.Spec) }},
 	{name: "seed", value: func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
 	{name: "burst", value: func(r *record.Run) string { return burstText(r.Spec) }},
@@ -83,7 +83,7 @@ func dataplaneText(r *record.Run) string {
 	}
 	text := fmt.Sprintf("%s, a node for %s", r.Dataplane(), output.Many(r.Spec.PodsPerNode, "pod"))
 	if p := r.Proxies; mixed(r) {
-		return text + fmt.Sprintf("; %s in %d of %d namespaces have no sidecars, but the nodes' %s", output.Many(r.Spec.Pods-*p.Sidecars, "pod"), len(p.Namespaces), r.Spec.Namespaces, plural(p.Name))
+		return text + fmt.Sprintf("; %s in %d of %d namespaces have no sidecars, but the nodes' %s", output.Many(r.PodCount()-*p.Sidecars, "pod"), len(p.Namespaces), r.NamespaceCount(), plural(p.Name))
 	} else if p != nil {
 		text += fmt.Sprintf("; what is said of sidecars is of the nodes' %s", plural(p.Name))
 		if w := p.Waypoints; w != nil && w.Ready != nil {
@@ -103,7 +103,7 @@ type summaryColumn struct {
 // headlineColumns are the figures shown first: the control plane's usage during the
 // rollout, and the arrival of the pods.
 var headlineColumns = []summaryColumn{
-	{"pods", "pods.requested", func(r *record.Run) string { return count(&r.Spec.Pods) }},
+	{"pods", "pods.requested", func(r *record.Run) string { return count(new(r.PodCount())) }},
 	{"arrival", "arrival", func(r *record.Run) string { return burstText(r.Spec) }},
 	{"pods/s", "arrival.achievedPerSecond", func(r *record.Run) string { return number(achieved(r)) }},
 	usageColumn("CPU time", record.PhaseRollout, "cpuSeconds"),
@@ -304,7 +304,7 @@ func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
 		run := &runs[i]
 		knobs := run.Environment.Knobs
 		t.AddPlain(orAbsent(run.Name), orAbsent(string(run.Status)), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz),
-			count(&run.Spec.Pods), count(&run.Spec.Services))
+			count(new(run.PodCount())), count(new(run.ServiceCount())))
 	}
 	addColumns(&t, runs, d, columns)
 	return t

@@ -39,8 +39,8 @@ func rolloutTitle(runs []record.Run) string {
 		if name := planeName(r.Environment.ControlPlane); name != absent {
 			controlPlanes = appendNew(controlPlanes, name)
 		}
-		if r.Spec.Pods > 0 { // it is absent when a run ended before it was known
-			sizes = append(sizes, r.Spec.Pods)
+		if r.PodCount() > 0 { // it is absent when a run ended before it was known
+			sizes = append(sizes, r.PodCount())
 			modes = appendNew(modes, modeName(r))
 			arrivals = appendNew(arrivals, arrivalName(r.Spec))
 		}
@@ -48,7 +48,7 @@ func rolloutTitle(runs []record.Run) string {
 			name  string
 			holds bool
 		}{
-			{fmt.Sprintf("time slowed down %g times", r.Spec.Dilation), r.Spec.Dilation > 1},
+			{fmt.Sprintf("time slowed down %g times", r.Slowdown()), r.Slowdown() > 1},
 			{"changes", r.Spec.Change != ""}, {"churn", r.Spec.Churn != ""}, {"faults", len(r.Spec.Faults) > 0},
 			{"a certificate storm", r.Spec.CertificateStorm}, {"real sidecars", r.Spec.RealSidecars > 0},
 		} {
@@ -153,7 +153,7 @@ func modeMeanings(runs []record.Run) string {
 	controlPlanes, knobs, meanings := map[string][]string{}, map[string][]string{}, map[string][]string{} // by mode
 	for i := range runs {
 		r := &runs[i]
-		mode, controlPlane, is := r.Spec.Mode, r.Environment.ControlPlane.Name, knobsText(r.Environment.Knobs, "")
+		mode, controlPlane, is := r.ModeName(), r.Environment.ControlPlane.Name, knobsText(r.Environment.Knobs, "")
 		if mode == "" || controlPlane == "" { // a run that ended early does not know them
 			continue
 		}

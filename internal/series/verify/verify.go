@@ -119,7 +119,7 @@ func (o Options) processors() (int, error) {
 // that is stood for, if the runs were dilated.
 func (o Options) available() int {
 	here := cmp.Or(o.Processors, len(experiment.Processors()))
-	return int(float64(here) * max(1, o.Like.Spec.Dilation))
+	return int(float64(here) * o.Like.Slowdown())
 }
 
 // Run carries out a plan and puts what came of it into the plan. The error is of
@@ -199,7 +199,7 @@ func changed(p *capacity.Plan, run *record.Run) capacity.Check {
 	case p.Target.Nodes > 0:
 		reached, due = run.Latencies.Push[record.ServiceChange], int64(p.Target.Nodes)*int64(run.Spec.Probes)
 	case c != nil && c.Changes != nil && *c.Changes > 0:
-		reached, due = c.Push, int64(*c.Changes)*int64(run.Spec.Pods)
+		reached, due = c.Push, int64(*c.Changes)*int64(run.PodCount())
 	}
 	if reached == nil {
 		return capacity.Check{Name: name, Verdict: capacity.Unknown, Why: "the run ended before"}
