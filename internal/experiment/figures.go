@@ -48,15 +48,17 @@ func UsageOf(u measure.Usage) *record.Usage {
 }
 
 // LateReceipt warns by how much responses were received late because scaler takes
-// so many bytes of them at once and no more; nil where that is negligible.
-func LateReceipt(c xdsprobe.Counts) *record.Warning {
-	if c.LongestWait <= LateInstrument {
+// so many bytes of them at once and no more; nil where that is negligible. Where time is
+// slowed down by a factor the waits are divided by it.
+func LateReceipt(c xdsprobe.Counts, slowdown float64) *record.Warning {
+	longest, total := c.LongestWait.Seconds()/slowdown, c.Waited.Seconds()/slowdown
+	if longest <= LateInstrument.Seconds() {
 		return nil
 	}
 	all, _ := c.AllResponses()
 	return &record.Warning{About: "latencies", Reason: record.ReasonLateReceipt, Values: map[string]float64{
 		"waited": float64(c.Waits), "responses": float64(all),
-		"longestSeconds": c.LongestWait.Seconds(), "totalSeconds": c.Waited.Seconds(),
+		"longestSeconds": longest, "totalSeconds": total,
 	}}
 }
 

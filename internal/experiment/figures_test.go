@@ -13,12 +13,18 @@ import (
 
 func TestLateReceipt(t *testing.T) {
 	for name, test := range map[string]struct {
-		longest time.Duration
-		want    *record.Warning
+		longest  time.Duration
+		slowdown float64
+		want     *record.Warning
 	}{
-		"none waited":      {0, nil},
-		"for next to none": {10 * time.Millisecond, nil},
-		"for long": {250 * time.Millisecond, &record.Warning{
+		"none waited":                     {0, 1, nil},
+		"for next to none":                {10 * time.Millisecond, 1, nil},
+		"for next to none of slowed time": {40 * time.Millisecond, 4, nil},
+		"for long of slowed time": {500 * time.Millisecond, 2, &record.Warning{
+			About: "latencies", Reason: record.ReasonLateReceipt,
+			Values: map[string]float64{"waited": 3, "responses": 120, "longestSeconds": 0.25, "totalSeconds": 0.255},
+		}},
+		"for long": {250 * time.Millisecond, 1, &record.Warning{
 			About: "latencies", Reason: record.ReasonLateReceipt,
 			Values: map[string]float64{"waited": 3, "responses": 120, "longestSeconds": 0.25, "totalSeconds": 0.26},
 		}},
@@ -27,7 +33,7 @@ func TestLateReceipt(t *testing.T) {
 		if test.longest > 0 {
 			counts.Waits, counts.LongestWait, counts.Waited = 3, test.longest, test.longest+10*time.Millisecond
 		}
-		if diff := cmp.Diff(test.want, LateReceipt(counts)); diff != "" {
+		if diff := cmp.Diff(test.want, LateReceipt(counts, test.slowdown)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -68,7 +68,7 @@ func together(name string, members []string, all []total) total {
 
 // usageTogether computes the figures of [from, to) of several components together; see
 // [Sampler.Join].
-func usageTogether(all [][]life, from, to time.Time, peak time.Duration, slowdown float64) (Usage, error) {
+func usageTogether(all [][]life, from, to time.Time, peak time.Duration, slowed bool) (Usage, error) {
 	if len(all) == 0 {
 		return Usage{}, ErrNotWatched
 	}
@@ -79,7 +79,7 @@ func usageTogether(all [][]life, from, to time.Time, peak time.Duration, slowdow
 	counted, delays := true, true
 	var saturation, waited float64
 	for _, lives := range all {
-		u, err := usageSlowed(lives, from, to, peak, slowdown)
+		u, err := usageSlowed(lives, from, to, peak, slowed)
 		if err != nil {
 			return Usage{}, err
 		}

@@ -26,7 +26,7 @@ func TestUsageTogether(t *testing.T) {
 			CPUSeconds: 1.25, CoresMean: 0.625, CoresPeak: 1, MemoryMean: 275, MemoryPeak: 500, MemoryEnd: 50,
 			Saturation: new(0.0), ThreadsPeak: 10, OpenFilesPeak: 14}},
 	} {
-		got, err := usageTogether(test.all, at(0), at(2), peakWindow, 1)
+		got, err := usageTogether(test.all, at(0), at(2), peakWindow, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestUsageTogether(t *testing.T) {
 			t.Errorf("%s: got  %+v, saturation %v\nwant %+v, saturation %v", test.name, got, show(got.Saturation), test.want, show(test.want.Saturation))
 		}
 	}
-	if _, err := usageTogether(nil, at(0), at(2), peakWindow, 1); !errors.Is(err, ErrNotWatched) {
+	if _, err := usageTogether(nil, at(0), at(2), peakWindow, false); !errors.Is(err, ErrNotWatched) {
 		t.Errorf("of nothing: %v, want that nothing was watched", err)
 	}
 }

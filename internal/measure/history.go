@@ -71,7 +71,7 @@ func (h *History) addRead(c record.ComponentRead) error {
 	if h.count++; h.most > 0 && h.count > h.most {
 		return fmt.Errorf("more than %d readings", h.most)
 	}
-	for _, v := range []float64{c.At, c.CPUSeconds, c.Waited} {
+	for _, v := range []float64{c.At, c.CPUSeconds, c.Waited, c.Late} {
 		if err := checkSeconds(v); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (h *History) addRead(c record.ComponentRead) error {
 	}
 	l := &lives[c.Life]
 	r := Reading{
-		At: h.base.Add(duration(c.At)), CPU: duration(c.CPUSeconds), Waited: duration(c.Waited),
+		At: h.base.Add(duration(c.At)), CPU: duration(c.CPUSeconds), Waited: duration(c.Waited), Late: duration(c.Late),
 		Resident: c.MemoryBytes, Peak: c.MemoryPeak, WorkingSet: c.WorkingSet, Threads: c.Threads, Files: c.OpenFiles,
 	}
 	if len(l.readings) > 0 && r.At.Before(l.last().At) {
@@ -151,7 +151,7 @@ func (h *History) Figures(name string, from, to time.Time) (Usage, error) {
 	if n := len(lives); n > 0 && lives[n-1].ended.IsZero() && to.Equal(h.last) {
 		to = timeseries.Earlier(to, lives[n-1].last().At)
 	}
-	u, err := usageSlowed(lives, from, to, max(peakWindow, h.interval), 1)
+	u, err := usageSlowed(lives, from, to, max(peakWindow, h.interval), false)
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
 	}

@@ -36,9 +36,8 @@ func Self() Source { return OfProcess(process.Self()) }
 // thread waited after its last reading is lost when it ends.
 type processSource struct {
 	handle process.Handle
-	proc   *procfs.Proc   // nil before the first use
-	delays map[int]uint64 // of each thread at the last reading, ns
-	waited time.Duration
+	proc   *procfs.Proc // nil before the first use
+	delays threadDelays
 }
 
 // ID is part of Source.
@@ -108,11 +107,19 @@ func (s *processSource) Read() (Reading, error) {
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // those of another user are not shown
 		return Reading{}, gone(err)
 	}
-	if r.Waited, err = s.readDelays(r.CPU); err != nil {
+	kept, err := s.readDelays(r.CPU)
+	if err != nil {
 		return Reading{}, gone(err)
+	}
+	r.Waited, r.Late = -1, -1
+	if kept {
+		r.Waited, r.Late = s.delays.waited, s.delays.late
 	}
 	return r, nil
 }
+
+// slowDown is part of slowable.
+func (s *processSource) slowDown(k float64) { s.delays.slowdown = k }
 
 // Uncounted is why readings of a source have no working set; nil where they have one.
 func Uncounted(src Source) error {
@@ -143,14 +150,14 @@ func (s *processSource) ReadCPU() (time.Time, time.Duration, error) {
 	return before.Add(passed / 2), used, nil
 }
 
-// readDelays adds what each thread waited since the last reading. It returns
-// -1 where the kernel keeps no run delays.
-func (s *processSource) readDelays(used time.Duration) (time.Duration, error) {
+// readDelays adds what each thread waited since the last reading. False means that the
+// kernel keeps no run delays.
+func (s *processSource) readDelays(used time.Duration) (bool, error) {
 	threads, err := s.threads()
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	delays := make(map[int]uint64, len(threads))
+	now := make(map[int]threadTime, len(threads))
 	var ran uint64
 	for _, thread := range threads {
 		stat, err := thread.Schedstat()
@@ -158,21 +165,13 @@ func (s *processSource) readDelays(used time.Duration) (time.Duration, error) {
 			continue // ended since it was listed
 		}
 		if err != nil {
-			return 0, err
+			return false, err
 		}
 		ran += stat.RunningNanoseconds
-		before := s.delays[thread.PID]
-		if stat.WaitingNanoseconds < before {
-			before = 0 // another thread, under an old one's id
-		}
-		s.waited += time.Duration(stat.WaitingNanoseconds - before)
-		delays[thread.PID] = stat.WaitingNanoseconds
+		now[thread.PID] = threadTime{ran: time.Duration(stat.RunningNanoseconds), waited: time.Duration(stat.WaitingNanoseconds)}
 	}
-	s.delays = delays
-	if !keepsDelays(ran, used) {
-		return -1, nil
-	}
-	return s.waited, nil
+	s.delays.add(now)
+	return keepsDelays(ran, used), nil
 }
 
 // keepsDelays reports whether the kernel keeps run delays, by the nanoseconds that it

@@ -71,7 +71,7 @@ func NewStoredSampler(interval time.Duration, store Store) *Sampler {
 // SlowDown says that time is slowed down by a factor k, at least 1, so that this machine
 // stands for one with k times the processors. A processor of that machine takes k times
 // as long for what a thread does: a thread that waits here for k-1 times the processor
-// time that it uses is done no later than there. It is called before Watch.
+// time that it uses itself is done no later than there. It is called before Watch.
 func (s *Sampler) SlowDown(k float64) {
 	s.slowdown = k
 	s.brief.interval = time.Duration(float64(BriefInterval) * max(1, k))
@@ -89,12 +89,9 @@ func (s *Sampler) RealTime(from, to time.Time) {
 	s.realTime = append(s.realTime, span{from, to})
 }
 
-// slowed is the factor by which time was slowed down in [from, to). The caller holds mu.
-func (s *Sampler) slowed(from, to time.Time) float64 {
-	if slices.ContainsFunc(s.realTime, func(r span) bool { return !from.Before(r.from) && !to.After(r.to) }) {
-		return 1
-	}
-	return max(1, s.slowdown)
+// slowed reports whether time was slowed down in [from, to). The caller holds mu.
+func (s *Sampler) slowed(from, to time.Time) bool {
+	return s.slowdown > 1 && !slices.ContainsFunc(s.realTime, func(r span) bool { return !from.Before(r.from) && !to.After(r.to) })
 }
 
 // Watch adds a life of a component and reads it at once. After a restart the same
@@ -114,6 +111,9 @@ func (s *Sampler) Watch(name string, src Source) error {
 	}
 	if t.live != nil && t.live.ID() == src.ID() {
 		return nil
+	}
+	if src, ok := src.(slowable); ok {
+		src.slowDown(s.slowdown)
 	}
 	first, err := src.Read()
 	if err != nil {
@@ -221,11 +221,11 @@ func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	peak, k := max(peakWindow, s.interval), s.slowed(from, to)
+	peak, slowed := max(peakWindow, s.interval), s.slowed(from, to)
 	if _, group := s.groups[name]; group {
-		u, err = usageTogether(all, from, to, peak, k)
+		u, err = usageTogether(all, from, to, peak, slowed)
 	} else {
-		u, err = usageSlowed(all[0], from, to, peak, k)
+		u, err = usageSlowed(all[0], from, to, peak, slowed)
 	}
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)

@@ -39,11 +39,15 @@ var ErrEnded = errors.New("process has ended")
 // Reading is what a component had used at one moment. Counters are since the
 // start of its life.
 type Reading struct {
-	At       time.Time
-	CPU      time.Duration // processor time, user and system, of all threads
-	Waited   time.Duration // time that threads were ready to run and waited for a processor, added up over threads; -1 = not known
-	Resident int64         // bytes
-	Peak     int64         // bytes: the high-water mark of Resident
+	At     time.Time
+	CPU    time.Duration // processor time, user and system, of all threads
+	Waited time.Duration // time that threads were ready to run and waited for a processor, added up over threads; -1 = not known
+	// Late is, where time is slowed down by a factor k, what of Waited is a delay: of each thread, and
+	// between two readings, what exceeds k-1 times its own processor time; -1 = not known. See
+	// [Sampler.SlowDown]. Sources that cannot be slowed down leave it 0.
+	Late     time.Duration
+	Resident int64 // bytes
+	Peak     int64 // bytes: the high-water mark of Resident
 	// WorkingSet is memory as a control group counts it, in bytes; 0 = not known.
 	WorkingSet int64
 	Threads    int

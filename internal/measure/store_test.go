@@ -225,3 +225,32 @@ func BenchmarkLive(b *testing.B) {
 		})
 	}
 }
+
+// What is late survives in the store, and makes saturation where time is slowed down.
+func TestStoredSamplerKeepsWhatIsLate(t *testing.T) {
+	_, log := stored(t)
+	s := NewStoredSampler(0, log)
+	s.SlowDown(4)
+	begin := time.Now()
+	src := &counted{id: "one", started: begin.Add(-time.Second)}
+	const n = 3 * resident
+	for i := range n {
+		src.readings = append(src.readings, Reading{At: begin.Add(time.Duration(i) * time.Second), Waited: time.Duration(i) * 900 * time.Millisecond, Late: time.Duration(i) * 300 * time.Millisecond})
+	}
+	if err := s.Watch("it", src); err != nil {
+		t.Fatal(err)
+	}
+	for range n - 1 {
+		edge(t, s)
+	}
+	if s.tracks["it"].lives[0].dropped == 0 {
+		t.Fatal("all readings are in memory")
+	}
+	u, err := s.Figures("it", begin, begin.Add((n-1)*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !near(*u.Saturation, 0.3) {
+		t.Errorf("saturation %g, want 0.3", *u.Saturation)
+	}
+}

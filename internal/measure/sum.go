@@ -36,6 +36,15 @@ func (s *sum) Remote() bool {
 	return isRemote(s.first) || slices.ContainsFunc(s.others, isRemote)
 }
 
+// slowDown is part of slowable.
+func (s *sum) slowDown(k float64) {
+	for _, one := range append([]Source{s.first}, s.others...) {
+		if one, ok := one.(slowable); ok {
+			one.slowDown(k)
+		}
+	}
+}
+
 // Read is part of Source. The readings are made one after another: of processes of this machine within
 // well under a millisecond. Peak is what is resident now: when the parts were at their high-water
 // marks, together or not, is not known.
@@ -48,7 +57,7 @@ func (s *sum) Read() (Reading, error) {
 		r, err := o.Read()
 		switch {
 		case errors.Is(err, ErrEnded):
-			r = Reading{CPU: s.last[i].CPU, Waited: s.last[i].Waited}
+			r = Reading{CPU: s.last[i].CPU, Waited: s.last[i].Waited, Late: s.last[i].Late}
 		case err != nil:
 			return Reading{}, err
 		}
@@ -59,8 +68,9 @@ func (s *sum) Read() (Reading, error) {
 		total.Files += r.Files
 		if total.Waited >= 0 && r.Waited >= 0 {
 			total.Waited += r.Waited
+			total.Late += r.Late
 		} else {
-			total.Waited = -1
+			total.Waited, total.Late = -1, -1
 		}
 	}
 	total.Peak = total.Resident

@@ -25,11 +25,11 @@ func (s *Sampler) took(name string, t *track, index int, r Reading) {
 		return
 	}
 	sample := record.ComponentRead{
-		Name: name, Life: index, At: s.since(r.At), CPUSeconds: r.CPU.Seconds(), Waited: r.Waited.Seconds(),
+		Name: name, Life: index, At: s.since(r.At), CPUSeconds: r.CPU.Seconds(), Waited: r.Waited.Seconds(), Late: r.Late.Seconds(),
 		MemoryBytes: r.Resident, MemoryPeak: r.Peak, WorkingSet: r.WorkingSet, Threads: r.Threads, OpenFiles: r.Files,
 	}
 	if r.Waited < 0 {
-		sample.Waited = -1
+		sample.Waited, sample.Late = -1, -1
 	}
 	if l.dropped == 0 && len(l.readings) == 1 {
 		started := s.since(l.started)

@@ -55,12 +55,12 @@ type Usage struct {
 	// because threads that wait at the same moment are added. A delay counts
 	// where it ends, so a long one may appear an interval late. It does not
 	// see goroutines that wait inside a process for one of too few GOMAXPROCS.
-	// Where time is slowed down by k, what a thread waits up to k-1 times its processor
-	// time is no delay, and is left out: see [Sampler.SlowDown].
+	// Where time is slowed down by k, what a thread waits up to k-1 times its own processor
+	// time of the interval is no delay, and is left out: see [Sampler.SlowDown].
 	// Nil where the kernel keeps no run delays.
 	Saturation *float64
 	// Waited is the kernel's run delays, in seconds, over all threads: all of them,
-	// however short. Nil where it keeps none.
+	// however short, whether they are delays where time is slowed down or not. Nil where it keeps none.
 	Waited *float64
 	// Restarts counts the times a process took the place of an earlier one.
 	Restarts int
@@ -108,7 +108,7 @@ func (l *life) end() time.Time {
 func (l *life) points() []Reading {
 	points := make([]Reading, 0, len(l.readings)+2)
 	first := l.readings[0]
-	points = append(points, Reading{At: l.started, Resident: first.Resident, WorkingSet: first.WorkingSet, Waited: min(0, first.Waited)})
+	points = append(points, Reading{At: l.started, Resident: first.Resident, WorkingSet: first.WorkingSet, Waited: min(0, first.Waited), Late: min(0, first.Late)})
 	points = append(points, l.readings...)
 	if last := l.last(); l.end().After(last.At) {
 		last.At = l.end()
@@ -121,12 +121,12 @@ func (l *life) points() []Reading {
 // component after another. Between two readings counters grow evenly and
 // memory changes evenly.
 func usage(lives []life, from, to time.Time) (Usage, error) {
-	return usageSlowed(lives, from, to, peakWindow, 1)
+	return usageSlowed(lives, from, to, peakWindow, false)
 }
 
-// usageSlowed is usage with the peak of cores over another length, where time is
-// slowed down by a factor.
-func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowdown float64) (Usage, error) {
+// usageSlowed is usage with the peak of cores over another length, and where time may be
+// slowed down.
+func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowed bool) (Usage, error) {
 	if err := covered(lives, from, to); err != nil {
 		return Usage{}, err
 	}
@@ -146,7 +146,7 @@ func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowdown 
 		}
 		for j, p := range points {
 			edges = append(edges, p.At)
-			delays = delays && p.Waited >= 0
+			delays = delays && p.Waited >= 0 && (!slowed || p.Late >= 0)
 			if !p.At.Before(from) && !p.At.After(to) {
 				u.see(p)
 			}
@@ -161,7 +161,7 @@ func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowdown 
 				counted = counted && s.b.WorkingSet > 0
 				working.Mean += overlap * (s.workingSet(start) + s.workingSet(end)) / 2
 				working.Peak = max(working.Peak, s.workingSet(start), s.workingSet(end))
-				waiting += overlap * s.saturation(slowdown)
+				waiting += overlap * s.saturation(slowed)
 				waited += overlap * s.waiting()
 				u.MemoryPeak = max(u.MemoryPeak, s.resident(start), s.resident(end), s.highWater(from, to))
 			}
@@ -248,10 +248,13 @@ func (s stretch) waiting() float64 {
 	return (s.b.Waited - s.a.Waited).Seconds() / s.b.At.Sub(s.a.At).Seconds()
 }
 
-// saturation is waiting without what is no delay where time is slowed down by a factor.
-func (s stretch) saturation(slowdown float64) float64 {
-	cores := (s.b.CPU - s.a.CPU).Seconds() / s.b.At.Sub(s.a.At).Seconds()
-	share := s.waiting() - (slowdown-1)*cores
+// saturation is the share of it in which a thread waited, at most; where time is slowed down
+// without what is no delay.
+func (s stretch) saturation(slowed bool) float64 {
+	share := s.waiting()
+	if slowed {
+		share = (s.b.Late - s.a.Late).Seconds() / s.b.At.Sub(s.a.At).Seconds()
+	}
 	if share < SaturationNoise {
 		return 0
 	}

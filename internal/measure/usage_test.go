@@ -163,37 +163,46 @@ func TestSlowedWindows(t *testing.T) {
 	s := NewSampler(0)
 	s.SlowDown(4)
 	s.RealTime(at(10), at(20))
-	for _, w := range []struct{ from, to, want float64 }{{10, 20, 1}, {12, 13, 1}, {0, 10, 4}, {9, 15, 4}, {15, 21, 4}, {20, 30, 4}} {
+	for _, w := range []struct {
+		from, to float64
+		want     bool
+	}{{10, 20, false}, {12, 13, false}, {0, 10, true}, {9, 15, true}, {15, 21, true}, {20, 30, true}} {
 		if got := s.slowed(at(w.from), at(w.to)); got != w.want {
-			t.Errorf("in [%g, %g) time is slowed down %g times, want %g", w.from, w.to, got, w.want)
+			t.Errorf("in [%g, %g) time is slowed down: %v, want %v", w.from, w.to, got, w.want)
 		}
 	}
 }
 
-// Where time is slowed down by k, waiting for k-1 times the own processor time is no
-// delay: a thread is done no later than on the machine that is stood for.
+// Where time is slowed down saturation is made of what is late, in real time of all waiting.
 func TestUsageSlowed(t *testing.T) {
 	lives := []life{{started: at(-1), readings: []Reading{
 		look(0, 0, 0, 1, 1), look(1, 0.25, 0.75, 1, 1), look(2, 0.25, 1.25, 1, 1), look(4, 1.25, 4.25, 1, 1),
 	}}}
+	for i, late := range []float64{0, 0, 0.5, 0.51} {
+		lives[0].readings[i].Late = seconds(late)
+	}
 	for _, test := range []struct {
-		slowdown, want float64
+		slowed bool
+		want   float64
 	}{
 		// Each second: 0.75, 0.5 and twice more than all of it.
-		{1, (0.75 + 0.5 + 2) / 4},
-		{2, (0.5 + 0.5 + 2*1.0) / 4},
-		// What is left over of one interval is no excuse for the next.
-		{4, (0 + 0.5 + 0) / 4},
+		{false, (0.75 + 0.5 + 2) / 4},
+		// Half of the second one, and noise in the last two.
+		{true, 0.5 / 4},
 	} {
-		got, err := usageSlowed(lives, at(0), at(4), peakWindow, test.slowdown)
+		got, err := usageSlowed(lives, at(0), at(4), peakWindow, test.slowed)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if math.Abs(*got.Saturation-test.want) > 1e-9 {
-			t.Errorf("slowed down %g times: saturation %g, want %g", test.slowdown, *got.Saturation, test.want)
+			t.Errorf("slowed down %v: saturation %g, want %g", test.slowed, *got.Saturation, test.want)
 		}
 		if math.Abs(*got.Waited-4.25) > 1e-9 {
-			t.Errorf("slowed down %g times: waited %g, want 4.25", test.slowdown, *got.Waited)
+			t.Errorf("slowed down %v: waited %g, want 4.25", test.slowed, *got.Waited)
 		}
+	}
+	lives[0].readings[3].Late = -1
+	if got, err := usageSlowed(lives, at(0), at(4), peakWindow, true); err != nil || got.Saturation != nil {
+		t.Errorf("what is late is not known, and saturation is %v (%v)", show(got.Saturation), err)
 	}
 }

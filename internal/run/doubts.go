@@ -18,7 +18,7 @@ type symptoms struct {
 	xds        *record.XDS
 	incomplete int           // sidecars that were reported although they lacked something
 	quiet      time.Duration // for which those had been sent nothing, at least
-	slowdown   float64       // factor by which time is slowed down, and latencies are divided; 0 = 1
+	slowdown   float64       // factor by which time is slowed down, and what is timed is divided; 0 = 1
 	starts     *fleet.Latencies
 	latencies  *record.Latencies // of those
 }
@@ -26,6 +26,7 @@ type symptoms struct {
 // doubts are the warnings about the figures of a whole run, in a fixed order.
 func (s symptoms) doubts() []record.Warning {
 	var all []record.Warning
+	k := max(1, s.slowdown)
 	for _, each := range []struct {
 		about string
 		lag   *stats.Histogram
@@ -33,11 +34,11 @@ func (s symptoms) doubts() []record.Warning {
 		if each.lag == nil {
 			continue
 		}
-		if late := each.lag.Summary().P99; late != nil && *late > max(1, s.slowdown)*experiment.LateInstrument.Seconds() {
-			all = append(all, record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late}})
+		if late := each.lag.Summary().P99; late != nil && *late/k > experiment.LateInstrument.Seconds() {
+			all = append(all, record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late / k}})
 		}
 	}
-	if late := experiment.LateReceipt(s.counts); late != nil {
+	if late := experiment.LateReceipt(s.counts, k); late != nil {
 		all = append(all, *late)
 	}
 	if n := *s.xds.Refusals; n > 0 && s.starts.Starts.Sidecars { // proxies of nodes start before anything is measured

@@ -111,7 +111,7 @@ func (r *run) addWarnings() {
 		warn(record.Warning{About: "latencies", Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *lag.P99}})
 	}
 	c := r.fleet.store.Counters().Now()
-	if late := experiment.LateReceipt(c); late != nil {
+	if late := experiment.LateReceipt(c, 1); late != nil {
 		warn(*late)
 	}
 	if n := c.Refusals; n > 0 {

@@ -35,6 +35,7 @@ type ComponentRead struct {
 	At          float64 `json:"at"`                   // seconds, as Sample.At, at which it was read
 	CPUSeconds  float64 `json:"cpuSeconds"`           // user and system, of all threads
 	Waited      float64 `json:"waited"`               // seconds that threads waited for a processor, added up; -1 = not known
+	Late        float64 `json:"late,omitempty"`       // of waited, where time is slowed down: what exceeds K - 1 times the processor time of the same thread; -1 = not known
 	MemoryBytes int64   `json:"memoryBytes"`          // resident
 	MemoryPeak  int64   `json:"memoryPeak"`           // bytes: the high-water mark of resident memory
 	WorkingSet  int64   `json:"workingSet,omitempty"` // bytes, as a control group counts them; 0 = not known

@@ -20,11 +20,11 @@ const (
 	ScalingRate Scaling = "rate" // something per second, cores among them: multiplied by K
 )
 
-// Scaling is the rule of the figure. Seconds of processor time, and those that threads
-// waited for a processor, are added over threads, and not time on a clock. The peak of readiness is a number of pods, counted within one second of
-// the machine that is stood for.
+// Scaling is the rule of the figure. Seconds of processor time are work, and not time on a
+// clock. The peak of readiness is a number of pods, counted within one second of the machine
+// that is stood for.
 func (f Figure) Scaling() Scaling {
-	if name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]; name == "cpuSeconds" || name == "waitedSeconds" || name == "readyPeakPerSecond" {
+	if name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]; name == "cpuSeconds" || name == "readyPeakPerSecond" {
 		return ScalingNone
 	}
 	switch f.Unit {
@@ -53,7 +53,8 @@ func (s Scaling) of(value, k float64) float64 {
 // machine that was stood for: the run itself unless Spec.Dilation is above 1. Figures of phases that
 // were not slowed down are those of that machine as measured. What
 // the figures of the catalogue do not include is the length of phases and the control
-// plane's own metrics, whose names end in their unit. Wall-clock times, and what warnings say, are the bench's.
+// plane's own metrics, whose names end in their unit. Wall-clock times, and what warnings say, are of the machine
+// that ran; how late scaler itself was is divided where the warning is made.
 func (r *Run) Undilated() (*Run, error) {
 	k := r.Slowdown()
 	if k <= 1 {

@@ -105,6 +105,8 @@ func TestScaling(t *testing.T) {
 	for path, want := range map[string]Scaling{
 		"phases.rollout.seconds":              ScalingTime,
 		"controlPlane.rollout.cpuSeconds":     ScalingNone,
+		"controlPlane.rollout.waitedSeconds":  ScalingTime,
+		"instrument.waitedSeconds":            ScalingTime,
 		"controlPlane.rollout.cores.peak":     ScalingRate,
 		"controlPlane.steady.memoryBytes.end": ScalingNone,
 		"controlPlane.rollout.saturation":     ScalingNone,

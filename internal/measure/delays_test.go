@@ -1,0 +1,109 @@
+package measure
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a thread waits up to k-1 times its own processor time is no delay, and what other
+// threads use counts for nothing.
+func TestThreadDelays(t *testing.T) {
+	const second = time.Second
+	busyAndStarved := map[int]threadTime{1: {ran: second}, 2: {ran: second / 100, waited: 9 * second / 10}}
+	eight := map[int]threadTime{}
+	for id := range 8 {
+		eight[id] = threadTime{ran: second / 4, waited: 3 * second / 4}
+	}
+	for _, test := range []struct {
+		name         string
+		slowdown     float64
+		readings     []map[int]threadTime
+		waited, late time.Duration
+	}{
+		{"one starved next to a busy one", 4, []map[int]threadTime{busyAndStarved}, 900 * time.Millisecond, 870 * time.Millisecond},
+		{"the same in real time", 1, []map[int]threadTime{busyAndStarved}, 900 * time.Millisecond, 900 * time.Millisecond},
+		{"as no factor", 0, []map[int]threadTime{busyAndStarved}, 900 * time.Millisecond, 900 * time.Millisecond},
+		{"eight on two processors", 4, []map[int]threadTime{eight}, 6 * second, 0},
+		{"eight on two processors, too small a factor", 2, []map[int]threadTime{eight}, 6 * second, 4 * second},
+		{"since the reading before", 4, []map[int]threadTime{{1: {ran: 10 * second}}, {1: {ran: 10 * second, waited: second}}}, second, second},
+		{"another thread with the id of an ended one", 2, []map[int]threadTime{{1: {ran: 10 * second, waited: second}}, {1: {ran: second, waited: 2 * second}}}, 3 * second, second},
+	} {
+		d := threadDelays{slowdown: test.slowdown}
+		for _, r := range test.readings {
+			d.add(r)
+		}
+		if d.waited != test.waited || d.late != test.late {
+			t.Errorf("%s: waited %s, late %s, want %s and %s", test.name, d.waited, d.late, test.waited, test.late)
+		}
+	}
+}
+
+// A thread that is kept from the only processor it may use is late, whatever another
+// thread of its process, which has that processor, uses meanwhile.
+func TestStarvedThreadNextToABusyOne(t *testing.T) {
+	var allowed, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := range 1024 {
+		if allowed.IsSet(cpu) {
+			one.Set(cpu)
+			break
+		}
+	}
+	var stop atomic.Bool
+	var started, ended sync.WaitGroup
+	begin := make(chan struct{})
+	spin := func(nice int, until func() bool) {
+		started.Add(1)
+		ended.Go(func() {
+			runtime.LockOSThread() // for good, so that the thread ends with the goroutine
+			if err := unix.SchedSetaffinity(0, &one); err != nil {
+				t.Error(err)
+			}
+			if err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), nice); err != nil {
+				t.Error(err)
+			}
+			started.Done()
+			<-begin
+			for !until() {
+			}
+		})
+	}
+	spin(0, func() bool {
+		var used unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used); err != nil || used.Nano() > int64(600*time.Millisecond) {
+			stop.Store(true)
+		}
+		return stop.Load()
+	})
+	spin(19, stop.Load)
+	started.Wait()
+	s := NewSampler(time.Minute)
+	s.SlowDown(4)
+	if err := s.Watch("self", Self()); err != nil {
+		t.Fatal(err)
+	}
+	from := edge(t, s)
+	close(begin)
+	for !stop.Load() {
+		runtime.Gosched()
+	}
+	to := edge(t, s)
+	ended.Wait()
+	u, err := s.Figures("self", from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Saturation == nil {
+		t.Skip("the kernel keeps no run delays")
+	}
+	if *u.Saturation < 0.5 {
+		t.Errorf("saturation %.2f, want more than half: one thread waited for the other", *u.Saturation)
+	}
+}
