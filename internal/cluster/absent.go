@@ -36,7 +36,7 @@ func (c *Cluster) Absent(ctx context.Context, name string, length time.Duration)
 	if err != nil {
 		return err
 	}
-	c.watch(child)
+	c.watch(child, func(error) {})
 	ready, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %v", startTimeout))
 	defer cancel()
 	return child.WaitReady(ready, answers(client, was.ready))

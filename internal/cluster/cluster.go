@@ -222,11 +222,25 @@ func (l layout) components(programs Programs) []part {
 	return parts
 }
 
-// start starts the components, each wave when the one before it is ready: etcd,
-// then the API server, then its clients.
+// start starts the components, each wave when the one before it is ready. The error is that of
+// the first component that ended, if one did: what is waited for then may be another one.
 func (c *Cluster) start(ctx context.Context, opts Options) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	parts := c.layout.components(opts.Programs)
+	c.died = make(chan error, len(parts))
+	err := c.startParts(ctx, opts, parts, fail)
+	select {
+	case died := <-c.died:
+		return died
+	default:
+		return err
+	}
+}
+
+// startParts starts etcd, then the API server, then its clients. ended is called for one that ends.
+func (c *Cluster) startParts(ctx context.Context, opts Options, parts []part, ended func(error)) error {
 	l := c.layout
-	parts := l.components(opts.Programs)
 	waves := [][]part{parts[:1], parts[1:2], parts[2:]}
 	client, err := newHTTPClient(l.pki)
 	if err != nil {
@@ -243,6 +257,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 			if err != nil {
 				return err
 			}
+			c.watch(child, ended)
 			started = append(started, child)
 		}
 		for i, child := range started {
@@ -256,14 +271,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 		processes = append(processes, started...)
 	}
 	opts.Progress("waiting for a first pod to run")
-	if err := runPod(ctx, l.kubeconfig(), processes[len(processes)-1]); err != nil {
-		return err
-	}
-	c.died = make(chan error, len(processes))
-	for _, p := range processes {
-		c.watch(p)
-	}
-	return nil
+	return runPod(ctx, l.kubeconfig(), processes[len(processes)-1])
 }
 
 // launch starts the program of a part, for the first time or in place of one
@@ -299,8 +307,8 @@ func (c *Cluster) component(p part, handle process.Handle) Component {
 }
 
 // watch reports a component that ends unexpectedly, unless many reports are waiting
-// already. Its goroutine ends with the component.
-func (c *Cluster) watch(p *process.Process) {
+// already, and calls ended with the reason. Its goroutine ends with the component.
+func (c *Cluster) watch(p *process.Process, ended func(error)) {
 	go func() {
 		<-p.Done()
 		if err := p.Err(); err != nil {
@@ -308,6 +316,7 @@ func (c *Cluster) watch(p *process.Process) {
 			case c.died <- err:
 			default:
 			}
+			ended(err)
 		}
 	}()
 }

@@ -39,7 +39,7 @@ type Environment interface {
 	Delete(ctx context.Context, run string) (Deleted, error)
 }
 
-// ErrNoAPIServer reports that the environment's API server does not run.
+// ErrNoAPIServer reports that the environment's API server does not run, or not what it keeps objects in.
 var ErrNoAPIServer = errors.New("the API server does not run")
 
 // API is how an API server is reached, with all rights that a run needs.

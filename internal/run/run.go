@@ -211,6 +211,8 @@ func (r *run) stopGroup(ctx context.Context) error {
 	return r.group.Remove(ctx)
 }
 
+// startCluster starts what is missing of the cluster. One of its programs that ends from then on
+// ends the run, whatever the run waits for.
 func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	r.env, err = r.spec.place().startCluster(ctx, clusterStart{
 		label: r.runLabel(), group: r.group, programs: r.programs.paths, controllers: r.driver.Programs.Controllers, slowdown: r.spec.dilation(),
@@ -219,9 +221,11 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	if err != nil {
 		return nil, err
 	}
+	b := newBackground(ctx, r.fail)
+	b.run("supervising the cluster", func(ctx context.Context) error { return ended(ctx, r.env) })
 	describeCluster(r.env, r.journal)
 	r.api, err = experiment.Connect(r.env)
-	return nil, err // the group stops the cluster
+	return func(context.Context) error { b.stop(); return nil }, err // the group stops the cluster
 }
 
 // complete is the last step: all phases were done.

@@ -8,11 +8,19 @@ import (
 	"scaler.mesh/scaler/internal/run/supervision"
 )
 
-// awaitEnd returns when a program of the cluster, or the recorder, has ended.
-func awaitEnd(ctx context.Context, env place.Environment, rec *measure.Recorder) error {
+// ended returns when a program of the cluster has ended, or ctx.
+func ended(ctx context.Context, env place.Environment) error {
 	select {
 	case err := <-env.Died():
 		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// recorderEnded returns when the recorder has ended, or ctx.
+func recorderEnded(ctx context.Context, rec *measure.Recorder) error {
+	select {
 	case <-rec.Done():
 		return rec.Err()
 	case <-ctx.Done():

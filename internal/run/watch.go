@@ -10,7 +10,7 @@ import (
 
 // startWatching starts what runs in the background from baseline to the end
 // of the run: watching pods and endpoints, supervising the control plane and the
-// cluster, and showing progress. Taking it back ends every sidecar.
+// recorder, and showing progress. Taking it back ends every sidecar.
 func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 	b := newBackground(ctx, r.fail)
 	r.watching = b
@@ -34,7 +34,7 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 	for name, helper := range r.helpers {
 		b.run("supervising "+name, helper.Run)
 	}
-	b.run("supervising the cluster", func(ctx context.Context) error { return awaitEnd(ctx, r.env, r.recorder) })
+	b.run("supervising the recorder", func(ctx context.Context) error { return recorderEnded(ctx, r.recorder) })
 	if e := r.spec.Existing; e != nil && len(e.AbortIf) > 0 {
 		cores := func() (float64, bool) {
 			cores, _, ok := r.sampler.Live(r.controlPlaneName())

@@ -72,7 +72,7 @@ func (e *Environment) Absent(ctx context.Context, component string, length time.
 // Delete is part of place.Environment. All pods are on fake nodes and are
 // deleted without their grace period.
 func (e *Environment) Delete(ctx context.Context, run string) (place.Deleted, error) {
-	if !e.cluster.Running(cluster.APIServer) {
+	if !e.cluster.Running(cluster.APIServer) || !e.cluster.Running(cluster.Etcd) {
 		return nil, place.ErrNoAPIServer
 	}
 	return place.DeleteRun(ctx, e.api.Config, run, place.DeleteOptions{Force: true})

@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scaler.mesh/scaler/internal/process"
+)
+
+// The test's own program stands for these two, by the name that it is called by.
+const (
+	endingEtcd    = "etcd-that-ends"
+	deafAPIServer = "kube-apiserver-that-is-never-ready"
+)
+
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case endingEtcd:
+		serveUntilAsked()
+	case deafAPIServer:
+		askAndWait()
+	}
+	os.Exit(m.Run())
+}
+
+// flagValue is the value of an argument --name=VALUE of this process.
+func flagValue(name string) string {
+	for _, arg := range os.Args[1:] {
+		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// serveUntilAsked answers as etcd does when it is ready, and ends with an error when /end is requested.
+func serveUntilAsked() {
+	listen, err := url.Parse(flagValue("listen-client-urls"))
+	if err == nil {
+		mux := http.NewServeMux()
+		mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
+		mux.HandleFunc("/end", func(http.ResponseWriter, *http.Request) {
+			fmt.Fprintln(os.Stderr, "panic: write /data/wal: no space left on device")
+			os.Exit(2)
+		})
+		err = (&http.Server{Addr: listen.Host, Handler: mux}).ListenAndServeTLS(flagValue("cert-file"), flagValue("key-file"))
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(3)
+}
+
+// askAndWait has etcd end, and stays without ever listening.
+func askAndWait() {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	_, _ = client.Get(flagValue("etcd-servers") + "/end") // which does not answer
+	select {}
+}
+
+// An etcd that ends while the API server is waited for is the reason, with its last lines.
+func TestUpNamesTheProgramThatEnded(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	program := func(name string) string {
+		path := filepath.Join(root, name)
+		if err := os.Symlink(self, path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	group, err := process.OpenGroup(filepath.Join(root, "one"), process.GroupOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := group.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = Up(t.Context(), Options{Group: group, LogDir: filepath.Join(root, "logs"), Programs: Programs{
+		Etcd: program(endingEtcd), APIServer: program(deafAPIServer), ControllerManager: self, Scheduler: self, Kwok: self,
+	}})
+	exit, ok := errors.AsType[*process.ExitError](err)
+	if !ok || exit.Name != Etcd || !strings.Contains(err.Error(), "no space left on device") {
+		t.Errorf("error %v, want that etcd ended, with its last line", err)
+	}
+}
