@@ -36,22 +36,22 @@ The cluster is that of the current context of the kubeconfig, as kubectl has it,
 that of --context. With FILE or --from, nothing is asked for: the objects are those of
 files that 'kubectl get -A -o yaml' wrote.`,
 		Example: `  # the mesh of a context of the kubeconfig
-  scaler capture --context production -o mesh.yaml
+  scaler capture --context production --output-file mesh.yaml
 
   # without names, to be shared
-  scaler capture --context production --anonymize -o mesh.yaml
+  scaler capture --context production --anonymize --output-file mesh.yaml
 
   # from files
   kubectl get -A -o yaml ns,svc,deploy,sts,ds,pods,nodes >cluster.yaml
   kubectl get -A -o yaml istio-io >istio.yaml
-  scaler capture cluster.yaml istio.yaml -o mesh.yaml`,
+  scaler capture cluster.yaml istio.yaml --output-file mesh.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args, s) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig (default the current one)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` with contexts (default KUBECONFIG, else ~/.kube/config)")
 	f.StringArrayVar(&o.from, "from", nil, "`FILE` with objects as 'kubectl get -A -o yaml' prints them, repeatable, in place of a cluster")
-	f.StringVarP(&o.out, "output-file", "o", "mesh.yaml", "`FILE` to write; - is stdout")
+	f.StringVar(&o.out, "output-file", "mesh.yaml", "`FILE` to write; - is stdout")
 	f.BoolVar(&o.anonymize, "anonymize", false, "hash names, hosts and values of labels; references stay intact")
 	return cmd
 }
@@ -59,7 +59,7 @@ files that 'kubectl get -A -o yaml' wrote.`,
 func (o *captureOptions) run(ctx context.Context, args []string, s streams) error {
 	files := append(o.from, args...)
 	if o.out == "" {
-		return usagef(`parsing -o "": want a file, or - for stdout`)
+		return usagef(`parsing --output-file "": want a file, or - for stdout`)
 	}
 	if len(files) > 0 && (o.context != "" || o.kubeconfig != "") {
 		return usagef("parsing --context %q: want none with files, which stand for the cluster", o.context)

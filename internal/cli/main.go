@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/series/limits"
@@ -78,6 +79,7 @@ the time until every sidecar has its configuration and its certificate.`,
 
   # what is missing on this machine, and the fix
   scaler doctor`,
+		Version:       experiment.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,
@@ -86,6 +88,7 @@ the time until every sidecar has its configuration and its certificate.`,
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
+	root.SetVersionTemplate("scaler {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(showUsage)
 	root.AddCommand(
@@ -107,6 +110,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newComponentsCommand(s),
 		endsAtOnce(newDoctorCommand(s)),
 		newCleanupCommand(s),
+		endsAtOnce(newVersionCommand(s)),
 		newReferenceCommand(),
 		newExecEnvoyCommand(),
 		newEchoCommand(),

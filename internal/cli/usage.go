@@ -34,7 +34,32 @@ func flagError(cmd *cobra.Command, err error) error {
 		flag := missing.GetFlag()
 		return usagef("parsing --%s: no value: want %s", flag.Name, wanted(flag, nil))
 	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		if similar := similarTo(unknown.GetSpecifiedName(), names); len(similar) > 0 {
+			return usagef("%w: did you mean --%s? see '%s --help'", err, strings.Join(similar, " or --"), cmd.CommandPath())
+		}
+	}
 	return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+}
+
+// similarTo are those of some names that a mistyped one may mean: cobra's suggestions of
+// commands, at most one letter away, since short names two letters apart are alike by
+// chance; none of a single letter.
+func similarTo(typed string, names []string) []string {
+	if len(typed) < 2 {
+		return nil
+	}
+	known := &cobra.Command{SuggestionsMinimumDistance: 1}
+	for _, name := range names {
+		known.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	return known.SuggestionsFor(typed)
 }
 
 // wanted states what values a flag takes, given what was wrong with one.
@@ -75,6 +100,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	commands := commandNames(cmd)
 	if len(commands) == 0 {
 		return usagef("argument %q: want none; see '%s --help'", args[0], cmd.CommandPath())
+	}
+	if similar := similarTo(args[0], commands); len(similar) > 0 {
+		return usagef("command %q: did you mean %s? see '%s --help'", args[0], oneOf(similar), cmd.CommandPath())
 	}
 	return usagef("command %q: want %s; see '%s --help'", args[0], oneOf(commands), cmd.CommandPath())
 }

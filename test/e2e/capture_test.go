@@ -41,7 +41,7 @@ func captured(where place, name string) capture.Mesh {
 	GinkgoHelper()
 	kubeconfig := where.kubeconfig()
 	file := filepath.Join(filepath.Dir(where.state), name+".yaml")
-	Expect(wait(where.start("capture", "--kubeconfig", kubeconfig, "-o", file))).To(Equal(exitDone))
+	Expect(wait(where.start("capture", "--kubeconfig", kubeconfig, "--output-file", file))).To(Equal(exitDone))
 	Expect(wait(where.start("cluster", "down", filepath.Base(filepath.Dir(kubeconfig))))).To(Equal(exitDone))
 	return readMesh(file)
 }
@@ -132,7 +132,7 @@ var _ = Describe("a captured mesh", func() {
 		few := filepath.Join(dir, "reader.kubeconfig")
 		restricted(ctx, where.kubeconfig(), few, "deployments", "telemetries")
 		anonymous := filepath.Join(dir, "anonymous.yaml")
-		capturing := where.start("capture", "--kubeconfig", few, "--anonymize", "-o", anonymous)
+		capturing := where.start("capture", "--kubeconfig", few, "--anonymize", "--output-file", anonymous)
 		Expect(wait(capturing)).To(Equal(exitDone))
 		mesh := captured(where, "first")
 		Expect(mesh.Services).To(HaveLen(6))
@@ -185,7 +185,7 @@ var _ = Describe("a captured mesh", func() {
 			samples = append(samples, filepath.Join(module.Dir, "samples", name))
 		}
 		files := filepath.Join(dir, "files.yaml")
-		Expect(wait(where.start(append([]string{"capture", "-o", files}, samples...)...))).To(Equal(exitDone))
+		Expect(wait(where.start(append([]string{"capture", "--output-file", files}, samples...)...))).To(Equal(exitDone))
 
 		By("applied to a cluster with a mesh of one pod, which injects sidecars")
 		Expect(wait(where.rollout(1, "--probes", "0", "--calibrate=false", "--keep"))).To(Equal(exitDone))
