@@ -10,21 +10,20 @@ import (
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
-	"scaler.mesh/scaler/internal/dataplane"
 	"scaler.mesh/scaler/internal/latency"
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 type latencyOptions struct {
-	spec    latency.Spec
-	cluster latencyCluster
-	rps     string
-	chain   string
+	scenarioFlags
+	spec    latency.Spec // folders and programs; the scenario is that of the flags
+	cluster confirmation
 	output  string
 }
 
 func newLatencyCommand(s streams) *cobra.Command {
-	o := latencyOptions{spec: latency.DefaultSpec()}
+	var o latencyOptions
 	cmd := &cobra.Command{
 		Use:   "latency",
 		Short: "Measure the latency that a mesh adds to a request",
@@ -41,8 +40,8 @@ connection waits for its response before it sends the next request.
 The variants alternate in short rounds within each rate. With two or more repeats
 every quantile has an interval, and what is added to the variant none is tested. docs/reference/definitions.md says what each figure means.
 
---preset stands for the flags of a publication. Further flags replace its own, but
-not rates, connections, chain and topology.
+--preset stands for the scenario of a publication. Further flags replace what it states,
+but not rates, connections, chain and topology.
 
 ` + presetHelp(),
 		Example: `  # what two sidecars add at three rates
@@ -80,43 +79,16 @@ not rates, connections, chain and topology.
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.rps, "rps", "100,500,1000", "requests per second; several rates run one after another")
-	f.StringVar(&o.spec.Preset, "preset", "", "flags that follow a publication, as in stages: "+strings.Join(latency.PresetNames(), ", "))
-	f.IntSliceVar(&o.spec.Connections, "connections", nil, "use a closed loop with this many busy connections; several numbers run one after another")
-	f.IntVar(&o.spec.Requests, "requests", o.spec.Requests, "requests per variant and repeat in a closed loop")
-	f.StringSliceVar(&o.spec.Variants, "variants", o.spec.Variants, "what is on the path: none, permissive (sidecars), strict (sidecars that refuse plaintext and other callers)"+ofControlPlanes(otherVariants))
-	f.StringVar(&o.spec.Arrivals, "arrivals", o.spec.Arrivals, "schedule of an open loop: constant or poisson")
-	f.Uint64Var(&o.spec.Seed, "seed", o.spec.Seed, "seed of poisson arrivals")
-	f.IntVar(&o.spec.HTTP, "http", o.spec.HTTP, "HTTP version: 1 or 2")
-	f.BoolVar(&o.spec.Keepalive, "keepalive", o.spec.Keepalive, "use connections for more than one request")
-	f.IntVar(&o.spec.MaxConnections, "max-connections", o.spec.MaxConnections, "maximum number of requests in flight in an open loop; requests beyond it count as not sent")
-	f.DurationVar(&o.spec.Timeout, "timeout", o.spec.Timeout, "time after which a request has failed, from when it was due")
-	f.StringVar(&o.spec.Topology, "topology", o.spec.Topology, "pair, star (a client and several servers) or chain")
-	f.IntVar(&o.spec.Servers, "servers", 0, "number of servers of a star, or per tier of a chain (default 3)")
-	f.StringVar(&o.chain, "chain", "", "use a chain; the wait of each tier, as in 100ms,100ms")
-	f.DurationVar(&o.spec.KillEvery, "kill-server-every", 0, "kill a server at this interval, restart it at once, and show errors over time")
-	f.DurationVar(&o.spec.Duration, "duration", o.spec.Duration, "length per rate, variant and repeat")
-	f.IntVar(&o.spec.Rounds, "rounds", o.spec.Rounds, "number of rounds it is divided into; the variants alternate between rounds")
-	f.DurationVar(&o.spec.Warmup, "warmup", o.spec.Warmup, "warm-up before each round; its requests do not count")
-	f.IntVar(&o.spec.Repeats, "repeats", o.spec.Repeats, "number of repeats, for intervals")
-	f.StringVar(&o.spec.ControlPlane, "control-plane", o.spec.ControlPlane, "control plane of the sidecars: "+controlplane.Choices(controlplane.ForLatency(drivers.All())))
-	f.StringVar(&o.spec.Proxy, "proxy", "", "`PATH` of the sidecars' program, for a control plane whose proxy scaler does not have"+ofControlPlanes(controlplane.Driver.GivenProxy))
-	addComponentFlags(f, &o.spec.Programs)
-	addIstioFlag(f, &o.spec.Programs)
-	addEnvoyFlag(f, &o.spec.Programs)
-	o.cluster.addFlags(f, &o.spec)
-	f.StringVar(&o.spec.Out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
-	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, json, yaml or markdown")
-	for flag, values := range map[string][]string{
-		"output": output.Formats, "preset": latency.PresetNames(),
-		"arrivals": {string(dataplane.Constant), string(dataplane.Poisson)}, "http": {"1", "2"},
-		"topology":      {latency.PairTopology, latency.StarTopology, latency.ChainTopology},
-		"variants":      allVariants(),
-		"control-plane": controlplane.Values(controlplane.ForLatency(drivers.All())),
-	} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	o.notes = map[string]string{
+		"controlPlane.name": ": " + controlplane.Choices(controlplane.ForLatency(drivers.All())),
+		"latency.variants":  ofControlPlanes(otherVariants),
+		"latency.proxy":     ofControlPlanes(controlplane.Driver.GivenProxy),
 	}
+	o.addTo(cmd, s, scenario.Latency, scenario.DefaultLatency())
+	complete(cmd, "variants", allVariants())
+	complete(cmd, "control-plane", controlplane.Values(controlplane.ForLatency(drivers.All())))
+	addRunFlags(cmd, &o.spec.Out, &o.output, &o.spec.Programs)
+	o.cluster.addFlags(cmd.Flags())
 	return cmd
 }
 
@@ -146,7 +118,7 @@ func ofControlPlanes(of func(controlplane.Driver) string) string {
 
 // otherVariants are the variants of a control plane where they are not those of most.
 func otherVariants(d controlplane.Driver) string {
-	if own := latency.Variants(d); !slices.Equal(own, latency.DefaultSpec().Variants) {
+	if own := latency.Variants(d); !slices.Equal(own, latency.Variants(drivers.Default())) {
 		return strings.Join(own, ", ")
 	}
 	return ""
@@ -155,52 +127,88 @@ func otherVariants(d controlplane.Driver) string {
 // presetHelp lists the presets with what they follow.
 func presetHelp() string {
 	var lines []string
-	for _, p := range latency.Presets() {
-		lines = append(lines, fmt.Sprintf("  %s: %s\n    %s", p.Name, p.Text(), p.Follows))
+	for _, name := range scenario.PresetNames(scenario.Latency) {
+		flags, err := presetFlags(name)
+		note, noteErr := scenario.PresetNote(scenario.Latency, name)
+		if err == nil && noteErr == nil { // a preset is part of the program, and tests read each
+			lines = append(lines, fmt.Sprintf("  %s: %s\n    %s", name, flags, note))
+		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// parse makes the spec of the flags.
-func (o *latencyOptions) parse(cmd *cobra.Command) (err error) {
+// presetFlags are flags that state the same as a preset.
+func presetFlags(name string) (string, error) {
+	d := scenario.New(scenario.DefaultLatency())
+	if err := d.ReadPreset(scenario.Latency, name); err != nil {
+		return "", err
+	}
+	var all []string
+	for _, p := range scenario.For(scenario.Latency) {
+		if text, _ := d.Scenario.Text(p.Path); d.Given(p.Path) {
+			all = append(all, "--"+p.Flag+"="+text)
+		}
+	}
+	return strings.Join(all, " "), nil
+}
+
+// presetOwn are the fields by which a publication is followed: a preset stands for all of them, also
+// those that it does not state.
+var presetOwn = []string{"latency.rps", "latency.connections", "latency.chain", "latency.topology"}
+
+// checkPreset refuses what a preset cannot be changed by.
+func (o *latencyOptions) checkPreset(d *scenario.Document) error {
+	if o.preset == "" {
+		return nil
+	}
+	for _, path := range presetOwn {
+		if d.Given(path) && d.Source(path).File != scenario.PresetSource(o.preset) {
+			flags, err := presetFlags(o.preset)
+			if err != nil {
+				return err
+			}
+			return d.Scenario.Refuse(path, "none with preset "+o.preset+", which is "+flags)
+		}
+	}
+	return nil
+}
+
+// parse makes the specification of the flags. d is nil if the scenario was to be printed, and was.
+func (o *latencyOptions) parse(cmd *cobra.Command, s streams) (d *scenario.Document, err error) {
+	f := cmd.Flags()
 	if err := parseOutput(o.output, output.Formats...); err != nil {
-		return err
+		return nil, err
 	}
-	if cmd.Flags().Changed("preset") {
-		if err := latency.ExpandPreset(o.spec.Preset, cmd.Flags().Changed, cmd.Flags().Set); err != nil {
-			return fieldError(cmd.Flags(), err)
-		}
+	if d, err = o.read(f, o.checkPreset); err != nil {
+		return nil, err
 	}
-	if o.spec.RPS, err = latency.ParseRates(o.rps); err != nil {
-		return usagef("parsing --rps %q: want requests a second, as in 100,500,1000", o.rps)
+	if done, err := o.printed(s, f, d); done || err != nil {
+		return nil, err
 	}
-	if cmd.Flags().Changed("chain") {
-		if o.spec.Chain, err = latency.ParseWaits(o.chain); err != nil {
-			return usagef("parsing --chain %q: want how long each tier waits, as in 100ms,100ms", o.chain)
-		}
+	o.spec.Preset = o.preset
+	if o.spec, err = latency.New(o.spec, d); err != nil {
+		return nil, o.named(d, err)
 	}
-	if o.spec, err = o.spec.Prepare(cmd.Flags().Changed); err != nil {
-		return fieldError(cmd.Flags(), err)
-	}
-	if err := o.cluster.complete(cmd.Flags(), &o.spec); err != nil {
-		return err
+	if err := o.checkCluster(cmd); err != nil {
+		return nil, err
 	}
 	if err := o.spec.Validate(); err != nil {
-		return fieldError(cmd.Flags(), err)
+		return nil, o.named(d, err)
 	}
 	if o.spec.Out, err = outFolder(cmd, o.spec.Out); err != nil {
-		return err
+		return nil, err
 	}
 	o.spec.State, err = stateDir()
-	return err
+	return d, err
 }
 
 func (o *latencyOptions) run(cmd *cobra.Command, s streams) error {
-	if err := o.parse(cmd); err != nil {
+	d, err := o.parse(cmd, s)
+	if err != nil || d == nil {
 		return err
 	}
 	if o.spec.Existing != nil {
-		if goOn, err := o.cluster.prepare(cmd, s, &o.spec); err != nil || !goOn {
+		if goOn, err := o.prepare(cmd, s, d); err != nil || !goOn {
 			return err
 		}
 	}

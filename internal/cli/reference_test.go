@@ -37,7 +37,7 @@ func TestScenarioReference(t *testing.T) {
 }
 
 // scenarioCommands are the commands that make runs from a scenario.
-var scenarioCommands = []string{scenario.Rollout, scenario.Bench, scenario.Upgrades, scenario.Limits, scenario.Tune}
+var scenarioCommands = append(slices.Clone(scenario.Rolling), scenario.Latency)
 
 // scenarioReference is the page of all parameters.
 func scenarioReference(t *testing.T) []byte {
@@ -45,8 +45,8 @@ func scenarioReference(t *testing.T) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Scenario
 
-A scenario states all that is asked of a run. `+"`scaler rollout`, `bench`, `upgrade`, `limits` and `tune`"+` make one from, in this order,
-their defaults, `+"`--preset NAME`"+` (%s), `+"`-f FILE`"+` and the flags; what comes later replaces single fields of what comes earlier.
+A scenario states all that is asked of a run. `+"`scaler rollout`, `bench`, `upgrade`, `limits`, `tune` and `latency`"+` make one from, in this order,
+their defaults, `+"`--preset NAME`"+` (%s; of latency %s), `+"`-f FILE`"+` and the flags; what comes later replaces single fields of what comes earlier.
 `+"`--set PATH=VALUE`"+` sets any field, also one without a flag. `+"`--print-scenario`"+` prints what was given, and `+"`--print-scenario=all`"+` all
 fields, as a file for `+"`-f`"+`. [scenario.schema.json](scenario.schema.json), which `+"`scaler schema`"+` prints, has an editor complete and check files.
 
@@ -65,12 +65,13 @@ load:
 The file is YAML or JSON. Unknown and repeated keys, anchors and values of another type are refused with their line.
 A field of a list takes a single value or several; `+"`--set`"+` separates them with commas, or is given several times for texts.
 
-Columns: *applies* states where a field may be given; *not with* are the commands that do not have it; *compared* is what it means that
+Columns: *applies* states where a field may be given; *commands* are those that have it, if
+they are not all that roll out a mesh, which are all but latency; *compared* is what it means that
 two runs differ in it:
 
 | compared | meaning |
 | --- | --- |
-`, strings.Join(scenario.PresetNames(), ", "), scenario.APIVersion, scenario.Kind)
+`, strings.Join(scenario.PresetNames(scenario.Rollout), ", "), strings.Join(scenario.PresetNames(scenario.Latency), ", "), scenario.APIVersion, scenario.Kind)
 	for _, kind := range []struct {
 		name    scenario.Comparability
 		meaning string
@@ -83,7 +84,6 @@ two runs differ in it:
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", kind.name, kind.meaning)
 	}
-	defaults := scenario.Default()
 	written := 0
 	for _, group := range scenario.Groups {
 		first := true
@@ -92,8 +92,12 @@ two runs differ in it:
 				continue
 			}
 			if first {
-				fmt.Fprintf(&b, "\n## %s\n\n| field | flag | type | default | values | applies | not with | compared | meaning |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n", group)
+				fmt.Fprintf(&b, "\n## %s\n\n| field | flag | type | default | values | applies | commands | compared | meaning |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n", group)
 				first = false
+			}
+			defaults := scenario.Default()
+			if !slices.ContainsFunc(scenario.Rolling, p.AppliesTo) {
+				defaults = scenario.DefaultLatency()
 			}
 			value, ok := defaults.Text(p.Path)
 			if !ok {
@@ -105,7 +109,7 @@ two runs differ in it:
 				value = code(value)
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", code(p.Path), parameterFlags(p), cell(p.Type()), cell(value),
-				cell(p.Values()), cell(string(p.Where)), cell(notWith(p)), p.Compared, cell(p.Help))
+				cell(p.Values()), cell(string(p.Where)), strings.Join(p.Commands, ", "), p.Compared, cell(meaning(p)))
 			written++
 		}
 	}
@@ -131,9 +135,15 @@ func parameterFlags(p scenario.Parameter) string {
 	return strings.Join(all, ", ")
 }
 
-// notWith are the commands that do not have a parameter.
-func notWith(p scenario.Parameter) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(scenarioCommands), func(command string) bool { return !slices.Contains(p.Not, command) }), ", ")
+// meaning is the help of a parameter, and that of commands which have another one.
+func meaning(p scenario.Parameter) string {
+	text := p.Help
+	for _, command := range scenarioCommands {
+		if of := p.HelpOf[command]; of != "" {
+			text += "; with " + command + ": " + of
+		}
+	}
+	return text
 }
 
 func code(text string) string { return "`" + text + "`" }

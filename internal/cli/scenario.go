@@ -23,6 +23,7 @@ type scenarioFlags struct {
 	sets     []string
 	print    string
 	stdin    io.Reader
+	notes    map[string]string // that the help of parameters ends with, by path
 }
 
 // addTo adds the flags. defaults is the scenario of the command without flags.
@@ -30,12 +31,12 @@ func (o *scenarioFlags) addTo(cmd *cobra.Command, s streams, command string, def
 	o.command, o.defaults, o.stdin = command, defaults, s.in
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "scenario `FILE` in YAML; - is standard input. Flags replace what it states")
-	f.StringVar(&o.preset, "preset", "", "scenario that is part of scaler, before --file: "+oneOf(scenario.PresetNames()))
-	f.StringArrayVar(&o.sets, "set", nil, "`PATH=VALUE` of a field of the scenario, as in mesh.parts.zones=3, repeatable")
+	f.StringVar(&o.preset, "preset", "", "scenario that is part of scaler, before --file: "+oneOf(scenario.PresetNames(command)))
+	f.StringArrayVar(&o.sets, "set", nil, "`PATH=VALUE` of a field of the scenario, as in "+o.example()+", repeatable")
 	f.StringVar(&o.print, "print-scenario", "", "print the scenario that is asked for and do nothing: given (what is stated) or all (with defaults)")
 	f.Lookup("print-scenario").NoOptDefVal = "given"
 	group(f, scenarioGroup, true, "file", "preset", "set", "print-scenario")
-	complete(cmd, "preset", scenario.PresetNames())
+	complete(cmd, "preset", scenario.PresetNames(command))
 	complete(cmd, "print-scenario", []string{"given", "all"})
 	_ = cmd.RegisterFlagCompletionFunc("set", func(_ *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
 		return o.completeSet(text)
@@ -54,9 +55,17 @@ func (o *scenarioFlags) addTo(cmd *cobra.Command, s streams, command string, def
 	}
 }
 
+// example is a field of the command and its value.
+func (o *scenarioFlags) example() string {
+	if o.command == scenario.Latency {
+		return "latency.rps=100"
+	}
+	return "mesh.parts.zones=3"
+}
+
 // usage is the help of a parameter's flag.
 func (o *scenarioFlags) usage(p scenario.Parameter) string {
-	text := p.Usage()
+	text := p.Usage(o.command) + o.notes[p.Path]
 	value, _ := o.defaults.Text(p.Path)
 	switch {
 	case value == "false":
@@ -90,7 +99,7 @@ func (o *scenarioFlags) completeSet(text string) ([]string, cobra.ShellCompDirec
 func (o *scenarioFlags) read(f *pflag.FlagSet, changes ...func(*scenario.Document) error) (*scenario.Document, error) {
 	d := scenario.New(o.defaults)
 	if f.Changed("preset") {
-		if err := d.ReadPreset(o.preset); err != nil {
+		if err := d.ReadPreset(o.command, o.preset); err != nil {
 			return nil, usagef("--preset: %w", err)
 		}
 	}
@@ -102,7 +111,7 @@ func (o *scenarioFlags) read(f *pflag.FlagSet, changes ...func(*scenario.Documen
 	for _, set := range o.sets {
 		path, value, ok := strings.Cut(set, "=")
 		if !ok {
-			return nil, usagef("--set: got %q, want PATH=VALUE, as in mesh.pods=800", set)
+			return nil, usagef("--set: got %q, want PATH=VALUE, as in %s", set, o.example())
 		}
 		if err := d.Set(path, value, ""); err != nil {
 			return nil, usagef("--set: %w", err)

@@ -71,7 +71,7 @@ func (v *clusterVariant) pods() []*clusterPod {
 
 // plan prepares the objects of a variant. A variant that was not asked for has only a
 // client, from which requests are tried that others must refuse.
-func (v *clusterVariant) plan(s Spec, f *Found, e Existing, objects dynamic.Interface, sidecar *controlplane.InjectedSidecar) {
+func (v *clusterVariant) plan(s Spec, f *Found, objects dynamic.Interface, sidecar *controlplane.InjectedSidecar) {
 	namespace := f.Run + "-" + v.variant
 	mesh := topology.Mesh{
 		Namespaces: []string{namespace},
@@ -83,7 +83,7 @@ func (v *clusterVariant) plan(s Spec, f *Found, e Existing, objects dynamic.Inte
 		labels = f.adapter.Sidecars.PodLabels
 	}
 	pod := func(service topology.Service, tier, n, node int, containers ...corev1.Container) *clusterPod {
-		made := podManifest(fmt.Sprintf("%s-%d", service.Name, n), f.Run, service, f.Nodes[node], append(containers, agentContainer(e.Image)))
+		made := podManifest(fmt.Sprintf("%s-%d", service.Name, n), f.Run, service, f.Nodes[node], append(containers, agentContainer(s.Latency.Image)))
 		maps.Copy(made.Labels, labels)
 		if injected {
 			made.Annotations = f.adapter.PodAnnotations(mesh, namespace)
@@ -91,15 +91,15 @@ func (v *clusterVariant) plan(s Spec, f *Found, e Existing, objects dynamic.Inte
 		return &clusterPod{manifest: made, service: service, tier: tier}
 	}
 	v.client = pod(mesh.Services[0], 0, 0, 0)
-	if slices.Contains(s.Variants, v.variant) {
-		for _, placement := range s.Placements {
+	if slices.Contains(s.Latency.Variants, v.variant) {
+		for _, placement := range s.Latency.Placement {
 			first, tiers := len(mesh.Services), [][]*clusterPod{}
 			mesh.Services[0].Calls = append(mesh.Services[0].Calls, first)
 			for i, tier := range s.tiers() {
 				name := tier.name + "-" + placement
 				service := topology.Service{
 					Name: name, Namespace: namespace, Account: name, Pods: tier.replicas,
-					Ports: []topology.Port{{Name: portName(s.HTTP), Number: servicePort, Target: appPort}},
+					Ports: []topology.Port{{Name: portName(s.Latency.HTTP), Number: servicePort, Target: appPort}},
 				}
 				next := ""
 				if i+1 < len(s.tiers()) {
@@ -112,7 +112,7 @@ func (v *clusterVariant) plan(s Spec, f *Found, e Existing, objects dynamic.Inte
 				}
 				var pods []*clusterPod
 				for n := range tier.replicas {
-					pods = append(pods, pod(service, i+1, n, node, echoContainer(e.Image, s, service, tier.wait, next)))
+					pods = append(pods, pod(service, i+1, n, node, echoContainer(s.Latency.Image, s, service, tier.wait, next)))
 				}
 				mesh.Services, tiers = append(mesh.Services, service), append(tiers, pods)
 			}
@@ -166,7 +166,7 @@ func agentContainer(image string) corev1.Container {
 // that the kubelet puts into the environment, so that the cluster needs no DNS; "" means
 // that the server answers itself.
 func echoContainer(image string, s Spec, service topology.Service, wait time.Duration, next string) corev1.Container {
-	args := []string{dataplane.EchoCommand, "--listen", ":" + strconv.Itoa(appPort), "--name", service.Name, "--wait", wait.String(), "--http", strconv.Itoa(s.HTTP)}
+	args := []string{dataplane.EchoCommand, "--listen", ":" + strconv.Itoa(appPort), "--name", service.Name, "--wait", wait.String(), "--http", strconv.Itoa(s.Latency.HTTP)}
 	if next != "" {
 		variable := strings.ToUpper(strings.ReplaceAll(next, "-", "_")) + "_SERVICE_HOST"
 		args = append(args, "--next", fmt.Sprintf("$(%s):%d", variable, servicePort), "--next-host", serviceHost(next, service.Namespace))
@@ -201,7 +201,7 @@ type clusterPods struct {
 // create creates all objects.
 func (p *clusterPods) create(ctx context.Context) (experiment.Undo, error) {
 	r, f := p.run, p.found
-	r.record.Cluster = r.spec.Existing.record()
+	r.record.Cluster = r.spec.cluster()
 	r.record.Environment.ControlPlane = f.controlPlane(r.driver.Name)
 	r.record.Environment.Kubernetes = f.Kubernetes
 	if err := r.writer.Save(&r.record); err != nil { // by its label, what a killed run left is found
@@ -309,12 +309,12 @@ func (p *clusterPods) reach(ctx context.Context, pod *clusterPod) error {
 
 // start checks the pods of each variant, and starts sampling what they use.
 func (p *clusterPods) start(ctx context.Context) (experiment.Undo, error) {
-	for i := range p.run.spec.Placements {
-		for _, variant := range p.run.spec.Variants {
+	for i := range p.run.spec.Latency.Placement {
+		for _, variant := range p.run.spec.Latency.Variants {
 			at := slices.IndexFunc(p.found.variants, func(v *clusterVariant) bool { return v.variant == variant })
 			bed, err := p.bed(ctx, p.found.variants[at], i)
 			if err != nil {
-				return nil, fmt.Errorf("variant %s, %s: %w", variant, p.run.spec.Placements[i], err)
+				return nil, fmt.Errorf("variant %s, %s: %w", variant, p.run.spec.Latency.Placement[i], err)
 			}
 			p.run.beds = append(p.run.beds, bed)
 		}
@@ -399,7 +399,7 @@ func (p *clusterPods) bed(ctx context.Context, v *clusterVariant, placement int)
 	if err != nil {
 		return nil, err
 	}
-	check.Placement = r.spec.Placements[placement]
+	check.Placement = r.spec.Latency.Placement[placement]
 	r.record.Checks = append(r.record.Checks, check)
 	return bed, nil
 }

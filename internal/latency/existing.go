@@ -15,20 +15,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/observe"
 	"scaler.mesh/scaler/internal/place/attach"
+	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Existing is an existing cluster, with its control plane, in which clients and servers
 // are pods. Everything made there has the run's label, and is deleted at the end.
 type Existing struct {
 	Target attach.Target
-	ID     string   // distinguishes the runs of a cluster; attach.NewID makes one
-	Image  string   // of this scaler, in all pods
-	Nodes  []string // names of those that pods may be on, the client's first; nil = any that take pods
+	ID     string // distinguishes the runs of a cluster; attach.NewID makes one
 
 	found *Found // what Inspect found
 }
@@ -45,37 +44,40 @@ type Found struct {
 	variants []*clusterVariant // the first is without sidecars
 }
 
+// newExisting is the cluster of a place.
+func newExisting(p scenario.Place) (_ *Existing, err error) {
+	e := &Existing{Target: attach.Target{
+		Target:    existing.Target{Context: p.Context, Kubeconfig: p.Kubeconfig},
+		Namespace: p.Namespace, Revision: p.Revision,
+	}}
+	e.ID, err = attach.NewID()
+	return e, err
+}
+
 // validateExisting checks the options of an existing cluster, and those that exclude one.
 func (s Spec) validateExisting(d controlplane.Driver) error {
-	e := s.Existing
-	if e == nil {
-		if len(s.Placements) > 0 {
-			return fmt.Errorf("parsing --placement %s: want it with --context", list(s.Placements))
-		}
+	if s.Existing == nil {
 		return nil
 	}
+	l := s.Latency
 	switch {
 	case d.Installed == nil || d.Installed.Sidecar == nil:
-		return fmt.Errorf("parsing --control-plane %q: want one whose sidecars a cluster can have, with --context", s.ControlPlane)
-	case e.Image == "":
-		return errors.New(`parsing --image "": want the image of this version of scaler that the pods run, with --context`)
-	case s.KillEvery != 0:
-		return fmt.Errorf("parsing --kill-server-every %s: want none with --context, where nothing is broken", s.KillEvery)
-	case s.Proxy != "":
-		return fmt.Errorf("parsing --proxy %q: want none with --context, whose cluster injects its own", s.Proxy)
+		return s.Refuse("controlPlane.name", "one whose sidecars a cluster can have, with place.context")
+	case s.ControlPlane.Version != "":
+		return s.Refuse("controlPlane.version", "none with place.context, whose cluster has its own")
+	case l.Image == "":
+		return s.Refuse("latency.image", "the image of this version of scaler that the pods run, with place.context")
+	case l.KillServerEvery != 0:
+		return s.Refuse("latency.killServerEvery", "none with place.context, where nothing is broken")
+	case l.Proxy != "":
+		return s.Refuse("latency.proxy", "none with place.context, whose cluster injects its own")
+	case len(l.Nodes) > 2:
+		return s.Refuse("latency.nodes", "one or two nodes")
 	}
-	for i, p := range s.Placements {
-		if err := experiment.CheckOneOf("placement", p, []string{OneNode, TwoNodes}); err != nil {
-			return err
-		}
-		if slices.Contains(s.Placements[:i], p) {
-			return fmt.Errorf("parsing --placement %q: want each once", p)
-		}
+	if err := once("latency.placement", l.Placement); err != nil {
+		return err
 	}
-	if len(e.Nodes) > 2 || len(e.Nodes) == 2 && e.Nodes[0] == e.Nodes[1] {
-		return fmt.Errorf("parsing --nodes %s: want one or two nodes", list(e.Nodes))
-	}
-	return nil
+	return once("latency.nodes", l.Nodes)
 }
 
 // Inspect examines the existing cluster of a specification and returns an error if a run
@@ -88,7 +90,7 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 	}
 	e := *s.Existing
 	f := &Found{Run: folderName + "-" + e.ID}
-	for _, variant := range append([]string{VariantNone}, s.Variants...) {
+	for _, variant := range append([]string{VariantNone}, s.Latency.Variants...) {
 		if variant != VariantNone || f.variants == nil {
 			mode, _ := driver.Mode(variant)
 			f.variants = append(f.variants, &clusterVariant{variant: variant, knobs: mode.Knobs})
@@ -108,7 +110,7 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 	if f.client, err = kubernetes.NewForConfig(f.Cluster.Config); err != nil {
 		return s, nil, err
 	}
-	if s.Placements, err = f.chooseNodes(ctx, e.Nodes, s.Placements); err != nil {
+	if s.Latency.Placement, err = f.chooseNodes(ctx, s.Latency.Nodes, s.Latency.Placement); err != nil {
 		return s, nil, err
 	}
 	i := f.Installation
@@ -121,7 +123,7 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 		return s, nil, err
 	}
 	for _, v := range f.variants {
-		v.plan(s, f, e, objects, driver.Installed.Sidecar)
+		v.plan(s, f, objects, driver.Installed.Sidecar)
 		f.Objects = append(f.Objects, v.applier.SurroundingManifests()...)
 		for _, p := range v.pods() {
 			f.Objects = append(f.Objects, p.manifest)
@@ -151,7 +153,7 @@ func (f *Found) chooseNodes(ctx context.Context, named, placements []string) ([]
 		for _, name := range named {
 			at := slices.IndexFunc(able, func(n corev1.Node) bool { return n.Name == name })
 			if at < 0 {
-				return nil, fmt.Errorf("parsing --nodes %q: want nodes that are ready, run Linux and have no taints: %s", name, nodeNames(able))
+				return nil, scenario.Refuse("latency.nodes", name, "nodes that are ready, run Linux and have no taints: %s", nodeNames(able))
 			}
 			chosen = append(chosen, able[at])
 		}
@@ -168,7 +170,7 @@ func (f *Found) chooseNodes(ctx context.Context, named, placements []string) ([]
 		needed = 2
 	}
 	if len(able) < needed {
-		return nil, fmt.Errorf("parsing --placement %s: want %s: of the nodes, only %s is ready, runs Linux and has no taints", TwoNodes, OneNode, nodeNames(able))
+		return nil, scenario.Refuse("latency.placement", TwoNodes, "%s: of the nodes, only %s is ready, runs Linux and has no taints", OneNode, nodeNames(able))
 	}
 	f.Nodes = able[:needed]
 	return placements, nil
@@ -192,9 +194,10 @@ func nodeNames(nodes []corev1.Node) string {
 	return strings.Join(names, ", ")
 }
 
-// record describes the cluster for a record.
-func (e *Existing) record() *record.LatencyCluster {
-	c := &record.LatencyCluster{Context: e.found.Cluster.Context, Server: e.found.Cluster.Server, Run: e.found.Run, Image: e.Image}
+// cluster describes the cluster for a record.
+func (s Spec) cluster() *record.LatencyCluster {
+	e := s.Existing
+	c := &record.LatencyCluster{Context: e.found.Cluster.Context, Server: e.found.Cluster.Server, Run: e.found.Run, Image: s.Latency.Image}
 	for _, n := range e.found.Nodes {
 		c.Nodes = append(c.Nodes, record.LatencyNode{
 			Name: n.Name, CPUs: n.Status.Capacity.Cpu().AsApproximateFloat64(), MemoryBytes: n.Status.Capacity.Memory().AsApproximateFloat64(),

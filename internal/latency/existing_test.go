@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -23,34 +22,34 @@ import (
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
 )
 
 var _ = It("validates what is asked in an existing cluster", func() {
 	t := GinkgoTB()
 	for want, change := range map[string]func(*Spec){
-		"":                                   func(*Spec) {},
-		`parsing --image "": want the image`: func(s *Spec) { s.Existing.Image = "" },
-		`parsing --placement "moon": want`:   func(s *Spec) { s.Placements = []string{"moon"} },
-		`parsing --placement "one-node": want each once`:        func(s *Spec) { s.Placements = []string{OneNode, OneNode} },
-		"parsing --placement one-node: want it with --context":  func(s *Spec) { s.Placements, s.Existing = []string{OneNode}, nil },
-		"parsing --nodes a,a: want one or two nodes":            func(s *Spec) { s.Existing.Nodes = []string{"a", "a"} },
-		"parsing --nodes a,b,c: want one or two nodes":          func(s *Spec) { s.Existing.Nodes = []string{"a", "b", "c"} },
-		"parsing --kill-server-every 2s: want none with":        func(s *Spec) { s.KillEvery = 2e9 },
-		`parsing --control-plane "linkerd": want one whose`:     func(s *Spec) { s.ControlPlane, s.Variants = "linkerd", []string{VariantNone} },
-		`parsing --control-plane "osm": want one whose sidecar`: func(s *Spec) { s.ControlPlane = "osm" },
-		"parsing --proxy p: want none with --context":           func(s *Spec) { s.Proxy = "p" },
+		"":                                      func(*Spec) {},
+		`latency.image: got "", want the image`: func(s *Spec) { s.Latency.Image = "" },
+		`latency.placement: got "one-node", want each value once`:             func(s *Spec) { s.Latency.Placement = scenario.List[string]{OneNode, OneNode} },
+		`latency.nodes: got "a", want each value once`:                        func(s *Spec) { s.Latency.Nodes = scenario.List[string]{"a", "a"} },
+		`latency.nodes: got "a,b,c", want one or two nodes`:                   func(s *Spec) { s.Latency.Nodes = scenario.List[string]{"a", "b", "c"} },
+		"latency.killServerEvery: got 2s, want none with place.context":       func(s *Spec) { s.Latency.KillServerEvery = 2e9 },
+		`controlPlane.name: got "linkerd", want one whose sidecars`:           func(s *Spec) { s.ControlPlane.Name, s.Latency.Variants = "linkerd", scenario.List[string]{VariantNone} },
+		`controlPlane.name: got "osm", want one whose sidecars`:               func(s *Spec) { s.ControlPlane.Name = "osm" },
+		`controlPlane.version: got "1.30", want none with place.context`:      func(s *Spec) { s.ControlPlane.Version = "1.30" },
+		`latency.proxy: got "p", want none with place.context, whose cluster`: func(s *Spec) { s.Latency.Proxy = "p" },
 	} {
 		s := DefaultSpec()
-		s.Existing = &Existing{Image: "scaler:1"}
+		s.Existing, s.Latency.Image = &Existing{}, "scaler:1"
 		change(&s)
 		err := s.Validate()
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), `"p"`, "p"), want)) {
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%v: want %q", err, want)
 		}
 	}
 	s := DefaultSpec()
-	s.Existing = &Existing{Image: "scaler:1"}
+	s.Existing, s.Latency.Image = &Existing{}, "scaler:1"
 	if _, err := Run(t.Context(), s, Progress{}); err == nil || !strings.Contains(err.Error(), "was not inspected") {
 		t.Errorf("without a look at the cluster: %v", err)
 	}
@@ -89,10 +88,10 @@ var _ = It("chooses the nodes of a placement", func() {
 		"one":                {[]*corev1.Node{node("b", nil)}, nil, nil, "one-node", "b"},
 		"two":                {[]*corev1.Node{node("c", nil), node("b", prefers)}, nil, nil, "one-node,two-nodes", "b, c"},
 		"two, one asked for": {[]*corev1.Node{node("c", nil), node("b", nil)}, nil, []string{OneNode}, "one-node", "b"},
-		"two asked for":      {[]*corev1.Node{node("b", nil)}, nil, []string{TwoNodes}, "parsing --placement two-nodes: want one-node: of the nodes, only b", ""},
+		"two asked for":      {[]*corev1.Node{node("b", nil)}, nil, []string{TwoNodes}, `latency.placement: got "two-nodes", want one-node: of the nodes, only b`, ""},
 		"named":              {[]*corev1.Node{node("b", nil), node("c", nil), node("d", nil)}, []string{"d", "b"}, nil, "one-node,two-nodes", "d, b"},
 		"one named":          {[]*corev1.Node{node("b", nil), node("c", nil)}, []string{"c"}, nil, "one-node", "c"},
-		"unusable named":     {[]*corev1.Node{node("b", nil)}, []string{"a-fake"}, nil, `parsing --nodes "a-fake": want nodes that are ready, run Linux and have no taints: b`, ""},
+		"unusable named":     {[]*corev1.Node{node("b", nil)}, []string{"a-fake"}, nil, `latency.nodes: got "a-fake", want nodes that are ready, run Linux and have no taints: b`, ""},
 	} {
 		client := fake.NewClientset()
 		for _, n := range append(c.able, unusable...) {
@@ -116,15 +115,15 @@ var _ = It("chooses the nodes of a placement", func() {
 var _ = It("states the objects in a cluster", func() {
 	t := GinkgoTB()
 	s := DefaultSpec()
-	s.Topology, s.Chain, s.Variants, s.Placements = ChainTopology, []time.Duration{time.Millisecond, 0}, []string{VariantStrict}, []string{TwoNodes}
-	s.Servers = 1
-	s.Existing = &Existing{Image: "registry.example/scaler:1", ID: "3f9a1c", Target: attach.Target{Target: existing.Target{Context: "staging"}}}
+	s.Latency.Topology, s.Latency.Chain, s.Latency.Servers = ChainTopology, scenario.List[scenario.Duration]{1e6, 0}, 1
+	s.Latency.Variants, s.Latency.Placement = []string{VariantStrict}, []string{TwoNodes}
+	s.Latency.Image, s.Existing = "registry.example/scaler:1", &Existing{ID: "3f9a1c", Target: attach.Target{Target: existing.Target{Context: "staging"}}}
 	driver := drivers.Default()
 	f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil), *node("b", nil)}, adapter: adapterOf(t, driver, "")}
 	var text strings.Builder
 	strict, _ := driver.Mode(VariantStrict)
 	for _, v := range []*clusterVariant{{variant: VariantNone}, {variant: VariantStrict, knobs: strict.Knobs}} {
-		v.plan(s, f, *s.Existing, nil, driver.Installed.Sidecar)
+		v.plan(s, f, nil, driver.Installed.Sidecar)
 		objects := v.applier.SurroundingManifests()
 		for _, p := range v.pods() {
 			objects = append(objects, p.manifest)
@@ -147,11 +146,11 @@ var _ = It("names the ports of a cluster as each mesh needs", func() {
 	driver := drivers.Default()
 	for http, want := range map[int]string{1: "http", 2: "http2"} {
 		s := DefaultSpec()
-		s.HTTP, s.Variants, s.Placements = http, []string{VariantStrict}, []string{OneNode}
-		s.Existing = &Existing{Image: "registry.example/scaler:1", ID: "3f9a1c"}
+		s.Latency.HTTP, s.Latency.Variants, s.Latency.Placement = http, []string{VariantStrict}, []string{OneNode}
+		s.Latency.Image, s.Existing = "registry.example/scaler:1", &Existing{ID: "3f9a1c"}
 		v := &clusterVariant{variant: VariantStrict}
 		f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil)}, adapter: adapterOf(t, driver, "")}
-		v.plan(s, f, *s.Existing, nil, driver.Installed.Sidecar)
+		v.plan(s, f, nil, driver.Installed.Sidecar)
 		ports := v.tiers[0][0][0].service.Ports
 		if len(ports) != 1 || ports[0].Name != want {
 			t.Errorf("HTTP/%d: ports %v, want one named %s", http, ports, want)
@@ -164,12 +163,12 @@ var _ = It("runs pods of the revision that injects them", func() {
 	t := GinkgoTB()
 	driver := drivers.Default()
 	s := DefaultSpec()
-	s.Variants, s.Placements = []string{VariantStrict}, []string{OneNode}
-	s.Existing = &Existing{Image: "registry.example/scaler:1", ID: "3f9a1c"}
+	s.Latency.Variants, s.Latency.Placement = []string{VariantStrict}, []string{OneNode}
+	s.Latency.Image, s.Existing = "registry.example/scaler:1", &Existing{ID: "3f9a1c"}
 	f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil)}, adapter: adapterOf(t, driver, "canary")}
 	for variant, want := range map[string]string{VariantStrict: "canary", VariantNone: ""} {
 		v := &clusterVariant{variant: variant}
-		v.plan(s, f, *s.Existing, nil, driver.Installed.Sidecar)
+		v.plan(s, f, nil, driver.Installed.Sidecar)
 		for _, p := range v.pods() {
 			if got := p.manifest.Labels["istio.io/rev"]; got != want {
 				t.Errorf("%s: pod %s is of revision %q, want %q", variant, p.manifest.Name, got, want)

@@ -114,7 +114,7 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 	}
 	if i := driver.Latency.Intercepts; i != nil && spec.Existing == nil {
 		if err := podnet.Check(i.User); err != nil {
-			return record.LatencyRun{}, fmt.Errorf("redirecting connections, as --control-plane %s needs: %w", driver.Name, err)
+			return record.LatencyRun{}, fmt.Errorf("redirecting connections, as the proxies of %s need: %w", driver.Name, err)
 		}
 	}
 	if spec.Existing != nil && spec.Existing.found == nil {
@@ -212,7 +212,7 @@ func (r *run) open(context.Context) (experiment.Undo, error) {
 
 // startBeds starts the servers and sidecars of each variant.
 func (r *run) startBeds(ctx context.Context) (experiment.Undo, error) {
-	for _, variant := range r.spec.Variants {
+	for _, variant := range r.spec.Latency.Variants {
 		bed, err := r.startBed(ctx, variant)
 		if err != nil {
 			return nil, fmt.Errorf("variant %s: %w", variant, err)

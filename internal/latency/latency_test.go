@@ -14,6 +14,7 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 var _ = It("interleaves variants", func() {
@@ -64,7 +65,7 @@ var _ = It("reports no lateness of lost requests", func() {
 var _ = It("counts no part of a repeat", func() {
 	t := GinkgoTB()
 	r := &run{spec: DefaultSpec()}
-	r.spec.Variants, r.spec.RPS, r.spec.Repeats, r.spec.Rounds = []string{VariantNone, VariantStrict}, []float64{100}, 4, 2
+	r.spec.Latency.Variants, r.spec.Latency.RPS, r.spec.Repeats, r.spec.Latency.Rounds = []string{VariantNone, VariantStrict}, []float64{100}, 4, 2
 	r.plan()
 	for repeat, rounds := range [][]int{{2, 2}, {2, 2}, {1, 2}} {
 		for variant, n := range rounds {
@@ -160,16 +161,16 @@ var _ = It("pairs added latency by repeat", func() {
 var _ = It("reports that sidecars retry", func() {
 	t := GinkgoTB()
 	for name, c := range map[string]struct {
-		kill    time.Duration
+		kill    scenario.Duration
 		retries int
 		want    []string // what warnings are about
 	}{
-		"istiod":           {time.Second, 2, []string{"rows[1]", "rows[2]"}},
-		"reference":        {time.Second, 0, nil},
+		"istiod":           {1e9, 2, []string{"rows[1]", "rows[2]"}},
+		"reference":        {1e9, 0, nil},
 		"nobody is killed": {0, 2, nil},
 	} {
 		r := &run{spec: DefaultSpec(), retries: c.retries}
-		r.spec.RPS, r.spec.Rounds, r.spec.KillEvery = []float64{100}, 1, c.kill
+		r.spec.Latency.RPS, r.spec.Latency.Rounds, r.spec.Latency.KillServerEvery = []float64{100}, 1, c.kill
 		r.plan()
 		for _, cell := range r.cells {
 			cell.repeats[0].rounds = 1
@@ -224,8 +225,8 @@ var _ = Describe("latency without a mesh", func() {
 	BeforeEach(func() {
 		before := goleak.IgnoreCurrent()
 		spec = DefaultSpec()
-		spec.Variants, spec.RPS = []string{VariantNone}, []float64{100}
-		spec.Duration, spec.Warmup, spec.Rounds = time.Second, 200*time.Millisecond, 2
+		spec.Latency.Variants, spec.Latency.RPS = []string{VariantNone}, []float64{100}
+		spec.Latency.Duration, spec.Latency.Warmup, spec.Latency.Rounds = 1e9, 200e6, 2
 		spec.State, spec.Out = GinkgoT().TempDir(), GinkgoT().TempDir()
 		DeferCleanup(func() {
 			Expect(os.ReadDir(spec.State + "/latency")).To(BeEmpty())
@@ -251,15 +252,15 @@ var _ = Describe("latency without a mesh", func() {
 	},
 		Entry("of a pair", func() {}, 100),
 		Entry("of two repeats", func() { spec.Repeats = 2 }, 200),
-		Entry("of a star", func() { spec.Topology = StarTopology }, 100),
+		Entry("of a star", func() { spec.Latency.Topology = StarTopology }, 100),
 		Entry("of a chain over HTTP/2", func() {
-			spec.Topology, spec.Chain, spec.HTTP = ChainTopology, []time.Duration{10 * time.Millisecond, time.Millisecond}, 2
+			spec.Latency.Topology, spec.Latency.Chain, spec.Latency.HTTP = ChainTopology, scenario.List[scenario.Duration]{10e6, 1e6}, 2
 		}, 100),
-		Entry("of a closed loop", func() { spec.RPS, spec.Connections, spec.Requests = nil, []int{3}, 101 }, 101),
+		Entry("of a closed loop", func() { spec.Latency.RPS, spec.Latency.Connections, spec.Latency.Requests = nil, []int{3}, 101 }, 101),
 	)
 
 	It("shows errors over time where a server is killed", func(ctx SpecContext) {
-		spec.Duration, spec.KillEvery, spec.Rounds = 3*time.Second, time.Second, 1
+		spec.Latency.Duration, spec.Latency.KillServerEvery, spec.Latency.Rounds = 3e9, 1e9, 1
 		run, err := Run(ctx, spec, Progress{})
 		Expect(err).NotTo(HaveOccurred())
 		row := run.Rows[0]
@@ -275,7 +276,7 @@ var _ = Describe("latency without a mesh", func() {
 	})
 
 	It("leaves a truthful record and nothing else when interrupted", func(ctx SpecContext) {
-		spec.Duration, spec.Rounds = time.Minute, 60
+		spec.Latency.Duration, spec.Latency.Rounds = 60e9, 60
 		running, interrupt := context.WithCancel(ctx)
 		defer interrupt()
 		run, err := Run(running, spec, Progress{Status: func(done, _ int) {

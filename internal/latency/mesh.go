@@ -99,7 +99,7 @@ func (r *run) startMeshes(ctx context.Context) (experiment.Undo, error) {
 	if err != nil {
 		return undo, err
 	}
-	for _, variant := range r.spec.Variants {
+	for _, variant := range r.spec.Latency.Variants {
 		if variant == VariantNone {
 			continue
 		}
@@ -126,7 +126,7 @@ func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOp
 	}
 	if given := r.driver.GivenProxy(); given != "" {
 		m.place.Proxy = given
-		if m.place.Programs[given], err = filepath.Abs(r.spec.Proxy); err != nil { // each runs in its own folder
+		if m.place.Programs[given], err = filepath.Abs(r.spec.Latency.Proxy); err != nil { // each runs in its own folder
 			return nil, none, err
 		}
 	}
@@ -197,7 +197,7 @@ func (r *run) planVariant(variant string, index int) (*meshVariant, error) {
 	caller := clientTier
 	for _, tier := range r.tiers {
 		v.services = append(v.services, controlplane.HostService{
-			Namespace: namespace, Name: tier.name, Host: tier.name + "." + namespace + ".host", Port: port(), HTTP2: r.spec.HTTP == 2,
+			Namespace: namespace, Name: tier.name, Host: tier.name + "." + namespace + ".host", Port: port(), HTTP2: r.spec.Latency.HTTP == 2,
 			Strict: variant == VariantStrict, Callers: []string{caller},
 		})
 		caller = tier.name

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 )
 
 // errOtherIdentity reports that a variant would measure something else.
@@ -65,7 +66,7 @@ func (w way) requestOverTLS(ctx context.Context, spec *Spec, s checkedServer, co
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	ctx, cancel := context.WithTimeout(ctx, spec.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(spec.Latency.Timeout))
 	defer cancel()
 	raw, err := dial(ctx, "tcp", s.to.Addresses[0])
 	if err != nil {

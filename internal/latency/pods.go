@@ -93,7 +93,7 @@ func podMesh(variant string, tiers []tierSpec) topology.Mesh {
 
 // startPodMeshes starts a mesh for each variant with sidecars, and makes its objects.
 func (r *run) startPodMeshes(ctx context.Context) error {
-	for _, variant := range r.spec.Variants {
+	for _, variant := range r.spec.Latency.Variants {
 		if variant == VariantNone {
 			continue
 		}

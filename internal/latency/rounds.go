@@ -51,7 +51,7 @@ type usageSum struct {
 // plan makes the rows to measure.
 func (r *run) plan() {
 	add := func(placement int, rps float64, connections int) {
-		for v := range r.spec.Variants {
+		for v := range r.spec.Latency.Variants {
 			c := &rowRun{placement: placement, rps: rps, connections: connections, variant: v}
 			for range r.spec.Repeats {
 				c.repeats = append(c.repeats, &repeatRun{
@@ -61,11 +61,11 @@ func (r *run) plan() {
 			r.cells = append(r.cells, c)
 		}
 	}
-	for p := range max(1, len(r.spec.Placements)) {
-		for _, rps := range r.spec.RPS {
+	for p := range max(1, len(r.spec.Latency.Placement)) {
+		for _, rps := range r.spec.Latency.RPS {
 			add(p, rps, 0)
 		}
-		for _, n := range r.spec.Connections {
+		for _, n := range r.spec.Latency.Connections {
 			add(p, 0, n)
 		}
 	}
@@ -99,8 +99,8 @@ func turns(levels, variants, repeats, rounds int) []turn {
 
 // measure does all rounds.
 func (r *run) measure(ctx context.Context) (experiment.Undo, error) {
-	variants := len(r.spec.Variants)
-	all := turns(len(r.cells)/variants, variants, r.spec.Repeats, r.spec.Rounds)
+	variants := len(r.spec.Latency.Variants)
+	all := turns(len(r.cells)/variants, variants, r.spec.Repeats, r.spec.Latency.Rounds)
 	level, repeat := -1, -1
 	for i, t := range all {
 		one := r.cells[t.level*variants+t.variant]
@@ -111,13 +111,13 @@ func (r *run) measure(ctx context.Context) (experiment.Undo, error) {
 		}
 		if t.level != level || t.repeat != repeat {
 			level, repeat = t.level, t.repeat
-			r.logf("%s, repeat %d of %d: %s in turn, in %s of each", one.describe(r.spec.Placements), repeat+1, r.spec.Repeats, list(r.spec.Variants), output.Many(r.spec.Rounds, "round"))
+			r.logf("%s, repeat %d of %d: %s in turn, in %s of each", one.describe(r.spec.Latency.Placement), repeat+1, r.spec.Repeats, list(r.spec.Latency.Variants), output.Many(r.spec.Latency.Rounds, "round"))
 		}
 		if r.progress.Status != nil {
 			r.progress.Status(i, len(all))
 		}
 		if err := r.round(ctx, one, t); err != nil {
-			return nil, fmt.Errorf("%s, variant %s: %w", one.describe(r.spec.Placements), r.spec.Variants[t.variant], err)
+			return nil, fmt.Errorf("%s, variant %s: %w", one.describe(r.spec.Latency.Placement), r.spec.Latency.Variants[t.variant], err)
 		}
 		r.rounds++
 	}
@@ -138,7 +138,7 @@ func (c *rowRun) describe(placements []string) string {
 
 // round runs one round and adds it to its row.
 func (r *run) round(ctx context.Context, one *rowRun, t turn) error {
-	bed := r.beds[one.placement*len(r.spec.Variants)+t.variant]
+	bed := r.beds[one.placement*len(r.spec.Latency.Variants)+t.variant]
 	result, err := r.send(ctx, one, t, bed)
 	if err != nil {
 		return err
@@ -162,20 +162,20 @@ func (r *run) round(ctx context.Context, one *rowRun, t turn) error {
 // send makes the requests of one round.
 func (r *run) send(ctx context.Context, one *rowRun, t turn, bed *testbed) (*dataplane.Result, error) {
 	load := dataplane.Load{
-		Target: bed.target, Dial: bed.dial, HTTP: r.spec.HTTP, NoKeepalive: !r.spec.Keepalive,
-		Connections: r.spec.MaxConnections, Timeout: r.spec.Timeout, Warmup: r.spec.Warmup,
+		Target: bed.target, Dial: bed.dial, HTTP: r.spec.Latency.HTTP, NoKeepalive: !r.spec.Latency.Keepalive,
+		Connections: r.spec.Latency.MaxConnections, Timeout: time.Duration(r.spec.Latency.Timeout), Warmup: time.Duration(r.spec.Latency.Warmup),
 	}
 	if one.connections > 0 {
 		load.Connections = one.connections
-		requests := r.spec.Requests*(t.round+1)/r.spec.Rounds - r.spec.Requests*t.round/r.spec.Rounds
+		requests := r.spec.Latency.Requests*(t.round+1)/r.spec.Latency.Rounds - r.spec.Latency.Requests*t.round/r.spec.Latency.Rounds
 		return bed.generator.Closed(ctx, dataplane.ClosedLoad{Load: load, Requests: requests})
 	}
 	open := dataplane.OpenLoad{
-		Load: load, Arrivals: dataplane.Arrivals(r.spec.Arrivals), Rate: one.rps,
-		Seed:     r.spec.Seed + uint64(t.repeat*r.spec.Rounds+t.round), // all variants have the same
-		Duration: r.spec.Duration / time.Duration(r.spec.Rounds),
+		Load: load, Arrivals: dataplane.Arrivals(r.spec.Latency.Arrivals), Rate: one.rps,
+		Seed:     r.spec.Latency.Seed + uint64(t.repeat*r.spec.Latency.Rounds+t.round), // all variants have the same
+		Duration: time.Duration(r.spec.Latency.Duration) / time.Duration(r.spec.Latency.Rounds),
 	}
-	if r.spec.KillEvery == 0 {
+	if r.spec.Latency.KillServerEvery == 0 {
 		return bed.generator.Open(ctx, open)
 	}
 	var result *dataplane.Result
@@ -195,9 +195,9 @@ func (r *run) send(ctx context.Context, one *rowRun, t turn, bed *testbed) (*dat
 // restart that has begun is completed, because the next round needs the server.
 func (r *run) kill(ctx context.Context, bed *testbed) error {
 	last := r.tiers[len(r.tiers)-1].replicas
-	begun := time.Now().Add(r.spec.Warmup)
+	begun := time.Now().Add(time.Duration(r.spec.Latency.Warmup))
 	for n := 0; ; n++ {
-		if err := experiment.WaitUntil(ctx, begun.Add(time.Duration(n+1)*r.spec.KillEvery)); err != nil {
+		if err := experiment.WaitUntil(ctx, begun.Add(time.Duration(n+1)*time.Duration(r.spec.Latency.KillServerEvery))); err != nil {
 			return err
 		}
 		if err := bed.servers[n%last].kill(context.WithoutCancel(ctx)); err != nil {

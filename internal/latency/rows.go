@@ -19,8 +19,8 @@ const (
 
 // rows computes the record's rows from the measurements.
 func (r *run) rows() {
-	variants := len(r.spec.Variants)
-	none := slices.Index(r.spec.Variants, VariantNone)
+	variants := len(r.spec.Latency.Variants)
+	none := slices.Index(r.spec.Latency.Variants, VariantNone)
 	for i, one := range r.cells {
 		repeats := one.done()
 		if len(repeats) == 0 {
@@ -28,9 +28,9 @@ func (r *run) rows() {
 		}
 		level := r.cells[i/variants*variants:][:variants]
 		whole := r.whole(level)
-		row := one.row(r.spec.Variants[one.variant], repeats, whole)
-		if len(r.spec.Placements) > 0 {
-			row.Placement = r.spec.Placements[one.placement]
+		row := one.row(r.spec.Latency.Variants[one.variant], repeats, whole)
+		if len(r.spec.Latency.Placement) > 0 {
+			row.Placement = r.spec.Latency.Placement[one.placement]
 		}
 		if none >= 0 && one.variant != none {
 			row.Added = added(row.Repeats[:whole], level[none].done()[:whole])
@@ -38,7 +38,7 @@ func (r *run) rows() {
 		if bed := r.bed(one); bed != nil {
 			row.Sidecars = sidecarsOf(bed, repeats, row.AchievedRPS)
 		}
-		if r.spec.KillEvery > 0 {
+		if r.spec.Latency.KillServerEvery > 0 {
 			row.Timeline = timeline(repeats)
 		}
 		r.record.Rows = append(r.record.Rows, row)
@@ -75,7 +75,7 @@ func correct(rows []record.LatencyRow) {
 func (r *run) whole(level []*rowRun) int {
 	for n := range r.spec.Repeats {
 		for _, one := range level {
-			if one.repeats[n].rounds < r.spec.Rounds {
+			if one.repeats[n].rounds < r.spec.Latency.Rounds {
 				return n
 			}
 		}
@@ -85,7 +85,7 @@ func (r *run) whole(level []*rowRun) int {
 
 // bed returns the testbed of a row; nil if it has no sidecars.
 func (r *run) bed(c *rowRun) *testbed {
-	at := c.placement*len(r.spec.Variants) + c.variant
+	at := c.placement*len(r.spec.Latency.Variants) + c.variant
 	if at >= len(r.beds) || len(r.beds[at].sidecars) == 0 {
 		return nil
 	}
@@ -273,18 +273,18 @@ func (r *run) warnRow(index int, row *record.LatencyRow, whole int) {
 	}
 	if row.NotSent > 0 {
 		r.warn(record.Warning{About: about + ".latency", Reason: record.ReasonNotSent, Values: map[string]float64{
-			"notSent": float64(row.NotSent), "requests": float64(row.Requests), "bound": float64(r.spec.MaxConnections),
+			"notSent": float64(row.NotSent), "requests": float64(row.Requests), "bound": float64(r.spec.Latency.MaxConnections),
 		}})
 	}
 	if tier, share := waitingSidecars(row.Sidecars); share > record.Saturated {
 		r.warn(record.Warning{About: about, Reason: record.ReasonSidecarsWaited, Component: tier, Values: map[string]float64{"share": share}})
 	}
-	if r.spec.KillEvery > 0 && r.retries > 0 && row.Variant != VariantNone {
+	if r.spec.Latency.KillServerEvery > 0 && r.retries > 0 && row.Variant != VariantNone {
 		r.warn(record.Warning{
-			About: about, Reason: record.ReasonRetried, Component: r.spec.ControlPlane, Values: map[string]float64{"retries": float64(r.retries)},
+			About: about, Reason: record.ReasonRetried, Component: r.spec.ControlPlane.Name, Values: map[string]float64{"retries": float64(r.retries)},
 		})
 	}
-	if row.Errors > 0 && r.spec.KillEvery == 0 {
+	if row.Errors > 0 && r.spec.Latency.KillServerEvery == 0 {
 		r.warn(record.Warning{
 			About: about + ".latency", Reason: record.ReasonRequestsFailed, Detail: kindsText(row.ErrorKinds),
 			Values: map[string]float64{"failed": float64(row.Errors), "requests": float64(row.Requests)},

@@ -48,7 +48,7 @@ func (r *run) startServer(ctx context.Context, name string, at serverPlace, wait
 	}
 	args := []string{
 		dataplane.EchoCommand, "--listen", net.JoinHostPort(at.host, strconv.Itoa(at.port)), "--name", name,
-		"--wait", wait.String(), "--http", strconv.Itoa(r.spec.HTTP),
+		"--wait", wait.String(), "--http", strconv.Itoa(r.spec.Latency.HTTP),
 	}
 	if len(next.Addresses) > 0 {
 		args = append(args, "--next", strings.Join(next.Addresses, ","), "--next-host", next.Host)

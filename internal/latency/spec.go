@@ -2,7 +2,6 @@ package latency
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -12,9 +11,9 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
-	"scaler.mesh/scaler/internal/dataplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // The variants of `scaler latency`: what is between client and server. A control plane
@@ -38,41 +37,15 @@ const (
 	TwoNodes = "two-nodes" // the client is on one, and the first tier on another; each further tier is on the other one than the one before
 )
 
-// Spec holds the options of `scaler latency`. The zero value of a field is not its
-// default: DefaultSpec has those.
+// Spec is one run: the scenario, what it names, and where the run leaves what. [New] makes one.
 type Spec struct {
-	RPS         []float64 // open loop: requests a second, one after another
-	Connections []int     // closed loop: connections that are always busy; empty = open loop
-	Requests    int       // closed loop: of each variant and repeat
-	Preset      string    // "" or the name of one of Presets; see ExpandPreset
-	Variants    []string
+	scenario.Scenario
 
-	Arrivals       string // of the open loop
-	Seed           uint64 // of Poisson arrivals
-	HTTP           int    // 1 or 2
-	Keepalive      bool
-	MaxConnections int           // open loop: requests that may be under way
-	Timeout        time.Duration // from when a request was due
-
-	Topology  string
-	Servers   int             // of a pair 1, of a star all, of a chain those of each tier; 0 = 1, 3, 3
-	Chain     []time.Duration // how long each tier of a chain waits, the nearest first
-	KillEvery time.Duration   // between two kills of a server; 0 = none
-
-	Duration time.Duration // open loop: of each rate, variant and repeat, warm-ups excluded
-	Rounds   int           // that a repeat of each variant is divided into
-	Warmup   time.Duration // before each round
-	Repeats  int
-
+	// Preset is the preset that the scenario follows, by which published figures are found; "" = none.
+	Preset string
 	// Existing places client and servers in pods of an existing cluster; nil = they are
 	// processes of this machine.
-	Existing   *Existing
-	Placements []string // of these pods; Inspect fills in what the cluster has room for where there are none
-
-	ControlPlane string // the name of one of Drivers; of the variants with sidecars
-	// Proxy is the program of the sidecars, for a control plane whose driver has
-	// Intercepts.GivenProxy.
-	Proxy string
+	Existing *Existing
 	// Drivers are the available control planes; nil = those of package drivers.
 	Drivers  []controlplane.Driver
 	Programs component.Options // where programs are found or built
@@ -80,32 +53,72 @@ type Spec struct {
 	Out      string            // folder that the run's folder is made in
 }
 
-// DefaultSpec returns the options of `scaler latency` without flags. RPS is used if
-// neither rates nor connections are given.
+// DefaultSpec returns the run of the default scenario.
 func DefaultSpec() Spec {
-	return Spec{
-		RPS:      []float64{100, 500, 1000},
-		Requests: 10_000,
-		Variants: []string{VariantNone, VariantPermissive, VariantStrict},
-		Arrivals: string(dataplane.Constant), Seed: 1,
-		HTTP: 1, Keepalive: true, MaxConnections: 1024, Timeout: 10 * time.Second,
-		Topology: PairTopology,
-		Duration: 10 * time.Second, Rounds: 4, Warmup: time.Second, Repeats: 1,
-		ControlPlane: drivers.Default().Name,
-	}
+	s := Spec{Scenario: scenario.DefaultLatency()}
+	s.Latency.Variants = Variants(drivers.Default())
+	s.Latency.Topology, s.Latency.Rounds = PairTopology, rounds
+	return s
 }
 
-// mostRepeats limits the duration if --repeats is mistyped.
-const mostRepeats = 100
+// rounds are those of a repeat unless a scenario states them.
+const rounds = 4
 
-// maxRPS is more than one machine can send.
-const maxRPS = 1_000_000
+// New completes a specification, which has folders and programs, with a scenario document: it fills
+// in what follows from other fields or the control plane. Nothing is started or created. Errors of
+// fields are of type *[scenario.Error].
+func New(s Spec, d *scenario.Document) (Spec, error) {
+	s.Scenario = d.Scenario
+	s.Programs.Istio = s.ControlPlane.Version
+	l := &s.Latency
+	driver, err := s.Driver()
+	if err != nil {
+		return s, err
+	}
+	if len(l.Connections) > 0 {
+		l.RPS = nil
+	}
+	if len(l.Variants) == 0 {
+		l.Variants = Variants(driver)
+	}
+	if l.Topology == "" {
+		switch {
+		case len(l.Chain) > 0:
+			l.Topology = ChainTopology
+		case l.Servers > 1:
+			l.Topology = StarTopology
+		default:
+			l.Topology = PairTopology
+		}
+	}
+	if l.KillServerEvery > 0 {
+		if l.Rounds > 1 {
+			return s, s.Refuse("latency.rounds", "1 with latency.killServerEvery")
+		}
+		l.Rounds = 1 // the time between kills is one variant's own
+	} else if l.Rounds == 0 {
+		l.Rounds = rounds
+	}
+	if s.Place.Context != "" {
+		s.Existing, err = newExisting(s.Place)
+		return s, err
+	} else if d.Given("place.context") {
+		return s, s.Refuse("place.context", "a context of the kubeconfig")
+	}
+	return s, nil
+}
 
-// Validate returns an error that names the first flag with an invalid value, the value,
-// and what is wanted. Nothing is started or created before it returns nil.
+// Validate returns an error for the first field whose value cannot be used with the others or with
+// the control plane. Bounds of single fields are those of the table of parameters. Nothing is
+// started or created before it returns nil.
 func (s Spec) Validate() error {
 	if err := s.validateLoad(); err != nil {
 		return err
+	}
+	if version := s.ControlPlane.Version; version != "" {
+		if want := component.CheckIstio(version); want != "" {
+			return s.Refuse("controlPlane.version", want)
+		}
 	}
 	if err := s.Programs.Validate(); err != nil {
 		return err
@@ -114,22 +127,8 @@ func (s Spec) Validate() error {
 	if err != nil {
 		return err
 	}
-	if err := s.validateVariants(driver); err != nil {
-		return err
-	}
-	if err := s.validateExisting(driver); err != nil {
-		return err
-	}
-	if err := s.validateProxy(driver); err != nil {
-		return err
-	}
-	for _, choice := range []struct {
-		flag, value string
-		want        []string
-	}{
-		{"topology", s.Topology, []string{PairTopology, StarTopology, ChainTopology}},
-	} {
-		if err := experiment.CheckOneOf(choice.flag, choice.value, choice.want); err != nil {
+	for _, check := range []func(controlplane.Driver) error{s.validateVariants, s.validateExisting, s.validateProxy} {
+		if err := check(driver); err != nil {
 			return err
 		}
 	}
@@ -139,13 +138,13 @@ func (s Spec) Validate() error {
 	return s.validateTimes()
 }
 
-// Driver returns the control plane that is asked for. Its error names the flag.
+// Driver returns the control plane that is asked for. Its error names the field.
 func (s Spec) Driver() (controlplane.Driver, error) {
 	all := s.Drivers
 	if all == nil {
 		all = drivers.All()
 	}
-	d, _, err := experiment.FindDriver(controlplane.ForLatency(all), s.ControlPlane)
+	d, _, err := experiment.FindDriver(controlplane.ForLatency(all), s.ControlPlane.Name)
 	return d, err
 }
 
@@ -154,15 +153,19 @@ func Variants(d controlplane.Driver) []string { return append([]string{VariantNo
 
 func (s Spec) validateVariants(d controlplane.Driver) error {
 	all := Variants(d)
-	if len(s.Variants) == 0 {
-		return fmt.Errorf(`parsing --variants "": want %s`, strings.Join(all, ", "))
-	}
-	for i, v := range s.Variants {
+	for _, v := range s.Latency.Variants {
 		if !slices.Contains(all, v) {
-			return fmt.Errorf("parsing --variants %q: want any of %s", v, strings.Join(all, ", "))
+			return scenario.Refuse("latency.variants", v, "any of %s", strings.Join(all, ", "))
 		}
-		if slices.Contains(s.Variants[:i], v) {
-			return fmt.Errorf("parsing --variants %q: want each once", v)
+	}
+	return once("latency.variants", s.Latency.Variants)
+}
+
+// once checks that each value of a list is there once.
+func once[T comparable](path string, all []T) error {
+	for i, v := range all {
+		if slices.Contains(all[:i], v) {
+			return scenario.Refuse(path, v, "each value once; repeats runs them several times")
 		}
 	}
 	return nil
@@ -171,158 +174,70 @@ func (s Spec) validateVariants(d controlplane.Driver) error {
 // validateProxy checks that a proxy program is given if, and only if, the control plane's
 // proxy is one that scaler does not have.
 func (s Spec) validateProxy(d controlplane.Driver) error {
-	given := d.GivenProxy()
+	const path = "latency.proxy"
+	given, proxy := d.GivenProxy(), s.Latency.Proxy
 	switch {
-	case given == "" && s.Proxy != "":
-		return fmt.Errorf("parsing --proxy %q: want it with a control plane whose proxy scaler does not have; that of %s is Envoy: --envoy", s.Proxy, d.Name)
-	case given != "" && s.Proxy == "" && s.withMesh():
-		return fmt.Errorf(`parsing --proxy "": want the path of %s, which scaler does not have, or --variants %s`, given, VariantNone)
-	case s.Proxy == "":
+	case given == "" && proxy != "":
+		return s.Refuse(path, "it with a control plane whose proxy scaler does not have; that of "+d.Name+" is Envoy")
+	case given != "" && proxy == "" && s.withMesh():
+		return s.Refuse(path, "the path of "+given+", which scaler does not have, or latency.variants "+VariantNone)
+	case proxy == "":
 		return nil
 	}
-	if err := component.Executable(s.Proxy); err != nil {
-		return fmt.Errorf("parsing --proxy %q: %w: want the path of %s", s.Proxy, err, given)
+	if err := component.Executable(proxy); err != nil {
+		return s.Refuse(path, fmt.Sprintf("the path of %s: %v", given, err))
 	}
-	if info, err := os.Stat(s.Proxy); err != nil || info.Mode().Perm()&0o001 == 0 {
-		return fmt.Errorf("parsing --proxy %q: want a program that all users can execute (chmod a+x): it runs as user %d", s.Proxy, d.Latency.Intercepts.User)
+	if info, err := os.Stat(proxy); err != nil || info.Mode().Perm()&0o001 == 0 {
+		return s.Refuse(path, fmt.Sprintf("a program that all users can execute (chmod a+x): it runs as user %d", d.Latency.Intercepts.User))
 	}
 	return nil
 }
 
 func (s Spec) validateLoad() error {
-	if len(s.Connections) == 0 && len(s.RPS) == 0 {
-		return fmt.Errorf(`parsing --rps "": want requests a second, as in 100,500,1000`)
+	l := s.Latency
+	if len(l.Connections) == 0 && len(l.RPS) == 0 {
+		return s.Refuse("latency.rps", "requests a second, as in 100,500,1000")
 	}
-	for i, rps := range s.RPS {
-		if !(rps >= 1 && rps <= maxRPS) {
-			return fmt.Errorf("parsing --rps %g: want 1 to %d requests a second", rps, maxRPS)
-		}
-		if slices.Contains(s.RPS[:i], rps) {
-			return fmt.Errorf("parsing --rps %g: want each rate once; --repeats runs them several times", rps)
-		}
+	if l.HTTP == 2 && !l.Keepalive {
+		return s.Refuse("latency.keepalive", "it with latency.http 1")
 	}
-	for i, n := range s.Connections {
-		if n < 1 || n > mostConnections {
-			return fmt.Errorf("parsing --connections %d: want 1 to %d", n, mostConnections)
-		}
-		if slices.Contains(s.Connections[:i], n) {
-			return fmt.Errorf("parsing --connections %d: want each number once; --repeats runs them several times", n)
-		}
+	if len(l.Connections) > 0 && l.Requests < l.Rounds {
+		return s.Refuse("latency.requests", fmt.Sprintf("%d or more, one for each of latency.rounds %d", l.Rounds, l.Rounds))
 	}
-	if _, err := dataplane.ParseArrivals(s.Arrivals); err != nil {
+	if err := once("latency.rps", l.RPS); err != nil {
 		return err
 	}
-	if s.HTTP != 1 && s.HTTP != 2 {
-		return fmt.Errorf("parsing --http %d: want 1 or 2", s.HTTP)
-	}
-	if s.HTTP == 2 && !s.Keepalive {
-		return fmt.Errorf("parsing --keepalive false: want it with --http 1")
-	}
-	for _, n := range []struct {
-		flag             string
-		value, low, high int
-	}{
-		{"requests", s.Requests, 1, 100_000_000},
-		{"max-connections", s.MaxConnections, 1, mostConnections},
-		{"rounds", s.Rounds, 1, 1000},
-		{"repeats", s.Repeats, 1, mostRepeats},
-	} {
-		if n.value < n.low || n.value > n.high {
-			return fmt.Errorf("parsing --%s %d: want %d to %d", n.flag, n.value, n.low, n.high)
-		}
-	}
-	return s.validateRequests()
+	return once("latency.connections", l.Connections)
 }
-
-// validateRequests checks the options of a closed loop.
-func (s Spec) validateRequests() error {
-	if len(s.Connections) > 0 && s.Requests < s.Rounds {
-		return fmt.Errorf("parsing --requests %d: want %d or more, one for each of --rounds %d", s.Requests, s.Rounds, s.Rounds)
-	}
-	return nil
-}
-
-// mostConnections is a little less than the number of ports of one address.
-const mostConnections = 20_000
 
 func (s Spec) validateTopology() error {
-	if s.Servers < 0 || s.Servers > 20 {
-		return fmt.Errorf("parsing --servers %d: want 1 to 20", s.Servers)
+	l := s.Latency
+	if l.Topology == PairTopology && l.Servers > 1 {
+		return s.Refuse("latency.servers", "1 in a pair, or latency.topology "+StarTopology)
 	}
-	if s.Topology == PairTopology && s.Servers > 1 {
-		return fmt.Errorf("parsing --servers %d: want 1 in a pair, or --topology %s", s.Servers, StarTopology)
+	if (l.Topology == ChainTopology) != (len(l.Chain) > 0) {
+		return s.Refuse("latency.chain", "how long each tier waits, as in 100ms,100ms, with latency.topology "+ChainTopology+" alone")
 	}
-	if (s.Topology == ChainTopology) != (len(s.Chain) > 0) {
-		return fmt.Errorf("parsing --chain %q: want how long each tier waits, as in 100ms,100ms, with --topology %s alone", list(s.Chain), ChainTopology)
+	if len(l.Chain) > 5 {
+		return s.Refuse("latency.chain", "5 tiers at most")
 	}
-	if len(s.Chain) > 5 {
-		return fmt.Errorf("parsing --chain %q: want 5 tiers at most", list(s.Chain))
-	}
-	for _, wait := range s.Chain {
-		if wait < 0 || wait >= s.Timeout {
-			return fmt.Errorf("parsing --chain %s: want waits from 0 to less than --timeout %s", wait, s.Timeout)
+	for _, wait := range l.Chain {
+		if wait >= l.Timeout {
+			return s.Refuse("latency.chain", fmt.Sprintf("waits of less than latency.timeout %s", l.Timeout))
 		}
 	}
 	return nil
 }
 
 func (s Spec) validateTimes() error {
-	for _, d := range []struct {
-		flag             string
-		value, low, high time.Duration
-	}{
-		{"duration", s.Duration, time.Second, 24 * time.Hour},
-		{"warmup", s.Warmup, 0, time.Hour},
-		{"timeout", s.Timeout, time.Millisecond, time.Hour},
-	} {
-		if d.value < d.low || d.value > d.high {
-			return fmt.Errorf("parsing --%s %s: want a duration from %s to %s", d.flag, d.value, d.low, d.high)
-		}
+	l := s.Latency
+	if len(l.Connections) == 0 && time.Duration(l.Duration)/time.Duration(l.Rounds) < 100*time.Millisecond {
+		return s.Refuse("latency.rounds", fmt.Sprintf("rounds of 100ms at least, of latency.duration %s", l.Duration))
 	}
-	if s.Duration/time.Duration(s.Rounds) < 100*time.Millisecond {
-		return fmt.Errorf("parsing --rounds %d: want rounds of 100ms at least, of --duration %s", s.Rounds, s.Duration)
-	}
-	if s.KillEvery != 0 && (s.KillEvery < time.Second || s.KillEvery >= s.Duration) {
-		return fmt.Errorf("parsing --kill-server-every %s: want a duration from 1s to less than --duration %s", s.KillEvery, s.Duration)
-	}
-	if s.KillEvery != 0 && len(s.Connections) > 0 {
-		return fmt.Errorf("parsing --kill-server-every %s: want it with --rps, not with --connections", s.KillEvery)
+	if l.KillServerEvery != 0 && l.KillServerEvery >= l.Duration {
+		return s.Refuse("latency.killServerEvery", fmt.Sprintf("a duration of less than latency.duration %s", l.Duration))
 	}
 	return nil
-}
-
-// Prepare fills in values that follow from others. given reports whether the user or a
-// preset set a flag.
-func (s Spec) Prepare(given func(flag string) bool) (Spec, error) {
-	if given("connections") {
-		for _, flag := range []string{"rps", "arrivals", "duration"} {
-			if given(flag) {
-				return s, fmt.Errorf("parsing --connections %s: want a closed loop without --%s, or --rps", list(s.Connections), flag)
-			}
-		}
-		s.RPS = nil
-	} else if given("requests") {
-		return s, fmt.Errorf("parsing --requests %d: want it with --connections", s.Requests)
-	}
-	if d, err := s.Driver(); err == nil && !given("variants") {
-		s.Variants = Variants(d)
-	}
-	if given("chain") && !given("topology") {
-		s.Topology = ChainTopology
-	}
-	if given("servers") && s.Servers < 1 {
-		return s, fmt.Errorf("parsing --servers %d: want 1 to 20", s.Servers)
-	}
-	if given("servers") && !given("topology") && s.Topology == PairTopology && s.Servers > 1 {
-		s.Topology = StarTopology
-	}
-	if given("kill-server-every") {
-		if given("rounds") && s.Rounds > 1 {
-			return s, fmt.Errorf("parsing --rounds %d: want 1 with --kill-server-every", s.Rounds)
-		}
-		s.Rounds = 1 // the time between kills is one variant's own
-	}
-	return s, nil
 }
 
 // tierSpec is one tier of applications behind the load generator.
@@ -334,72 +249,50 @@ type tierSpec struct {
 
 // tiers returns the tiers of the topology, the nearest first.
 func (s Spec) tiers() []tierSpec {
-	servers := s.Servers
+	l := s.Latency
+	servers := l.Servers
 	if servers == 0 {
-		servers = map[string]int{PairTopology: 1, StarTopology: 3, ChainTopology: 3}[s.Topology]
+		servers = map[string]int{PairTopology: 1, StarTopology: 3, ChainTopology: 3}[l.Topology]
 	}
-	if s.Topology != ChainTopology {
+	if l.Topology != ChainTopology {
 		return []tierSpec{{"server", servers, 0}}
 	}
 	var tiers []tierSpec
-	for i, wait := range s.Chain {
-		tiers = append(tiers, tierSpec{"hop" + strconv.Itoa(i+1), servers, wait})
+	for i, wait := range l.Chain {
+		tiers = append(tiers, tierSpec{"hop" + strconv.Itoa(i+1), servers, time.Duration(wait)})
 	}
 	return tiers
 }
 
 func (s Spec) record(driver controlplane.Driver) record.LatencySpec {
+	l := s.Latency
 	r := record.LatencySpec{
-		RPS: s.RPS, Connections: s.Connections, Variants: s.Variants, Preset: s.Preset,
-		Seed: s.Seed, HTTP: s.HTTP, Keepalive: s.Keepalive, TimeoutSeconds: s.Timeout.Seconds(),
-		Topology: s.Topology, KillEverySeconds: s.KillEvery.Seconds(),
-		Redirected: driver.Latency.Intercepts != nil || s.Existing != nil, Placements: s.Placements,
-		Rounds: s.Rounds, WarmupSeconds: s.Warmup.Seconds(), Repeats: s.Repeats,
+		RPS: l.RPS, Connections: l.Connections, Variants: l.Variants, Preset: s.Preset,
+		Seed: l.Seed, HTTP: l.HTTP, Keepalive: l.Keepalive, TimeoutSeconds: seconds(l.Timeout),
+		Topology: l.Topology, KillEverySeconds: seconds(l.KillServerEvery),
+		Redirected: driver.Latency.Intercepts != nil || s.Existing != nil, Placements: l.Placement,
+		Rounds: l.Rounds, WarmupSeconds: seconds(l.Warmup), Repeats: s.Repeats,
 	}
 	for _, t := range s.tiers() {
 		r.Replicas = t.replicas
 		r.WaitSeconds = append(r.WaitSeconds, t.wait.Seconds())
 	}
-	if len(s.Connections) > 0 {
-		r.Requests = s.Requests
+	if len(l.Connections) > 0 {
+		r.Requests = l.Requests
 	} else {
-		r.Arrivals, r.MaxConnections, r.DurationSeconds = s.Arrivals, s.MaxConnections, s.Duration.Seconds()
+		r.Arrivals, r.MaxConnections, r.DurationSeconds = l.Arrivals, l.MaxConnections, seconds(l.Duration)
 	}
 	return r
 }
 
+func seconds(d scenario.Duration) float64 { return time.Duration(d).Seconds() }
+
 // withMesh reports whether any variant has sidecars.
 func (s Spec) withMesh() bool {
-	return slices.ContainsFunc(s.Variants, func(v string) bool { return v != VariantNone })
+	return slices.ContainsFunc(s.Latency.Variants, func(v string) bool { return v != VariantNone })
 }
 
-// ParseRates reads requests a second, as in 100,500,1000.
-func ParseRates(text string) ([]float64, error) {
-	return parseList(text, func(field string) (float64, error) {
-		rate, err := strconv.ParseFloat(field, 64)
-		if err == nil && (math.IsNaN(rate) || math.IsInf(rate, 0)) {
-			err = strconv.ErrRange
-		}
-		return rate, err
-	})
-}
-
-// ParseWaits reads durations, as in 100ms,100ms.
-func ParseWaits(text string) ([]time.Duration, error) { return parseList(text, time.ParseDuration) }
-
-func parseList[T any](text string, parse func(string) (T, error)) ([]T, error) {
-	var all []T
-	for field := range strings.SplitSeq(text, ",") {
-		value, err := parse(strings.TrimSpace(field))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, value)
-	}
-	return all, nil
-}
-
-// list formats several values as a flag takes them.
+// list formats several values.
 func list[T any](all []T) string {
 	texts := make([]string, len(all))
 	for i, v := range all {

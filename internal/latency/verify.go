@@ -148,9 +148,9 @@ func (v *meshVariant) way(variant string) way {
 // run; dial nil = the host's network.
 func newClient(spec *Spec, dial dialer) *http.Client {
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(spec.HTTP == 1)
-	protocols.SetUnencryptedHTTP2(spec.HTTP == 2)
-	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}, Timeout: spec.Timeout}
+	protocols.SetHTTP1(spec.Latency.HTTP == 1)
+	protocols.SetUnencryptedHTTP2(spec.Latency.HTTP == 2)
+	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}, Timeout: time.Duration(spec.Latency.Timeout)}
 }
 
 // checkCaller returns nil if a request is answered by the last tier and, where there is a

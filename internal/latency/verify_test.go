@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -55,9 +54,9 @@ var _ = Describe("the check for plaintext", func() {
 	const silent = "no answer in time"
 	check := func(ctx context.Context, version int, strict bool, address string) error {
 		spec := DefaultSpec()
-		spec.HTTP = version
+		spec.Latency.HTTP = version
 		if CurrentSpecReport().LeafNodeText == silent { // all others end by themselves
-			spec.Timeout = 300 * time.Millisecond
+			spec.Latency.Timeout = 300e6
 		}
 		return way{servers: []checkedServer{
 			{name: "strict-server-0", to: dataplane.Target{Addresses: []string{address}, Host: "server.host"}, strict: strict},

@@ -26,6 +26,19 @@ func Default() Scenario {
 	}
 }
 
+// DefaultLatency is the scenario of 'scaler latency' without flags: a client and a server, at three
+// rates, with sidecars of istiod and without.
+func DefaultLatency() Scenario {
+	return Scenario{
+		APIVersion: APIVersion, Kind: Kind, Repeats: 1,
+		ControlPlane: ControlPlane{Name: "istiod"},
+		Latency: Requests{
+			RPS: List[float64]{100, 500, 1000}, Arrivals: "constant", Seed: 1, Duration: Duration(10 * time.Second), MaxConnections: 1024,
+			Requests: 10_000, HTTP: 1, Keepalive: true, Timeout: Duration(10 * time.Second), Warmup: Duration(time.Second),
+		},
+	}
+}
+
 // Check returns an *Error for the first field that was given and that a command, the place, the
 // mesh or the control plane of the scenario does not have, or whose value is out of its bounds.
 // What depends on the control plane's abilities, on files or on this machine is checked by who
@@ -39,7 +52,7 @@ func (d *Document) Check(command string) error {
 		fail := func(want string) error {
 			return &Error{Path: p.Path, Line: d.given[p.Path].Line, Value: shown(v), Want: want}
 		}
-		if slices.Contains(p.Not, command) {
+		if !p.AppliesTo(command) {
 			return fail("none with 'scaler " + command + "'")
 		}
 		if want := d.misplaced(p.Where); want != "" {
@@ -74,6 +87,10 @@ func (d *Document) misplaced(where Where) string {
 		return "none with controlPlane.upgrade.inPlace, which has no waves"
 	case where == WithChanges && s.Load.Changes.PerSecond == 0:
 		return "it with load.changes"
+	case where == ClosedLoop && len(s.Latency.Connections) == 0:
+		return "it with latency.connections"
+	case where == OpenLoop && len(s.Latency.Connections) > 0:
+		return "none with latency.connections, a closed loop"
 	}
 	return ""
 }
@@ -99,10 +116,10 @@ func (p Parameter) check(v reflect.Value) string {
 
 // bounds states the bounds of the parameter in its unit.
 func (p Parameter) bounds() string {
-	switch t := typeOf(p.Path); {
-	case t == reflect.TypeFor[Duration](), t == reflect.TypeFor[*Duration]():
+	switch leafOf(typeOf(p.Path)) {
+	case reflect.TypeFor[Duration]():
 		return "a duration from " + inSeconds(p.Min).String() + " to " + inSeconds(p.Max).String()
-	case t == reflect.TypeFor[Bytes]():
+	case reflect.TypeFor[Bytes]():
 		return "from " + Bytes(p.Min).String() + " to " + Bytes(p.Max).String()
 	}
 	return strconv.FormatFloat(p.Min, 'f', -1, 64) + " to " + strconv.FormatFloat(p.Max, 'f', -1, 64)
@@ -156,7 +173,7 @@ func (s *Scenario) Refuse(path, want string) error {
 // shown is the value of a leaf as an error prints it.
 func shown(v reflect.Value) string {
 	text := strings.Join(leafTexts(v), ",")
-	if stringly(v.Type()) && v.Type() != reflect.TypeFor[Duration]() && v.Type() != reflect.TypeFor[*Duration]() {
+	if stringly(v.Type()) && leafOf(v.Type()) != reflect.TypeFor[Duration]() {
 		return strconv.Quote(text)
 	}
 	return text

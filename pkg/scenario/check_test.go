@@ -16,6 +16,7 @@ func TestCheck(t *testing.T) {
 		captured = "mesh.file=mesh.yaml"
 		upgrade  = "controlPlane.upgrade.to=1.31.0"
 		started  = "none with controlPlane.name istiod, which scaler starts and connects to itself"
+		closed   = "latency.connections=32,64"
 	)
 	for _, test := range []struct {
 		command string
@@ -126,6 +127,48 @@ func TestCheck(t *testing.T) {
 		{scenario.Upgrades, "phases.cycle=1m", "got 1m, want none with 'scaler upgrade'"},
 		{scenario.Upgrades, "mesh.sidecars.real=1", "got 1, want none with 'scaler upgrade'"},
 		{scenario.Upgrades, "mesh.sidecars.version=1.29.1", `got "1.29.1", want none with 'scaler upgrade'`},
+
+		// Latency has its own part, and no other command has it.
+		{scenario.Latency, "", ""},
+		{scenario.Latency, "repeats=101", "got 101, want 1 to 100"},
+		{scenario.Latency, "controlPlane.name=linkerd", ""},
+		{scenario.Latency, "controlPlane.replicas=2", "got 2, want none with 'scaler latency'"},
+		{scenario.Latency, "mesh.pods=20", "got 20, want none with 'scaler latency'"},
+		{scenario.Latency, "mesh.topology=star", `got "star", want none with 'scaler latency'`},
+		{scenario.Latency, "instrument.workers=2", "got 2, want none with 'scaler latency'"},
+		{scenario.Latency, cluster + " place.revision=a", ""},
+		{scenario.Latency, cluster + " place.address=h:1", `got "h:1", want none with 'scaler latency'`},
+		{scenario.Latency, cluster + " place.abortIf=pending-pods>1", `got "pending-pods>1", want none with 'scaler latency'`},
+		{scenario.Latency, "latency.image=x", `got "x", want it with place.context`},
+		{scenario.Latency, "latency.placement=one-node", `got "one-node", want it with place.context`},
+		{scenario.Latency, cluster + " latency.placement=moon", `got "moon", want one-node or two-nodes`},
+		{scenario.Latency, cluster + " latency.nodes=a,b", ""},
+		{scenario.Latency, "latency.rps=0.5", "got 0.5, want 1 to 1000000"},
+		{scenario.Latency, "latency.rps=100,Inf", "got 100,+Inf, want 1 to 1000000"},
+		{scenario.Latency, "latency.connections=0", "got 0, want 1 to 20000"},
+		{scenario.Latency, "latency.requests=10", "got 10, want it with latency.connections"},
+		{scenario.Latency, closed + " latency.requests=10", ""},
+		{scenario.Latency, closed + " latency.requests=0", "got 0, want 1 to 100000000"},
+		{scenario.Latency, closed + " latency.rps=100", "got 100, want none with latency.connections, a closed loop"},
+		{scenario.Latency, closed + " latency.duration=5s", "got 5s, want none with latency.connections, a closed loop"},
+		{scenario.Latency, closed + " latency.arrivals=poisson", `got "poisson", want none with latency.connections, a closed loop`},
+		{scenario.Latency, closed + " latency.killServerEvery=2s", "got 2s, want none with latency.connections, a closed loop"},
+		{scenario.Latency, closed + " latency.maxConnections=2", "got 2, want none with latency.connections, a closed loop"},
+		{scenario.Latency, "latency.maxConnections=20001", "got 20001, want 1 to 20000"},
+		{scenario.Latency, "latency.arrivals=uniform", `got "uniform", want constant or poisson`},
+		{scenario.Latency, "latency.duration=10ms", "got 10ms, want a duration from 1s to 24h"},
+		{scenario.Latency, "latency.killServerEvery=0s", ""},
+		{scenario.Latency, "latency.killServerEvery=999ms", "got 999ms, want a duration from 1s to 24h"},
+		{scenario.Latency, "latency.http=3", "got 3, want 1 or 2"},
+		{scenario.Latency, "latency.timeout=0s", "got 0s, want a duration from 1ms to 1h"},
+		{scenario.Latency, "latency.rounds=0", "got 0, want 1 to 1000"},
+		{scenario.Latency, "latency.warmup=0s", ""},
+		{scenario.Latency, "latency.warmup=61m", "got 1h1m, want a duration from 0s to 1h"},
+		{scenario.Latency, "latency.topology=ring", `got "ring", want pair, star or chain`},
+		{scenario.Latency, "latency.servers=0", "got 0, want 1 to 20"},
+		{scenario.Latency, "latency.chain=100ms,2h", "got 100ms,2h, want a duration from 0s to 1h"},
+		{scenario.Rollout, "latency.rps=100", "got 100, want none with 'scaler rollout'"},
+		{scenario.Tune, "latency.variants=none", `got "none", want none with 'scaler tune'`},
 	} {
 		d, path := scenario.New(scenario.Default()), ""
 		for field := range strings.FieldsSeq(test.set) {

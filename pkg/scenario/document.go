@@ -257,7 +257,7 @@ func (d *Document) YAML(command string, all bool) ([]byte, error) {
 	root := d.encode(reflect.ValueOf(&s).Elem(), "", func(path string, v reflect.Value, f reflect.StructField) bool {
 		_, given := d.given[path]
 		p, _ := Of(path)
-		return given || path == "apiVersion" || path == "kind" || all && !empty(v, f) && d.misplaced(p.Where) == "" && !slices.Contains(p.Not, command)
+		return given || path == "apiVersion" || path == "kind" || all && !empty(v, f) && d.misplaced(p.Where) == "" && p.AppliesTo(command)
 	})
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
@@ -389,8 +389,13 @@ func wanted(t reflect.Type) string {
 	case t.Kind() == reflect.Pointer:
 		return wanted(t.Elem())
 	case t.Kind() == reflect.Slice:
-		if t.Elem().Kind() == reflect.Int {
+		switch {
+		case t.Elem() == reflect.TypeFor[Duration]():
+			return "a duration, or several as in 100ms,100ms"
+		case t.Elem().Kind() == reflect.Int:
 			return "a whole number, or several as in 200,400,800"
+		case t.Elem().Kind() == reflect.Float64:
+			return "a number, or several as in 100,500,1000"
 		}
 		return "a text, or a list of texts"
 	case t.Kind() == reflect.Bool:
@@ -408,13 +413,16 @@ func wanted(t reflect.Type) string {
 // manyDigits is what is wanted in place of a whole number that is too large.
 const manyDigits = "a number of 64 bits at most"
 
+// plain are the types of a list's values whose errors state what the list takes.
+var plain = []reflect.Type{reflect.TypeFor[int](), reflect.TypeFor[float64](), reflect.TypeFor[Duration]()}
+
 // setLeaf reads a leaf from its texts, of which one that is no list has one.
 func setLeaf(v reflect.Value, texts []string) error {
 	if listed(v.Type()) {
 		list := reflect.MakeSlice(v.Type(), len(texts), len(texts))
 		for i, text := range texts {
 			if err := setLeaf(list.Index(i), []string{strings.TrimSpace(text)}); err != nil {
-				if e, ok := errors.AsType[*Error](err); ok && v.Type().Elem().Kind() == reflect.Int && e.Want != manyDigits {
+				if e, ok := errors.AsType[*Error](err); ok && slices.Contains(plain, v.Type().Elem()) && e.Want != manyDigits {
 					e.Want = wanted(v.Type())
 				}
 				return err

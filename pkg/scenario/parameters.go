@@ -54,6 +54,8 @@ const (
 	InUpgrade      Where = "controlPlane.upgrade"            // in an upgrade
 	InWaves        Where = "no controlPlane.upgrade.inPlace" // in an upgrade that has waves
 	WithChanges    Where = "load.changes"                    // with changes at a rate
+	ClosedLoop     Where = "latency.connections"             // with connections that wait for responses
+	OpenLoop       Where = "no latency.connections"          // with requests on a schedule
 )
 
 // Parameter describes one field of a scenario. Everything else that is known of a field is made
@@ -68,6 +70,8 @@ type Parameter struct {
 	Basic  bool   // its flag is in the short help
 	Value  string // placeholder of its value in help; "" = by its type
 	Help   string // one line, without the default
+	// HelpOf is the help of a command where it differs.
+	HelpOf map[string]string
 	// Default states in words what the field is where it is not stated and has no default value.
 	Default string
 	Choices []string // all values, for completion and the schema; nil = free
@@ -76,8 +80,8 @@ type Parameter struct {
 	// Off reports whether 0 is a value, too, which leaves out what the parameter is about.
 	Off   bool
 	Where Where
-	// Not are the commands that have no such parameter.
-	Not      []string
+	// Commands are those that have the parameter; nil = all that roll out a mesh, see Rolling.
+	Commands []string
 	Compared Comparability
 }
 
@@ -88,22 +92,31 @@ const (
 	Upgrades = "upgrade"
 	Limits   = "limits"
 	Tune     = "tune"
+	Latency  = "latency"
 )
 
-// Values of Parameter.Not: commands that do not have what others have.
+// Rolling are the commands that roll out a mesh.
+var Rolling = []string{Rollout, Bench, Upgrades, Limits, Tune}
+
+// Values of Parameter.Commands.
 var (
-	notUpgrade  = []string{Upgrades}
-	notSeries   = []string{Limits}
-	onlyUpgrade = []string{Rollout, Bench, Limits, Tune}
-	onlyRollout = []string{Bench, Upgrades, Limits, Tune}
+	notUpgrade  = []string{Rollout, Bench, Limits, Tune}
+	notLimits   = []string{Rollout, Bench, Upgrades, Tune}
+	onlyUpgrade = []string{Upgrades}
+	onlyRollout = []string{Rollout}
+	onlyLatency = []string{Latency}
+	inClusters  = []string{Rollout, Latency}
 )
 
 // day is the number of seconds of one.
 const day = 24 * 3600
 
+// maxConnections is a little less than the number of ports of one address.
+const maxConnections = 20_000
+
 // Parameters is the table of all fields, in the order of the document.
 var Parameters = []Parameter{
-	{Path: "repeats", Flag: "repeats", Group: LoadGroup, Basic: true, Help: "runs of each size, mode and data plane", Not: []string{Upgrades, Limits}, Min: 1, Max: 100, Compared: Repeat},
+	{Path: "repeats", Flag: "repeats", Group: LoadGroup, Basic: true, Help: "runs of each size, mode and data plane", HelpOf: map[string]string{Latency: "repeats of each rate and variant, for intervals"}, Commands: []string{Rollout, Bench, Tune, Latency}, Min: 1, Max: 100, Compared: Repeat},
 
 	{Path: "mesh.pods", Flag: "pods", Group: MeshGroup, Basic: true, Help: "pods, each with a sidecar; several sizes, as in 200,400,800, are one run each", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Size},
 	{Path: "mesh.services", Flag: "services", Group: MeshGroup, Basic: true, Help: "services", Default: "one for every 10 pods", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Size},
@@ -134,66 +147,88 @@ var Parameters = []Parameter{
 	{Path: "mesh.parts.replicaSkew", Group: MeshGroup, Help: "exponent of Zipf's law by which pods are dealt to services; 0 deals evenly", Where: SyntheticMesh, Max: 3, Compared: Condition},
 	{Path: "mesh.parts.gracePeriod", Group: MeshGroup, Help: "time for which a pod that is deleted runs on, terminating, with its sidecar; 0s = it is gone at once", Where: SyntheticMesh, Max: 300, Compared: Condition},
 	{Path: "mesh.sidecars.xds", Flag: "xds", Group: MeshGroup, Help: "xDS variant of the sidecars, as far as the control plane speaks it", Default: "the control plane's first", Choices: []string{"delta", "sotw"}, Compared: Condition},
-	{Path: "mesh.sidecars.version", Flag: "proxy-version", Group: MeshGroup, Help: "version of Istio that simulated sidecars report, as in 1.29.1", Default: "the control plane's", Not: notUpgrade, Compared: Subject},
+	{Path: "mesh.sidecars.version", Flag: "proxy-version", Group: MeshGroup, Help: "version of Istio that simulated sidecars report, as in 1.29.1", Default: "the control plane's", Commands: notUpgrade, Compared: Subject},
 	{Path: "mesh.sidecars.startDelay", Flag: "start-delay", Group: MeshGroup, Help: "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s", Compared: Condition},
 	{Path: "mesh.sidecars.certificateLifetime", Flag: "certificate-lifetime", Group: MeshGroup, Help: "certificate lifetime that sidecars request; they renew after half of it", Default: "24h", Min: 10, Max: 10 * 365 * day, Off: true, Compared: Condition},
-	{Path: "mesh.sidecars.real", Flag: "real-sidecars", Group: MeshGroup, Help: "pods with a real sidecar, agent and Envoy, as processes on this machine; in an existing cluster, injected pods on real nodes", Not: notUpgrade, Max: MaxPods, Compared: Condition},
-	{Path: "mesh.sidecars.image", Group: MeshGroup, Value: "IMAGE", Help: "application of pods on real nodes, whose entrypoint is scaler", Where: InCluster, Not: notUpgrade, Compared: Irrelevant},
-	{Path: "mesh.file", Flag: "mesh", Group: MeshGroup, Basic: true, Value: "FILE", Help: "captured mesh, from 'scaler capture', that is rolled out in place of a synthetic one", Not: notUpgrade, Compared: Condition},
-	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them", Where: CapturedMesh, Not: notUpgrade, Min: 1, Max: 100, Compared: Size},
+	{Path: "mesh.sidecars.real", Flag: "real-sidecars", Group: MeshGroup, Help: "pods with a real sidecar, agent and Envoy, as processes on this machine; in an existing cluster, injected pods on real nodes", Commands: notUpgrade, Max: MaxPods, Compared: Condition},
+	{Path: "mesh.sidecars.image", Group: MeshGroup, Value: "IMAGE", Help: "application of pods on real nodes, whose entrypoint is scaler", Where: InCluster, Commands: notUpgrade, Compared: Irrelevant},
+	{Path: "mesh.file", Flag: "mesh", Group: MeshGroup, Basic: true, Value: "FILE", Help: "captured mesh, from 'scaler capture', that is rolled out in place of a synthetic one", Commands: notUpgrade, Compared: Condition},
+	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them", Where: CapturedMesh, Commands: notUpgrade, Min: 1, Max: 100, Compared: Size},
 
-	{Path: "controlPlane.name", Flag: "control-plane", Group: ControlPlaneGroup, Basic: true, Help: "control plane under test: istiod, osm, linkerd, reference or xds://HOST:PORT", Not: notUpgrade, Compared: Subject},
-	{Path: "controlPlane.version", Flag: "istio-version", FlagOf: map[string]string{Upgrades: "from"}, Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, or a line of versions, as in 1.29", Default: "the newest one known", Not: []string{Bench}, Compared: Subject},
+	{Path: "controlPlane.name", Flag: "control-plane", Group: ControlPlaneGroup, Basic: true, Help: "control plane under test: istiod, osm, linkerd, reference or xds://HOST:PORT", HelpOf: map[string]string{Latency: "control plane of the sidecars"}, Commands: []string{Rollout, Bench, Limits, Tune, Latency}, Compared: Subject},
+	{Path: "controlPlane.version", Flag: "istio-version", FlagOf: map[string]string{Upgrades: "from"}, Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, or a line of versions, as in 1.29", Default: "the newest one known", Commands: []string{Rollout, Upgrades, Limits, Tune, Latency}, Compared: Subject},
 	{Path: "controlPlane.replicas", Flag: "replicas", Group: ControlPlaneGroup, Basic: true, Help: "replicas of the control plane, of which sidecars choose one at random for each connection; they share the processors", Min: 1, Max: 16, Compared: Subject},
 	{Path: "controlPlane.cpus", Flag: "control-plane-cpus", Group: ControlPlaneGroup, Basic: true, Help: "processors reserved for the control plane, also its GOMAXPROCS", Default: "all, shared", Min: 1, Max: 1024, Compared: Subject},
 	{Path: "controlPlane.memory", Flag: "control-plane-memory", Group: ControlPlaneGroup, Basic: true, Help: "memory limit of each replica, as in 512Mi or 2Gi; exceeding it is a result", Default: "none", Min: 64 << 20, Max: 1 << 44, Compared: Subject},
 	{Path: "controlPlane.env", Flag: "control-plane-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the control plane, repeatable; NAME alone has the value that it has here; values that look like secrets are masked in the record", Compared: Subject},
-	{Path: "controlPlane.connection.plaintext", Group: ControlPlaneGroup, Help: "connect without TLS and without a token", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
-	{Path: "controlPlane.connection.tlsCA", Group: ControlPlaneGroup, Value: "FILE", Help: "roots of the server's certificate, in PEM", Where: ExternalServer, Not: notUpgrade, Compared: Irrelevant},
-	{Path: "controlPlane.connection.tlsCert", Group: ControlPlaneGroup, Value: "FILE", Help: "certificate that sidecars show the server, in PEM", Where: ExternalServer, Not: notUpgrade, Compared: Irrelevant},
-	{Path: "controlPlane.connection.tlsKey", Group: ControlPlaneGroup, Value: "FILE", Help: "private key of tlsCert, in PEM", Where: ExternalServer, Not: notUpgrade, Compared: Irrelevant},
-	{Path: "controlPlane.connection.tokenFile", Group: ControlPlaneGroup, Value: "FILE", Help: "bearer token that all sidecars send; read again for new streams", Where: ExternalServer, Not: notUpgrade, Compared: Irrelevant},
-	{Path: "controlPlane.connection.serverName", Group: ControlPlaneGroup, Value: "NAME", Help: "name that the server's certificate must carry", Default: "the host of the address", Where: ExternalServer, Not: notUpgrade, Compared: Irrelevant},
-	{Path: "controlPlane.connection.nodeID", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "a sidecar's node.id, of {{.Pod}}, {{.Namespace}}, {{.Service}}, {{.Account}} and {{.IP}}", Default: "as Istio's", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
-	{Path: "controlPlane.connection.nodeCluster", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "its node.cluster", Default: "as Istio's", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
-	{Path: "controlPlane.connection.metadata", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "its node.metadata, a JSON object", Default: "as Istio's", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
-	{Path: "controlPlane.connection.expect", Group: ControlPlaneGroup, Value: "FILE", Help: "what each sidecar must receive", Default: "that all that it asks for is answered; then pushes are not measured", Where: ExternalServer, Not: notUpgrade, Compared: Condition},
-	{Path: "controlPlane.upgrade.to", Flag: "to", Group: ControlPlaneGroup, Basic: true, Value: "VERSION", Help: "version of Istio that the mesh is upgraded to", Not: onlyUpgrade, Compared: Condition},
-	{Path: "controlPlane.upgrade.canary", Flag: "canary", Group: ControlPlaneGroup, Basic: true, Value: "SHARES", Help: "shares of the pods that are on the new version after each wave, ascending to 100%", Where: InWaves, Not: onlyUpgrade, Compared: Condition},
-	{Path: "controlPlane.upgrade.inPlace", Flag: "in-place", Group: ControlPlaneGroup, Basic: true, Help: "no waves: the new version takes the place of the old one, and all workloads are restarted then", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
-	{Path: "controlPlane.upgrade.rollbackAt", Flag: "rollback-at", Group: ControlPlaneGroup, Basic: true, Value: "WAVE", Help: "move everything back after this wave, and remove the new version", Default: "never", Where: InWaves, Not: onlyUpgrade, Max: 1000, Compared: Condition},
-	{Path: "controlPlane.upgrade.rate", Flag: "restart-rate", Group: ControlPlaneGroup, Basic: true, Help: "restart the workloads of a wave one after another, so many pods a second, as in 5/s", Default: "all at once", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
-	{Path: "controlPlane.upgrade.pause", Flag: "pause", Group: ControlPlaneGroup, Help: "time for which both versions run before the first wave, and length of the stage after the upgrade", Where: InUpgrade, Not: onlyUpgrade, Min: 1, Max: 3600, Compared: Condition},
-	{Path: "controlPlane.upgrade.env", Flag: "to-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the new version alone, repeatable", Where: InUpgrade, Not: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.connection.plaintext", Group: ControlPlaneGroup, Help: "connect without TLS and without a token", Where: ExternalServer, Commands: notUpgrade, Compared: Condition},
+	{Path: "controlPlane.connection.tlsCA", Group: ControlPlaneGroup, Value: "FILE", Help: "roots of the server's certificate, in PEM", Where: ExternalServer, Commands: notUpgrade, Compared: Irrelevant},
+	{Path: "controlPlane.connection.tlsCert", Group: ControlPlaneGroup, Value: "FILE", Help: "certificate that sidecars show the server, in PEM", Where: ExternalServer, Commands: notUpgrade, Compared: Irrelevant},
+	{Path: "controlPlane.connection.tlsKey", Group: ControlPlaneGroup, Value: "FILE", Help: "private key of tlsCert, in PEM", Where: ExternalServer, Commands: notUpgrade, Compared: Irrelevant},
+	{Path: "controlPlane.connection.tokenFile", Group: ControlPlaneGroup, Value: "FILE", Help: "bearer token that all sidecars send; read again for new streams", Where: ExternalServer, Commands: notUpgrade, Compared: Irrelevant},
+	{Path: "controlPlane.connection.serverName", Group: ControlPlaneGroup, Value: "NAME", Help: "name that the server's certificate must carry", Default: "the host of the address", Where: ExternalServer, Commands: notUpgrade, Compared: Irrelevant},
+	{Path: "controlPlane.connection.nodeID", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "a sidecar's node.id, of {{.Pod}}, {{.Namespace}}, {{.Service}}, {{.Account}} and {{.IP}}", Default: "as Istio's", Where: ExternalServer, Commands: notUpgrade, Compared: Condition},
+	{Path: "controlPlane.connection.nodeCluster", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "its node.cluster", Default: "as Istio's", Where: ExternalServer, Commands: notUpgrade, Compared: Condition},
+	{Path: "controlPlane.connection.metadata", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "its node.metadata, a JSON object", Default: "as Istio's", Where: ExternalServer, Commands: notUpgrade, Compared: Condition},
+	{Path: "controlPlane.connection.expect", Group: ControlPlaneGroup, Value: "FILE", Help: "what each sidecar must receive", Default: "that all that it asks for is answered; then pushes are not measured", Where: ExternalServer, Commands: notUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.to", Flag: "to", Group: ControlPlaneGroup, Basic: true, Value: "VERSION", Help: "version of Istio that the mesh is upgraded to", Commands: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.canary", Flag: "canary", Group: ControlPlaneGroup, Basic: true, Value: "SHARES", Help: "shares of the pods that are on the new version after each wave, ascending to 100%", Where: InWaves, Commands: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.inPlace", Flag: "in-place", Group: ControlPlaneGroup, Basic: true, Help: "no waves: the new version takes the place of the old one, and all workloads are restarted then", Where: InUpgrade, Commands: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.rollbackAt", Flag: "rollback-at", Group: ControlPlaneGroup, Basic: true, Value: "WAVE", Help: "move everything back after this wave, and remove the new version", Default: "never", Where: InWaves, Commands: onlyUpgrade, Max: 1000, Compared: Condition},
+	{Path: "controlPlane.upgrade.rate", Flag: "restart-rate", Group: ControlPlaneGroup, Basic: true, Help: "restart the workloads of a wave one after another, so many pods a second, as in 5/s", Default: "all at once", Where: InUpgrade, Commands: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.pause", Flag: "pause", Group: ControlPlaneGroup, Help: "time for which both versions run before the first wave, and length of the stage after the upgrade", Where: InUpgrade, Commands: onlyUpgrade, Min: 1, Max: 3600, Compared: Condition},
+	{Path: "controlPlane.upgrade.env", Flag: "to-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the new version alone, repeatable", Where: InUpgrade, Commands: onlyUpgrade, Compared: Condition},
 
 	{Path: "load.arrival", Flag: "arrival", Alias: "burst", Group: LoadGroup, Basic: true, Help: "how pods arrive: all at once, in bursts of SIZE/INTERVAL as in 100/10s, or one by one at a rate as in 20/s; stock is 20/s, what the stock limit of a cluster's controllers allows", Compared: Condition},
 	{Path: "load.probes", Flag: "probes", Group: LoadGroup, Basic: true, Help: "changes of each kind that are made one at a time and followed to the sidecars after steady; 0 for none", Max: 100000, Compared: Condition},
-	{Path: "load.changes", Flag: "change", Group: LoadGroup, Basic: true, Value: "RATE[:KIND]", Help: "make changes at this rate, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are " + oneOf(ChangeKinds), Not: notUpgrade, Compared: Condition},
-	{Path: "load.churn", Flag: "churn", Group: LoadGroup, Basic: true, Help: "replace pods at this rate, as in 2/s, in a phase as long as steady; with changes, in their phase", Not: notUpgrade, Compared: Condition},
-	{Path: "load.faults", Flag: "fault", Group: LoadGroup, Basic: true, Value: "NAME@PHASE", Help: "inject a fault in phase rollout, steady or probe, repeatable: " + FaultUsage(), Not: notUpgrade, Compared: Condition},
-	{Path: "load.certificateStorm", Flag: "certificate-storm", Group: LoadGroup, Help: "make all sidecars request a new certificate at once, after the probes", Not: notUpgrade, Compared: Condition},
+	{Path: "load.changes", Flag: "change", Group: LoadGroup, Basic: true, Value: "RATE[:KIND]", Help: "make changes at this rate, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are " + oneOf(ChangeKinds), Commands: notUpgrade, Compared: Condition},
+	{Path: "load.churn", Flag: "churn", Group: LoadGroup, Basic: true, Help: "replace pods at this rate, as in 2/s, in a phase as long as steady; with changes, in their phase", Commands: notUpgrade, Compared: Condition},
+	{Path: "load.faults", Flag: "fault", Group: LoadGroup, Basic: true, Value: "NAME@PHASE", Help: "inject a fault in phase rollout, steady or probe, repeatable: " + FaultUsage(), Commands: notUpgrade, Compared: Condition},
+	{Path: "load.certificateStorm", Flag: "certificate-storm", Group: LoadGroup, Help: "make all sidecars request a new certificate at once, after the probes", Commands: notUpgrade, Compared: Condition},
 
 	{Path: "phases.baseline", Flag: "baseline", Group: LoadGroup, Help: "length of the baseline phase: the control plane without a mesh", Min: 1, Max: day, Compared: Condition},
 	{Path: "phases.convergeTimeout", Flag: "converge-timeout", Group: LoadGroup, Help: "time limit for convergence; exit code 3 if it passes", Min: 1, Max: day, Compared: Irrelevant},
 	{Path: "phases.settle", Flag: "settle", Group: LoadGroup, Help: "time between rollout and steady, of which no figure is taken", Max: day, Compared: Condition},
 	{Path: "phases.steady", Flag: "steady", Group: LoadGroup, Basic: true, Help: "length of the steady phase, without changes", Min: 1, Max: day, Compared: Condition},
-	{Path: "phases.changes", Flag: "change-duration", Group: LoadGroup, Help: "length of the phase of changes", Where: WithChanges, Not: notUpgrade, Min: 1, Max: day, Compared: Condition},
-	{Path: "phases.cycle", Flag: "cycle", Group: LoadGroup, Help: "length of a phase after the changes in which every sidecar reconnects once, as at the age of its connection, and as many certificates are renewed as fall into that age", Default: "none", Not: notUpgrade, Min: 10, Max: day, Off: true, Compared: Condition},
+	{Path: "phases.changes", Flag: "change-duration", Group: LoadGroup, Help: "length of the phase of changes", Where: WithChanges, Commands: notUpgrade, Min: 1, Max: day, Compared: Condition},
+	{Path: "phases.cycle", Flag: "cycle", Group: LoadGroup, Help: "length of a phase after the changes in which every sidecar reconnects once, as at the age of its connection, and as many certificates are renewed as fall into that age", Default: "none", Commands: notUpgrade, Min: 10, Max: day, Off: true, Compared: Condition},
 
-	{Path: "place.context", Flag: "context", Group: ClusterGroup, Basic: true, Value: "CONTEXT", Help: "roll out in the existing cluster of this context of the kubeconfig, or in-cluster in a pod, against its control plane; it must be named, also if it is the current one", Not: onlyRollout, Compared: Condition},
-	{Path: "place.kubeconfig", Flag: "kubeconfig", Group: ClusterGroup, Value: "FILE", Help: "file with contexts", Default: "KUBECONFIG, else ~/.kube/config", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
-	{Path: "place.namespace", Flag: "istio-namespace", Group: ClusterGroup, Help: "namespace of istiod, which must be the root namespace of its mesh, too", Default: "istio-system", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
-	{Path: "place.revision", Flag: "revision", Group: ClusterGroup, Help: "revision of the control plane, where the cluster has several", Where: InCluster, Not: onlyRollout, Compared: Subject},
-	{Path: "place.address", Flag: "control-plane-address", Group: ClusterGroup, Value: "HOST:PORT", Help: "address where sidecars reach the control plane from here", Default: "its pods, through the API server", Where: InCluster, Not: onlyRollout, Compared: Condition},
-	{Path: "place.metrics", Flag: "control-plane-metrics", Group: ClusterGroup, Value: "HOST:PORT", Help: "metrics of a control plane of one program that has an address, from which its cores and memory are", Default: "those of each of its pods, through the API server", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
-	{Path: "place.abortIf", Flag: "abort-if", Group: ClusterGroup, Value: "CONDITIONS", Help: "conditions, of which one ends the run and has its objects deleted, as in apiserver-p99>1s,pending-pods>20,control-plane-cores>4", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
-	{Path: "place.refuseIf", Flag: "refuse-if", Group: ClusterGroup, Value: "CONDITIONS", Help: "conditions of the cluster before the run, of which one refuses it, as those of abortIf; empty = none", Where: InCluster, Not: onlyRollout, Compared: Irrelevant},
-	{Path: "place.workerImage", Flag: "worker-image", Group: ClusterGroup, Value: "REF", Help: "container image of this scaler, with which workers run the simulated sidecars as a Job in the cluster", Default: "they run here", Where: InCluster, Not: onlyRollout, Compared: Condition},
-	{Path: "place.kwokImage", Flag: "kwok-image", Group: ClusterGroup, Value: "REF", Help: "container image of KWOK's controller, with which it runs in the cluster", Default: "it runs here", Where: InCluster, Not: onlyRollout, Compared: Condition},
+	{Path: "place.context", Flag: "context", Group: ClusterGroup, Basic: true, Value: "CONTEXT", Help: "roll out in the existing cluster of this context of the kubeconfig, or in-cluster in a pod, against its control plane; it must be named, also if it is the current one", HelpOf: map[string]string{Latency: "place client and servers in pods of the existing cluster of this context of the kubeconfig, or in-cluster in a pod, with the sidecars that it injects, in place of processes of this machine"}, Commands: inClusters, Compared: Condition},
+	{Path: "place.kubeconfig", Flag: "kubeconfig", Group: ClusterGroup, Value: "FILE", Help: "file with contexts", Default: "KUBECONFIG, else ~/.kube/config", Where: InCluster, Commands: inClusters, Compared: Irrelevant},
+	{Path: "place.namespace", Flag: "istio-namespace", Group: ClusterGroup, Help: "namespace of istiod, which must be the root namespace of its mesh, too", Default: "istio-system", Where: InCluster, Commands: inClusters, Compared: Irrelevant},
+	{Path: "place.revision", Flag: "revision", Group: ClusterGroup, Help: "revision of the control plane, where the cluster has several", Where: InCluster, Commands: inClusters, Compared: Subject},
+	{Path: "place.address", Flag: "control-plane-address", Group: ClusterGroup, Value: "HOST:PORT", Help: "address where sidecars reach the control plane from here", Default: "its pods, through the API server", Where: InCluster, Commands: onlyRollout, Compared: Condition},
+	{Path: "place.metrics", Flag: "control-plane-metrics", Group: ClusterGroup, Value: "HOST:PORT", Help: "metrics of a control plane of one program that has an address, from which its cores and memory are", Default: "those of each of its pods, through the API server", Where: InCluster, Commands: onlyRollout, Compared: Irrelevant},
+	{Path: "place.abortIf", Flag: "abort-if", Group: ClusterGroup, Value: "CONDITIONS", Help: "conditions, of which one ends the run and has its objects deleted, as in apiserver-p99>1s,pending-pods>20,control-plane-cores>4", Where: InCluster, Commands: onlyRollout, Compared: Irrelevant},
+	{Path: "place.refuseIf", Flag: "refuse-if", Group: ClusterGroup, Value: "CONDITIONS", Help: "conditions of the cluster before the run, of which one refuses it, as those of abortIf; empty = none", Where: InCluster, Commands: onlyRollout, Compared: Irrelevant},
+	{Path: "place.workerImage", Flag: "worker-image", Group: ClusterGroup, Value: "REF", Help: "container image of this scaler, with which workers run the simulated sidecars as a Job in the cluster", Default: "they run here", Where: InCluster, Commands: onlyRollout, Compared: Condition},
+	{Path: "place.kwokImage", Flag: "kwok-image", Group: ClusterGroup, Value: "REF", Help: "container image of KWOK's controller, with which it runs in the cluster", Default: "it runs here", Where: InCluster, Commands: onlyRollout, Compared: Condition},
+
+	{Path: "latency.rps", Flag: "rps", Group: LoadGroup, Basic: true, Help: "requests per second; several rates run one after another", Where: OpenLoop, Commands: onlyLatency, Min: 1, Max: 1_000_000, Compared: Condition},
+	{Path: "latency.arrivals", Flag: "arrivals", Group: LoadGroup, Help: "schedule of an open loop", Choices: []string{"constant", "poisson"}, Where: OpenLoop, Commands: onlyLatency, Compared: Condition},
+	{Path: "latency.seed", Flag: "seed", Group: LoadGroup, Help: "seed of poisson arrivals", Commands: onlyLatency, Compared: Condition},
+	{Path: "latency.duration", Flag: "duration", Group: LoadGroup, Basic: true, Help: "length per rate, variant and repeat", Where: OpenLoop, Commands: onlyLatency, Min: 1, Max: day, Compared: Condition},
+	{Path: "latency.maxConnections", Flag: "max-connections", Group: LoadGroup, Help: "maximum number of requests in flight in an open loop; requests beyond it count as not sent", Where: OpenLoop, Commands: onlyLatency, Min: 1, Max: maxConnections, Compared: Condition},
+	{Path: "latency.killServerEvery", Flag: "kill-server-every", Group: LoadGroup, Basic: true, Help: "kill a server at this interval, restart it at once, and show errors over time", Default: "never", Where: OpenLoop, Commands: onlyLatency, Min: 1, Max: day, Off: true, Compared: Condition},
+	{Path: "latency.connections", Flag: "connections", Group: LoadGroup, Basic: true, Help: "use a closed loop with this many busy connections; several numbers run one after another", Default: "an open loop", Commands: onlyLatency, Min: 1, Max: maxConnections, Compared: Condition},
+	{Path: "latency.requests", Flag: "requests", Group: LoadGroup, Basic: true, Help: "requests per variant and repeat in a closed loop", Where: ClosedLoop, Commands: onlyLatency, Min: 1, Max: 100_000_000, Compared: Condition},
+	{Path: "latency.http", Flag: "http", Group: LoadGroup, Basic: true, Help: "HTTP version", Choices: []string{"1", "2"}, Commands: onlyLatency, Compared: Condition},
+	{Path: "latency.keepalive", Flag: "keepalive", Group: LoadGroup, Basic: true, Help: "use connections for more than one request", Commands: onlyLatency, Compared: Condition},
+	{Path: "latency.timeout", Flag: "timeout", Group: LoadGroup, Help: "time after which a request has failed, from when it was due", Commands: onlyLatency, Min: 0.001, Max: 3600, Compared: Condition},
+	{Path: "latency.rounds", Flag: "rounds", Group: LoadGroup, Help: "number of rounds that a repeat is divided into; the variants alternate between rounds", Default: "4, with killServerEvery 1", Commands: onlyLatency, Min: 1, Max: 1000, Compared: Condition},
+	{Path: "latency.warmup", Flag: "warmup", Group: LoadGroup, Help: "warm-up before each round; its requests do not count", Commands: onlyLatency, Max: 3600, Compared: Condition},
+	{Path: "latency.topology", Flag: "topology", Group: MeshGroup, Basic: true, Help: "a client and a server (pair), a client and several servers (star), or tiers that call each other (chain)", Default: "chain with a chain, star with several servers, otherwise pair", Choices: []string{"pair", "star", "chain"}, Commands: onlyLatency, Compared: Condition},
+	{Path: "latency.servers", Flag: "servers", Group: MeshGroup, Basic: true, Help: "servers of a star, or of each tier of a chain", Default: "3", Commands: onlyLatency, Min: 1, Max: 20, Compared: Condition},
+	{Path: "latency.chain", Flag: "chain", Group: MeshGroup, Basic: true, Help: "use a chain; the wait of each tier, as in 100ms,100ms", Default: "no chain", Commands: onlyLatency, Max: 3600, Compared: Condition},
+	{Path: "latency.variants", Flag: "variants", Group: ControlPlaneGroup, Basic: true, Help: "what is on the path: none, permissive (sidecars), strict (sidecars that refuse plaintext and other callers)", Default: "none and each mode of the control plane", Commands: onlyLatency, Compared: Condition},
+	{Path: "latency.proxy", Flag: "proxy", Group: ControlPlaneGroup, Value: "PATH", Help: "program of the sidecars, for a control plane whose proxy scaler does not have", Commands: onlyLatency, Compared: Subject},
+	{Path: "latency.image", Flag: "image", Group: ClusterGroup, Basic: true, Value: "REF", Help: "container image of this scaler, which all pods run", Where: InCluster, Commands: onlyLatency, Compared: Irrelevant},
+	{Path: "latency.placement", Flag: "placement", Group: ClusterGroup, Help: "where the servers are: on the client's node (one-node), or on another one (two-nodes)", Default: "both, where the cluster has two nodes that take pods", Choices: []string{"one-node", "two-nodes"}, Where: InCluster, Commands: onlyLatency, Compared: Condition},
+	{Path: "latency.nodes", Flag: "nodes", Group: ClusterGroup, Value: "NAMES", Help: "nodes of the pods, the client's first", Default: "the first two by name", Where: InCluster, Commands: onlyLatency, Compared: Condition},
 
 	{Path: "instrument.workers", Flag: "workers", Group: InstrumentGroup, Help: "processes that run the simulated sidecars: scaler itself, and children of it; with a worker image pods", Min: 1, Max: 64, Compared: Condition},
 	{Path: "instrument.dilation", Flag: "dilate", Group: InstrumentGroup, Help: "factor K by which time is slowed down, so that this machine models one with K times its processors; auto chooses it by a trial", Compared: Condition},
-	{Path: "instrument.calibrate", Flag: "calibrate", Group: InstrumentGroup, Help: "measure scaler's floor first where it is unknown; see 'scaler calibrate'", Not: notSeries, Compared: Irrelevant},
+	{Path: "instrument.calibrate", Flag: "calibrate", Group: InstrumentGroup, Help: "measure scaler's floor first where it is unknown; see 'scaler calibrate'", Commands: notLimits, Compared: Irrelevant},
 	{Path: "instrument.priority", Flag: "priority", Group: InstrumentGroup, Help: "run the control plane before scaler, and scaler before the cluster, where they compete for processors", Compared: Condition},
 }
 
@@ -208,7 +243,15 @@ func Of(path string) (Parameter, bool) {
 
 // For are the parameters that a command has.
 func For(command string) []Parameter {
-	return slices.DeleteFunc(slices.Clone(Parameters), func(p Parameter) bool { return slices.Contains(p.Not, command) })
+	return slices.DeleteFunc(slices.Clone(Parameters), func(p Parameter) bool { return !p.AppliesTo(command) })
+}
+
+// AppliesTo reports whether a command has the parameter.
+func (p Parameter) AppliesTo(command string) bool {
+	if p.Commands == nil {
+		return slices.Contains(Rolling, command)
+	}
+	return slices.Contains(p.Commands, command)
 }
 
 // Flags are the flags of the parameter with a command, the first by its usual name.
@@ -234,8 +277,12 @@ func (p Parameter) Type() string {
 		return "rate"
 	case t == reflect.TypeFor[Bytes]():
 		return "bytes"
-	case t.Kind() == reflect.Slice && !isText(t) && t.Elem().Kind() == reflect.Int:
+	case listed(t) && t.Elem() == reflect.TypeFor[Duration]():
+		return "durations"
+	case listed(t) && t.Elem().Kind() == reflect.Int:
 		return "ints"
+	case listed(t) && t.Elem().Kind() == reflect.Float64:
+		return "numbers"
 	case t.Kind() == reflect.Bool:
 		return "bool"
 	case t.Kind() == reflect.Int, t == reflect.TypeFor[*int](), t.Kind() == reflect.Uint64:
@@ -263,9 +310,9 @@ func (p Parameter) Values() string {
 	return ""
 }
 
-// Usage is the help of the parameter with its choices; its default is not part of it.
-func (p Parameter) Usage() string {
-	text := p.Help
+// Usage is the help of the parameter with a command and its choices; its default is not part of it.
+func (p Parameter) Usage(command string) string {
+	text := cmp.Or(p.HelpOf[command], p.Help)
 	if len(p.Choices) > 0 && !strings.Contains(text, p.Choices[len(p.Choices)-1]) {
 		text += ": " + oneOf(p.Choices)
 	}

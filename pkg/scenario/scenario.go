@@ -28,6 +28,7 @@ type Scenario struct {
 	Load         Load         `json:"load"`
 	Phases       Phases       `json:"phases"`
 	Place        Place        `json:"place,omitzero"`
+	Latency      Requests     `json:"latency,omitzero"`
 	Instrument   Instrument   `json:"instrument"`
 }
 
@@ -160,6 +161,41 @@ type Place struct {
 	RefuseIf    *string `json:"refuseIf,omitempty"`   // conditions, one of which refuses the run; "" = none
 	WorkerImage string  `json:"workerImage,omitempty"`
 	KwokImage   string  `json:"kwokImage,omitempty"`
+}
+
+// Requests are those whose latency is measured, and what is on their way. Only the command latency
+// has them.
+type Requests struct {
+	// Of an open loop, in which requests are due on a schedule.
+	RPS             List[float64] `json:"rps,omitempty"`             // requests a second, one rate after another
+	Arrivals        string        `json:"arrivals,omitempty"`        // constant or poisson
+	Seed            uint64        `json:"seed,omitempty"`            // of poisson arrivals
+	Duration        Duration      `json:"duration,omitempty"`        // of each rate, variant and repeat, warm-ups excluded
+	MaxConnections  int           `json:"maxConnections,omitempty"`  // requests that may be in flight
+	KillServerEvery Duration      `json:"killServerEvery,omitempty"` // between two kills of a server; 0 = none
+
+	// Of a closed loop, which it is where Connections are stated.
+	Connections List[int] `json:"connections,omitempty"` // that are always busy, one number after another
+	Requests    int       `json:"requests,omitempty"`    // of each variant and repeat
+
+	HTTP      int      `json:"http,omitempty"` // version: 1 or 2
+	Keepalive bool     `json:"keepalive"`
+	Timeout   Duration `json:"timeout,omitempty"` // from when a request was due
+	Rounds    int      `json:"rounds,omitempty"`  // that a repeat of each variant is divided into; 0 = 4, with KillServerEvery 1
+	Warmup    Duration `json:"warmup"`            // before each round
+
+	// Topology is pair, star or chain; "" = chain with a Chain, star with several Servers, otherwise pair.
+	Topology string         `json:"topology,omitempty"`
+	Servers  int            `json:"servers,omitempty"` // of a star all, of a chain those of each tier; 0 = 3
+	Chain    List[Duration] `json:"chain,omitempty"`   // how long each tier of a chain waits, the nearest first
+
+	Variants List[string] `json:"variants,omitempty"` // none, and modes of the control plane; nil = all
+	Proxy    string       `json:"proxy,omitempty"`    // program of the sidecars, of a control plane whose proxy scaler does not have
+
+	// In an existing cluster.
+	Image     string       `json:"image,omitempty"`     // of this scaler, in all pods
+	Placement List[string] `json:"placement,omitempty"` // one-node or two-nodes; nil = what the cluster has room for
+	Nodes     List[string] `json:"nodes,omitempty"`     // that pods may be on, the client's first; nil = any that take pods
 }
 
 // Instrument is how scaler itself runs.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,11 +31,16 @@ func TestParametersAreFields(t *testing.T) {
 			t.Errorf("%s is in the table twice", p.Path)
 		}
 		seen[p.Path] = true
-		for _, flag := range []string{p.Flag, p.Alias} {
-			if other := flags[flag]; flag != "" && other != "" {
-				t.Errorf("--%s is of %s and of %s", flag, other, p.Path)
+		for _, command := range append(slices.Clone(scenario.Rolling), scenario.Latency) {
+			if !p.AppliesTo(command) {
+				continue
 			}
-			flags[flag] = p.Path
+			for _, flag := range p.Flags(command) {
+				if other := flags[command+" --"+flag]; other != "" {
+					t.Errorf("%s --%s is of %s and of %s", command, flag, other, p.Path)
+				}
+				flags[command+" --"+flag] = p.Path
+			}
 		}
 		if p.Group == "" || p.Help == "" || p.Compared == "" {
 			t.Errorf("%s lacks a group, help or comparability", p.Path)
@@ -69,17 +75,21 @@ func TestParametersAreFields(t *testing.T) {
 
 // TestDefaultsAreGood checks that the defaults lie within their bounds.
 func TestDefaultsAreGood(t *testing.T) {
-	d := scenario.New(scenario.Default())
-	text, err := d.YAML(scenario.Rollout, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := read(t, string(text))
-	if err := again.Check(scenario.Rollout); err != nil {
-		t.Errorf("%v\n%s", err, text)
-	}
-	if !reflect.DeepEqual(again.Scenario, scenario.Default()) {
-		t.Errorf("read %+v\nwant %+v", again.Scenario, scenario.Default())
+	for command, defaults := range map[string]scenario.Scenario{scenario.Rollout: scenario.Default(), scenario.Latency: scenario.DefaultLatency()} {
+		text, err := scenario.New(defaults).YAML(command, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := scenario.New(defaults)
+		if err := again.Read("a.yaml", bytes.NewReader(text)); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, text)
+		}
+		if err := again.Check(command); err != nil {
+			t.Errorf("%s: %v\n%s", command, err, text)
+		}
+		if !reflect.DeepEqual(again.Scenario, defaults) {
+			t.Errorf("%s: read %+v\nwant %+v", command, again.Scenario, defaults)
+		}
 	}
 }
 
@@ -126,6 +136,65 @@ load:
 phases: {baseline: 1s, convergeTimeout: 20m, settle: 0s, steady: 90s, changes: 1m, cycle: 1m}
 instrument: {workers: 2, dilation: 4, calibrate: false, priority: false}
 `
+
+// fullLatency states every field of latency alone but those that exclude each other.
+const fullLatency = head + `repeats: 3
+controlPlane: {name: istiod, version: "1.30"}
+place: {context: staging, kubeconfig: config, namespace: istio-system, revision: a}
+latency:
+  rps: [50, 99.5]
+  arrivals: poisson
+  seed: 7
+  duration: 20s
+  maxConnections: 10
+  killServerEvery: 2s
+  http: 2
+  keepalive: false
+  timeout: 500ms
+  rounds: 1
+  warmup: 0s
+  topology: chain
+  servers: 2
+  chain: [100ms, 1s]
+  variants: [none, strict]
+  proxy: ./proxy
+  image: registry.example/scaler:1
+  placement: two-nodes
+  nodes: [b, a]
+`
+
+// TestRoundTripLatency checks that a document of latency that is printed and read again is the same,
+// and applies.
+func TestRoundTripLatency(t *testing.T) {
+	for name, text := range map[string]string{"open": fullLatency, "closed": head + "latency: {connections: [32, 64], requests: 100, chain: 1s}\n"} {
+		d := scenario.New(scenario.DefaultLatency())
+		if err := d.Read("a.yaml", strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Check(scenario.Latency); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, all := range []bool{false, true} {
+			printed, err := d.YAML(scenario.Latency, all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := scenario.New(scenario.DefaultLatency())
+			if err := again.Read("b.yaml", bytes.NewReader(printed)); err != nil {
+				t.Fatalf("%v\n%s", err, printed)
+			}
+			if err := again.Check(scenario.Latency); err != nil {
+				t.Errorf("%s: %v\n%s", name, err, printed)
+			}
+			if !reflect.DeepEqual(again.Scenario, d.Scenario) {
+				t.Errorf("%s, all %t: read\n%+v\nwant\n%+v\nfrom\n%s", name, all, again.Scenario, d.Scenario, printed)
+			}
+			if !all && name == "open" {
+				golden(t, "latency.yaml", printed)
+			}
+		}
+	}
+}
 
 // TestRoundTrip checks that a document that is printed and read again is the same.
 func TestRoundTrip(t *testing.T) {
@@ -214,6 +283,13 @@ var bad = []struct {
 	{"upgrade in a rollout", head + "controlPlane:\n  upgrade: {to: 1.31.0}\n", "controlPlane.upgrade.to", 4, false},
 	{"captured and synthetic", head + "mesh:\n  file: m.yaml\n  services: 3\n", "mesh.services", 5, false},
 	{"revision without a cluster", head + "place: {revision: a}\n", "place.revision", 3, false},
+	{"no rates", head + "latency:\n  rps: [100, fast]\n", "latency.rps", 4, true},
+	{"too many requests a second", head + "latency:\n  rps: 1e9\n", "latency.rps", 4, true},
+	{"no waits", head + "latency:\n  chain: [100ms, 5]\n", "latency.chain", 4, true},
+	{"HTTP/3", head + "latency:\n  http: 3\n", "latency.http", 4, true},
+	{"HTTP version as a text", head + "latency:\n  http: \"2\"\n", "latency.http", 4, true},
+	{"no placement", head + "latency:\n  placement: [one-node, moon]\n", "latency.placement", 4, true},
+	{"latency in a rollout", head + "latency:\n  rps: 100\n", "latency.rps", 4, false},
 	{"TLS of a server that is started", head + "controlPlane:\n  connection: {tlsCA: a}\n", "controlPlane.connection.tlsCA", 4, false},
 }
 
@@ -309,22 +385,30 @@ func compiled(t *testing.T) *jsonschema.Schema {
 // TestGood checks that the schema and the program take every preset, and a document with all fields.
 func TestGood(t *testing.T) {
 	schema := compiled(t)
-	texts := map[string][]byte{"full": []byte(full)}
-	for _, name := range scenario.PresetNames() {
-		d := scenario.New(scenario.Default())
-		if err := d.ReadPreset(name); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Check(scenario.Rollout); err != nil {
-			t.Errorf("preset %s: %v", name, err)
-		}
-		text, err := os.ReadFile("presets/" + name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[name] = text
-		if texts[name+", all"], err = d.YAML(scenario.Rollout, true); err != nil {
-			t.Fatal(err)
+	texts := map[string][]byte{"full": []byte(full), "latency": []byte(fullLatency)}
+	for command, of := range map[string]struct {
+		folder   string
+		defaults scenario.Scenario
+	}{scenario.Rollout: {"presets/", scenario.Default()}, scenario.Latency: {"presets/latency/", scenario.DefaultLatency()}} {
+		for _, name := range scenario.PresetNames(command) {
+			d := scenario.New(of.defaults)
+			if err := d.ReadPreset(command, name); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Check(command); err != nil {
+				t.Errorf("preset %s: %v", name, err)
+			}
+			if note, err := scenario.PresetNote(command, name); note == "" || err != nil {
+				t.Errorf("preset %s has no note (%v)", name, err)
+			}
+			text, err := os.ReadFile(of.folder + name + ".yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[name] = text
+			if texts[name+", all"], err = d.YAML(command, true); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for name, text := range texts {
@@ -402,6 +486,7 @@ func TestLarge(t *testing.T) {
 // when it was printed and read again.
 func FuzzRead(f *testing.F) {
 	f.Add(full)
+	f.Add(fullLatency)
 	for _, test := range bad {
 		f.Add(test.text)
 	}

@@ -107,7 +107,7 @@ func leaf(t reflect.Type, p Parameter) map[string]any {
 		one["type"] = "integer"
 	}
 	if len(p.Choices) > 0 {
-		one["enum"] = p.Choices
+		one["enum"] = choices(of, p.Choices)
 	}
 	if p.Max > 0 && !isText {
 		one["minimum"], one["maximum"] = p.Min, p.Max
@@ -116,9 +116,23 @@ func leaf(t reflect.Type, p Parameter) map[string]any {
 	if listed(t) {
 		schema = map[string]any{"anyOf": []any{one, map[string]any{"type": "array", "items": one}}}
 	}
-	schema["description"] = p.Usage()
+	schema["description"] = p.Usage("")
 	if p.Default != "" {
-		schema["description"] = p.Usage() + " (default " + p.Default + ")"
+		schema["description"] = p.Usage("") + " (default " + p.Default + ")"
 	}
 	return schema
+}
+
+// choices are the values of a type that texts stand for.
+func choices(t reflect.Type, texts []string) []any {
+	var all []any
+	for _, text := range texts {
+		v := reflect.New(t).Elem()
+		if t.Kind() == reflect.String || setLeaf(v, []string{text}) != nil {
+			all = append(all, text)
+			continue
+		}
+		all = append(all, v.Interface())
+	}
+	return all
 }

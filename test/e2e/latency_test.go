@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,13 +15,15 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/latency"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 var _ = Describe("latency through sidecars", func() {
 	var spec latency.Spec
 	BeforeEach(func() {
 		spec = latency.DefaultSpec()
-		spec.RPS, spec.Duration, spec.Warmup, spec.Rounds = []float64{50}, time.Second, 200*time.Millisecond, 1
+		load := &spec.Latency
+		load.RPS, load.Duration, load.Warmup, load.Rounds = []float64{50}, 1e9, 200e6, 1
 		spec.State, spec.Out = GinkgoT().TempDir(), filepath.Join(GinkgoT().TempDir(), "runs")
 		spec.Programs = component.Options{
 			BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Envoy: os.Getenv("SCALER_ENVOY"),
@@ -40,7 +41,7 @@ var _ = Describe("latency through sidecars", func() {
 	// what was not is an error.
 	for _, controlPlane := range []string{"istiod", "reference"} {
 		It("is measured for every variant, of "+controlPlane, func(ctx SpecContext) {
-			spec.ControlPlane = controlPlane
+			spec.ControlPlane.Name = controlPlane
 			run, err := latency.Run(ctx, spec, latency.Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(run.Environment.ControlPlane.Name).To(Equal(controlPlane))
@@ -75,7 +76,7 @@ var _ = Describe("latency through sidecars", func() {
 	// Client and servers have a network namespace each, whose connections are redirected to Open Service
 	// Mesh's Envoys. What is checked of them is in the record: nobody reports the caller in permissive mode.
 	It("is measured where connections are redirected, of osm", func(ctx SpecContext) {
-		spec.ControlPlane = "osm"
+		spec.ControlPlane.Name = "osm"
 		if os.Geteuid() != 0 {
 			_, err := latency.Run(ctx, spec, latency.Progress{})
 			Expect(err).To(MatchError(ContainSubstring("want root")))
@@ -105,25 +106,26 @@ var _ = Describe("latency through sidecars", func() {
 	// The proxy is the user's. Without one, a stand-in shows that everything around it works: the rules,
 	// what it reaches, its key, its token, its certificate, and the caller that it names.
 	It("is measured with a given proxy, of linkerd", func(ctx SpecContext) {
-		spec.ControlPlane = "linkerd"
+		spec.ControlPlane.Name = "linkerd"
 		var err error
-		spec.Proxy, err = os.Executable()
+		spec.Latency.Proxy, err = os.Executable()
 		Expect(err).NotTo(HaveOccurred())
 		if given := os.Getenv("SCALER_LINKERD_PROXY"); given != "" {
-			spec.Proxy = given
+			spec.Latency.Proxy = given
 		}
-		spec, err = spec.Prepare(func(string) bool { return false })
+		spec.Latency.Variants = nil
+		spec, err = latency.New(spec, scenario.New(spec.Scenario))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(spec.Variants).To(Equal([]string{latency.VariantNone, "automatic"}))
+		Expect(spec.Latency.Variants).To(HaveExactElements(latency.VariantNone, "automatic"))
 		if os.Geteuid() != 0 {
 			_, err := latency.Run(ctx, spec, latency.Progress{})
 			Expect(err).To(MatchError(ContainSubstring("want root")))
 			return
 		}
-		spec.Topology, spec.Chain, spec.Servers = latency.ChainTopology, []time.Duration{0, time.Millisecond}, 2
+		spec.Latency.Topology, spec.Latency.Chain, spec.Latency.Servers = latency.ChainTopology, scenario.List[scenario.Duration]{0, 1e6}, 2
 		run, err := latency.Run(ctx, spec, latency.Progress{Log: func(msg string) { GinkgoWriter.Println(msg) }})
 		Expect(err).NotTo(HaveOccurred())
-		digest, err := component.Digest(spec.Proxy)
+		digest, err := component.Digest(spec.Latency.Proxy)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Environment.Programs).To(HaveKeyWithValue("linkerd2-proxy", record.Program{Source: "given", Digest: digest}))
 		Expect(run.Checks).To(ConsistOf(record.LatencyCheck{Variant: "automatic", Plaintext: record.CheckAnswered, Caller: record.CallerSeen}))
@@ -136,8 +138,8 @@ var _ = Describe("latency through sidecars", func() {
 	})
 
 	It("is measured along a chain, over HTTP/2", func(ctx SpecContext) {
-		spec.ControlPlane, spec.Variants, spec.HTTP = "reference", []string{latency.VariantStrict}, 2
-		spec.Topology, spec.Chain, spec.Servers = latency.ChainTopology, []time.Duration{5 * time.Millisecond, 5 * time.Millisecond}, 2
+		spec.ControlPlane.Name, spec.Latency.Variants, spec.Latency.HTTP = "reference", []string{latency.VariantStrict}, 2
+		spec.Latency.Topology, spec.Latency.Chain, spec.Latency.Servers = latency.ChainTopology, scenario.List[scenario.Duration]{5e6, 5e6}, 2
 		run, err := latency.Run(ctx, spec, latency.Progress{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Status).To(Equal(record.StatusCompleted))
@@ -152,7 +154,7 @@ var _ = Describe("latency through sidecars", func() {
 		script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && exec '%s' --version\n%s\n", paths[component.Envoy], fmt.Sprintf(arguments, paths[component.Envoy]))
 		spec.Programs.Envoy = filepath.Join(GinkgoT().TempDir(), "envoy")
 		Expect(os.WriteFile(spec.Programs.Envoy, []byte(script), 0o755)).To(Succeed())
-		spec.ControlPlane, spec.Variants = "reference", []string{latency.VariantStrict}
+		spec.ControlPlane.Name, spec.Latency.Variants = "reference", []string{latency.VariantStrict}
 		run, err := latency.Run(ctx, spec, latency.Progress{})
 		Expect(err).To(MatchError(ContainSubstring(words)))
 		Expect(run.Status).To(BeEmpty())

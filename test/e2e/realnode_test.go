@@ -211,8 +211,8 @@ var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 		Expect(objects(ctx)).To(Equal(there))
 
 		two := latency("--placement", "two-nodes")
-		Eventually(two).WithTimeout(time.Minute).Should(gexec.Exit(1))
-		Expect(two.Err).To(gbytes.Say("parsing --placement two-nodes: want one-node: of the nodes, only realnode"))
+		Eventually(two).WithTimeout(time.Minute).Should(gexec.Exit(2))
+		Expect(two.Err).To(gbytes.Say(`--placement: latency.placement: got "two-nodes", want one-node: of the nodes, only realnode`))
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(8*time.Minute))
 
