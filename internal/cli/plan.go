@@ -40,8 +40,19 @@ func knownLimits() map[string]*record.Limits {
 	return known
 }
 
+// install returns how the control plane of a plan is given what the plan requests; nil if
+// that is not known.
+func install(t capacity.Target, r capacity.Request) *capacity.Install {
+	for _, d := range drivers.All() {
+		if d.Name == t.ControlPlane && d.Sized != nil {
+			return d.Sized(t, r)
+		}
+	}
+	return nil
+}
+
 func newPlanCommand(s streams) *cobra.Command {
-	o := planOptions{Options: capacity.Options{Known: knownLimits()}}
+	o := planOptions{Options: capacity.Options{Known: knownLimits(), Install: install}}
 	cmd := &cobra.Command{
 		Use:   "plan DIR... --pods N",
 		Short: "Forecast what a larger mesh needs, from the records of smaller ones",
@@ -87,6 +98,7 @@ within its interval. Otherwise the exit code is 3.`,
 	f.DurationVar(&o.Wait, "wait", 0, "longest that a sidecar of a burst may wait to be served, as in 5s (default until it would be refused)")
 	f.StringVar(&o.headroom, "headroom", "30%", "share added to the upper bound of the forecast")
 	f.IntVar(&o.Processors, "control-plane-cpus", 0, "processors per replica (default: as few as are sufficient)")
+	f.BoolVar(&o.LimitProcessors, "cpu-limit", false, "print a processor limit, too; without it GOMAXPROCS bounds what a replica uses, and nothing throttles it")
 	f.StringVar(&o.memory, "control-plane-memory", "", "memory per replica, as in 512Mi or 2Gi (default: as much as is needed)")
 	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "maximum number of replicas; runs with several --replicas show what each needs")
 	f.BoolVar(&o.Validate, "validate", false, "leave out the largest size, forecast it and compare it with the measurement")
@@ -170,7 +182,7 @@ var errNotVerified = errors.New("a check did not pass")
 
 // errNotMet marks a plan that no permitted size of control plane carries out: exit
 // code 3.
-var errNotMet = errors.New("no permitted control plane does it in that time and memory; the plan printed is the nearest")
+var errNotMet = errors.New("no permitted control plane has the processors and memory for it and does it in that time; the plan printed is the nearest")
 
 // parse checks the flags, and parses those that are text.
 func (o *planOptions) parse(cmd *cobra.Command) error {

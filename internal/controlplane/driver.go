@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"scaler.mesh/scaler/internal/analyse/capacity"
+
 	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/internal/capture"
@@ -50,6 +52,9 @@ type Driver struct {
 	External *External
 	// Installed is how one is used that a cluster has already; nil = that is not possible.
 	Installed *Installed
+
+	// Sized is how it is given what a plan requests; nil = that is not known.
+	Sized func(capacity.Target, capacity.Request) *capacity.Install
 
 	// Figures are what figures mean with it; the zero value = what they mean with every other one.
 	Figures Figures

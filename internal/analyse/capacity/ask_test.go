@@ -194,19 +194,19 @@ func TestRequests(t *testing.T) {
 		name     string
 		o        Options
 		replicas int
-		cpu      string
+		cpu      int
 		burst    string
 		binds    string
 		met      bool
 	}{
-		{"any time", Options{}, 1, "2", "25/1s", Limiter, true},
-		{"given processors", Options{Processors: 1}, 1, "1", "17/982ms", Processor, true},
-		{"more processors than are tried", Options{Processors: 128}, 1, "128", "40/1s", TokenReview, true},
-		{"in a minute", Options{Within: time.Minute}, 1, "4", "35/1s", Limiter, true},
-		{"in 40 s", Options{Within: 40 * time.Second, ReplicasMax: 3}, 2, "2", "50/1s", Arrival, true},
-		{"never", Options{Within: time.Second, ReplicasMax: 1}, 1, "6", "40/1s", TokenReview, false},
-		{"waiting for longer", Options{Wait: 4 * time.Second}, 1, "2", "83/3.992s", Limiter, true},
-		{"too little memory", Options{MemoryBytes: 1 << 30}, 1, "2", "25/1s", Memory, false},
+		{"any time", Options{}, 1, 2, "25/1s", Limiter, true},
+		{"given processors", Options{Processors: 1}, 1, 1, "17/982ms", Processor, true},
+		{"more processors than are tried", Options{Processors: 128}, 1, 128, "40/1s", TokenReview, true},
+		{"in a minute", Options{Within: time.Minute}, 1, 4, "35/1s", Limiter, true},
+		{"in 40 s", Options{Within: 40 * time.Second, ReplicasMax: 3}, 2, 2, "50/1s", Arrival, true},
+		{"never", Options{Within: time.Second, ReplicasMax: 1}, 1, 6, "40/1s", TokenReview, false},
+		{"waiting for longer", Options{Wait: 4 * time.Second}, 1, 2, "83/3.992s", Limiter, true},
+		{"too little memory", Options{MemoryBytes: 1 << 30}, 1, 2, "25/1s", Memory, false},
 	} {
 		c.o.Pods = 1600
 		plan, err := Make(runs, c.o)
@@ -214,9 +214,9 @@ func TestRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := plan.Request
-		if r.Replicas != c.replicas || r.Resources.Limits.CPU != c.cpu || r.Burst.Flag != c.burst || plan.Binds != c.binds || r.Met != c.met {
-			t.Errorf("%s: %d replicas with %s processors, bursts of %s, bound by %s, met %v; want %d, %s, %s, %s, %v",
-				c.name, r.Replicas, r.Resources.Limits.CPU, r.Burst.Flag, plan.Binds, r.Met, c.replicas, c.cpu, c.burst, c.binds, c.met)
+		if r.Replicas != c.replicas || r.Processors != c.cpu || r.Burst.Flag != c.burst || plan.Binds != c.binds || r.Met != c.met {
+			t.Errorf("%s: %d replicas with %d processors, bursts of %s, bound by %s, met %v; want %d, %d, %s, %s, %v",
+				c.name, r.Replicas, r.Processors, r.Burst.Flag, plan.Binds, r.Met, c.replicas, c.cpu, c.burst, c.binds, c.met)
 		}
 	}
 }

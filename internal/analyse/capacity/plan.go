@@ -23,17 +23,24 @@ type Options struct {
 	// largest run. It does not apply to runs in which each pod has a proxy.
 	PodsPerNode int
 
-	Within      time.Duration // the rollout is to be done in this time; 0 = no matter
-	Wait        time.Duration // a sidecar of a burst is to wait no longer than this to be served; 0 = until it would be refused
-	Headroom    float64       // share that is asked for above the interval's upper end
-	Processors  int           // of each replica; 0 = as few as do
-	MemoryBytes int64         // of each replica; 0 = as much as is needed
+	Within     time.Duration // the rollout is to be done in this time; 0 = no matter
+	Wait       time.Duration // a sidecar of a burst is to wait no longer than this to be served; 0 = until it would be refused
+	Headroom   float64       // share that is asked for above the interval's upper end
+	Processors int           // of each replica; 0 = as few as do
+	// LimitProcessors asks for a processor limit, too; false = none: GOMAXPROCS bounds what
+	// a control plane uses, and a limit makes it stand still.
+	LimitProcessors bool
+	MemoryBytes     int64 // of each replica; 0 = as much as is needed
 	// ReplicasMax limits the number of replicas in the plan; 0 = 1. With Validate, runs
 	// with more replicas are not forecast.
 	ReplicasMax int
 
 	Validate bool // leave the largest size out and forecast it
 	Force    bool // forecast from too little, or too far
+
+	// Install returns how the request of a plan is carried out; nil if that is not known;
+	// nil = it is not known of any.
+	Install func(Target, Request) *Install
 
 	// Known are the limits of control planes by name, for records that were written
 	// before limits were recorded; nil = none.
@@ -64,7 +71,10 @@ type Plan struct {
 	Limits    []Limit `json:"limits"` // the longest first
 	Binds     string  `json:"binds"`  // the first that is reached
 	Request   Request `json:"request"`
-	Doubts    []Doubt `json:"doubts"`
+	// Install is how the request is carried out; nil if that is not known of the control
+	// plane.
+	Install *Install `json:"install,omitempty"`
+	Doubts  []Doubt  `json:"doubts"`
 	// Verification is the result of a run with the requested resources; nil if there was
 	// none.
 	Verification *Verification `json:"verification,omitempty"`
@@ -97,6 +107,12 @@ type Target struct {
 	// ConfigurationBytes is the size of the configuration that a proxy will hold; 0 = not
 	// known.
 	ConfigurationBytes float64 `json:"configurationBytes,omitempty"`
+}
+
+// Install is a document that gives a control plane what a plan requests.
+type Install struct {
+	How      string `json:"how"`      // a sentence, with the command that takes the document
+	Document any    `json:"document"` // an object that is marshalled as JSON or YAML
 }
 
 // Size is a number of pods, with the number of runs of it.
@@ -311,6 +327,9 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	s.doubtReplicas(m.replicas)
 	s.doubtBuffers(t)
 	p.Doubts = append(p.Doubts, s.doubts...)
+	if o.Install != nil {
+		p.Install = o.Install(p.Target, p.Request)
+	}
 	return p, suffices, nil
 }
 

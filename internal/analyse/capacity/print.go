@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -14,7 +15,7 @@ import (
 
 // Print writes a plan in one of output.Formats.
 func Print(w io.Writer, format string, p *Plan) error {
-	request, err := p.Request.manifest()
+	request, err := p.manifest()
 	if err != nil {
 		return err
 	}
@@ -62,6 +63,9 @@ func (p *Plan) text(request string, markdown bool) string {
 	b.WriteString(p.Work.text(markdown))
 	fmt.Fprintf(&b, "\n%s\n%s%s", grid(p.statesTable(), markdown), p.Decides.sentence(), p.Reconnect.sentence(p.Target)+p.Sidecars.sentence(p.Target.Pods)+p.Upgrade.sentence(p.Target.Pods))
 	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence(p.Target))
+	if p.Install != nil {
+		fmt.Fprintf(&b, "%s\n\n", p.Install.How)
+	}
 	if markdown {
 		fmt.Fprintf(&b, "%syaml\n%s%s\n", fence, request, fence)
 	} else {
@@ -157,7 +161,7 @@ func (r Request) sentence(t Target) string {
 		}
 	}
 	if !r.Met {
-		b.WriteString(", which misses what was asked")
+		b.WriteString(", which is not enough")
 	}
 	who := "sidecar"
 	if t.Nodes > 0 {
@@ -176,12 +180,23 @@ func (l *Limit) sentence(t Target) string {
 	return fmt.Sprintf("After a restart %s connect again within %s at least (%s).\n", output.Many(t.Nodes, t.Proxy), amount(secondsUnit, &l.Seconds), l.Rule)
 }
 
-// manifest renders the request as a part of a Deployment.
-func (r Request) manifest() (string, error) {
-	text, err := yaml.Marshal(struct {
-		Replicas  int       `json:"replicas"`
-		Resources Resources `json:"resources"`
-	}{r.Replicas, r.Resources})
+// manifest renders the request as what installs it, where the control plane has such a
+// document; otherwise as parts of a Deployment.
+func (p *Plan) manifest() (string, error) {
+	type variable struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
+	r := p.Request
+	var document any = struct {
+		Replicas  int        `json:"replicas"`
+		Env       []variable `json:"env"`
+		Resources Resources  `json:"resources"`
+	}{r.Replicas, []variable{{"GOMAXPROCS", strconv.Itoa(r.Processors)}}, r.Resources}
+	if p.Install != nil {
+		document = p.Install.Document
+	}
+	text, err := yaml.Marshal(document)
 	if err != nil {
 		return "", fmt.Errorf("writing the request as YAML: %w", err)
 	}

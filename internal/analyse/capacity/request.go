@@ -8,13 +8,18 @@ import (
 
 // Request is the request for replicas and resources.
 type Request struct {
-	Replicas  int       `json:"replicas"`
-	Resources Resources `json:"resources"` // of each replica, as Kubernetes reads them
+	Replicas int `json:"replicas"`
+	// Processors is the GOMAXPROCS of each replica that the forecasts are of. It is to be
+	// set explicitly: without a limit a container takes it from its node.
+	Processors int       `json:"gomaxprocs"`
+	Resources  Resources `json:"resources"` // of each replica, as Kubernetes reads them
 	// RolloutSeconds is the duration of the rollout with that request; nil if it cannot
 	// be forecast from the runs.
 	RolloutSeconds *Bounds `json:"rolloutSeconds,omitempty"`
-	Met            bool    `json:"met"` // the rollout ends in time, by its upper bound, and memory suffices; true when nothing was asked
-	Burst          Burst   `json:"burst"`
+	// Met reports that the rollout ends in time, by its upper bound, and that processors
+	// and memory carry the upper bound of every state.
+	Met   bool  `json:"met"`
+	Burst Burst `json:"burst"`
 }
 
 // Bounds are a forecast and its interval. Low and High are nil if it is not known.
@@ -30,9 +35,10 @@ type Resources struct {
 	Limits   Amounts `json:"limits"`
 }
 
-// Amounts are processors and memory; Memory "" means that the runs do not determine it.
+// Amounts are processors and memory; "" means that none is set, for memory because the
+// runs do not determine it.
 type Amounts struct {
-	CPU    string `json:"cpu"`
+	CPU    string `json:"cpu,omitempty"`
 	Memory string `json:"memory,omitempty"`
 }
 
@@ -50,12 +56,40 @@ type Burst struct {
 // were not measured with more.
 const most = 64
 
-// ask finds the fewest processors with which the rollout is done in time or, without a
-// time, with which processors are not what binds. If nothing suffices it requests the
-// fastest and reports false.
+// need is the processors that one replica of a mesh needs on average in the state in
+// which it needs most: by the upper bound of its forecast, without headroom.
+type need struct {
+	rollout float64 // processor time of the rollout, in seconds, of all replicas
+	others  float64 // cores in the worst of the other states, of all replicas
+	pace    pace
+}
+
+// of returns the need of a mesh with its processors, of each replica.
+func (n need) of(m mesh) float64 {
+	return max(n.others, n.rollout/n.pace.seconds(m)) / float64(m.replicas)
+}
+
+// seconds returns the forecast duration of a rollout; the shortest possible if the runs
+// do not show it.
+func (p pace) seconds(m mesh) float64 {
+	if p.known {
+		return p.at(m).value
+	}
+	return m.times()[0].Seconds
+}
+
+// ask finds the fewest processors that carry every state with headroom, and with which
+// the rollout is done in time or, without a time, with which processors are not what
+// binds. If nothing suffices it requests the fastest and reports false.
 func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) (suffices bool) {
-	m, suffices = m.place(pace, o)
-	met := suffices || o.Within == 0
+	busy := estimates[rolloutCPU]
+	_, others := p.worst(func(s State) *Bounds { return s.Cores }) // that of the rollout follows from the processors
+	need := need{busy.upper(), others, pace}
+	modelled := m.processors
+	m, suffices = m.place(need, o)
+	carried := need.of(m) <= float64(m.processors)
+	met := (suffices || o.Within == 0) && carried
+	suffices = suffices && carried
 	p.Limits = m.times()
 	p.Binds = p.Limits[0].Name
 	if p.Target.Nodes > 0 {
@@ -66,11 +100,10 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 	if !enough {
 		suffices, met = false, false
 	}
-	p.Request = Request{Replicas: m.replicas, Met: met, Burst: m.burst(pace, o.Wait)}
-	rollout := p.Limits[0].Seconds
+	p.Request = Request{Replicas: m.replicas, Processors: m.processors, Met: met, Burst: m.burst(pace, o.Wait)}
+	rollout := pace.seconds(m)
 	if pace.known {
 		e := pace.at(m)
-		rollout = e.value
 		p.Request.RolloutSeconds = &Bounds{Forecast: e.value}
 		if e.bounded {
 			p.Request.RolloutSeconds.Low, p.Request.RolloutSeconds.High = &e.low, &e.high
@@ -79,7 +112,6 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 			p.settle(m, pace, nil)
 		}
 	}
-	busy := estimates[rolloutCPU]
 	for i := range p.States {
 		if p.States[i].Name == stateRollout {
 			p.States[i].Cores = &Bounds{Forecast: busy.value / rollout}
@@ -90,12 +122,39 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 	}
 	state, cores := p.worst(func(s State) *Bounds { return s.Cores })
 	p.Decides.CPU = state
-	cores *= more / float64(m.replicas)
+	cores /= float64(m.replicas)
 	p.Request.Resources = Resources{
-		Requests: Amounts{CPU: millicores(min(cores, float64(m.processors))), Memory: request},
-		Limits:   Amounts{CPU: fmt.Sprint(m.processors), Memory: limit},
+		Requests: Amounts{CPU: millicores(cores * more), Memory: request},
+		Limits:   Amounts{Memory: limit},
 	}
+	peaking, peak := p.worst(func(s State) *Bounds { return s.PeakCores })
+	if o.LimitProcessors {
+		p.Request.Resources.Limits.CPU = fmt.Sprint(math.Ceil(max(float64(m.processors), cores*more, peak)))
+		p.doubt("request.resources.limits.cpu", "what it costs to be throttled was not measured: the runs had no quota. A control plane that uses its quota within 100 ms stands still until the next 100 ms")
+		if peaking == "" {
+			p.doubt("request.resources.limits.cpu", "no run has the cores of a control plane over 100 ms, so that the limit is that of GOMAXPROCS")
+		}
+	}
+	p.doubtProcessors(m.processors, modelled, cores, more, state, peak, peaking)
 	return suffices
+}
+
+// doubtProcessors adds warnings about the processors of each replica: of a need that they
+// do not carry, and of what the runs, which had the modelled ones, do not show of them.
+func (p *Plan) doubtProcessors(processors, modelled int, cores, more float64, state string, peak float64, peaking string) {
+	const about = "request.gomaxprocs"
+	switch least := fmt.Sprintf("%.0f", math.Ceil(cores*more)); {
+	case cores > float64(processors):
+		p.doubt(about, "up to %s cores are needed in %s, and a replica has %d: plan for %s or more", coresText(&cores), state, processors, least)
+	case cores*more > float64(processors):
+		p.doubt(about, "with headroom %s cores are requested, for %s, and GOMAXPROCS lets a replica use %d: plan for %s or more", coresText(new(cores*more)), state, processors, least)
+	}
+	if peak > float64(processors) {
+		p.doubt(about, "over 100 ms up to %s cores are used in %s, as the runs used them, and GOMAXPROCS lets a replica use %d: what is due then takes longer, by how much was not measured", coresText(&peak), peaking, processors)
+	}
+	if processors != modelled {
+		p.doubt(about, "the runs had GOMAXPROCS %d: memory, processor time and pushes change with it, by how much was not measured", modelled)
+	}
 }
 
 // slowest returns the upper bound of the rollout's duration; infinite if it is not known.
@@ -138,7 +197,7 @@ func (p *Plan) doubt(about, format string, args ...any) {
 
 // place sets the processors of each replica of the mesh, and reports whether they
 // suffice.
-func (m mesh) place(pace pace, o Options) (placed mesh, suffices bool) {
+func (m mesh) place(need need, o Options) (placed mesh, suffices bool) {
 	best, bestTime := m, math.Inf(1)
 	fewest, most := 1, most
 	if o.Processors > 0 {
@@ -146,14 +205,15 @@ func (m mesh) place(pace pace, o Options) (placed mesh, suffices bool) {
 	}
 	for processors := fewest; processors <= most; processors++ {
 		m.processors = processors
-		if o.Within == 0 && (o.Processors > 0 || m.times()[0].Name != Processor) {
+		carries := o.Processors > 0 || need.of(m)*(1+o.Headroom) <= float64(processors)
+		if o.Within == 0 && (o.Processors > 0 || m.times()[0].Name != Processor && carries) {
 			return m, true
 		}
 		seconds := m.times()[0].Seconds
-		if pace.known {
-			seconds = pace.at(m).upper()
+		if need.pace.known {
+			seconds = need.pace.at(m).upper()
 		}
-		if o.Within > 0 && seconds <= o.Within.Seconds() {
+		if o.Within > 0 && seconds <= o.Within.Seconds() && carries {
 			return m, true
 		}
 		if seconds < bestTime {

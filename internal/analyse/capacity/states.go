@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/internal/output"
@@ -15,12 +16,13 @@ type State struct {
 	Name        string  `json:"name"`                  // steady, rollout, probe, change, cycle, churn, restart or replica gone
 	MemoryBytes *Bounds `json:"memoryBytes,omitempty"` // peak; of the replica that needs most
 	Cores       *Bounds `json:"cores,omitempty"`       // mean; of all replicas
+	PeakCores   *Bounds `json:"peakCores,omitempty"`   // over 100 ms; of the replica that needs most
 }
 
 // Decides names the states that determine the request; "" if there is no request.
 type Decides struct {
 	Memory string `json:"memory"` // limits.memory
-	CPU    string `json:"cpu"`    // requests.cpu
+	CPU    string `json:"cpu"`    // requests.cpu, and the fewest processors
 }
 
 // The states.
@@ -60,10 +62,30 @@ func (s stateSource) memory() figure {
 	return figure{name: s.path + ".memoryBytes.peak", terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true, base: emptyMemory}
 }
 
+// peak returns the figure for the cores of one replica over 100 ms in the state.
+func (s stateSource) peak() figure {
+	return figure{name: s.path + ".cores.peak100ms", terms: []term{constant, pods}, shown: &configured, divided: served, each: true}
+}
+
+// peakCores forecasts the cores of one replica over 100 ms in a state; nil if the largest
+// run did not measure them, or if the runs do not show them.
+func (s *sample) peakCores(of figure, t target, o Options) *Bounds {
+	if of.of(s.runs[len(s.runs)-1]) == nil {
+		return nil
+	}
+	made, err := of.forecast(s, t, o)
+	if err != nil {
+		s.doubt(of.name, "%v", err)
+		return nil
+	}
+	return bounds(map[string]estimate{of.name: made.estimate}, of.name)
+}
+
 // states forecasts the needs in each state that the runs had. It adds one warning for all
 // states that no run had.
 func (s *sample) states(t target, o Options, estimates map[string]estimate) []State {
-	all := []State{{Name: stateRollout, MemoryBytes: bounds(estimates, rolloutMemory)}}
+	rollout := stateSource{path: "controlPlane.rollout"}
+	all := []State{{Name: stateRollout, MemoryBytes: bounds(estimates, rolloutMemory), PeakCores: s.peakCores(rollout.peak(), t, o)}}
 	var missing, flags []string
 	for _, source := range stateSources {
 		memory := source.memory()
@@ -95,6 +117,9 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 			}
 			estimates[one.figure.name] = made.estimate
 			*one.into = bounds(estimates, one.figure.name)
+		}
+		if source.cores == "" { // else the phase is shorter than what it stands for
+			state.PeakCores = s.peakCores(source.peak(), t, o)
 		}
 		if share := last.Value(source.path + ".saturation"); share != nil && *share > record.Saturated && source.name != stateSteady && source.cores == "" {
 			s.doubt(source.path+".cores", "saturated in the largest run: where there are more processors it uses more cores, for a shorter time")
@@ -175,12 +200,21 @@ func (p *Plan) worst(of func(State) *Bounds) (name string, most float64) {
 // statesTable shows what each state needs.
 func (p *Plan) statesTable() output.Table {
 	t := output.Table{Head: []string{"state", "memory, peak", "low", "high", "cores, mean", "low", "high"}}
+	peaks := slices.ContainsFunc(p.States, func(s State) bool { return s.PeakCores != nil })
+	if peaks {
+		t.Head = append(t.Head, "cores, 100 ms", "low", "high")
+	}
 	for _, state := range p.States {
 		row := []string{state.Name}
-		for _, one := range []struct {
+		type column struct {
 			bounds *Bounds
 			print  func(*float64) string
-		}{{state.MemoryBytes, func(v *float64) string { return amount(bytesUnit, v) }}, {state.Cores, coresText}} {
+		}
+		columns := []column{{state.MemoryBytes, func(v *float64) string { return amount(bytesUnit, v) }}, {state.Cores, coresText}}
+		if peaks {
+			columns = append(columns, column{state.PeakCores, coresText})
+		}
+		for _, one := range columns {
 			b := Bounds{}
 			forecast := "-"
 			if one.bounds != nil {

@@ -40,9 +40,10 @@ type Verdict string
 
 // The outcomes.
 const (
-	Passed  Verdict = "passed"
-	Failed  Verdict = "failed"
-	Unknown Verdict = "unknown" // it was not measured, or the plan has no bounds
+	Passed      Verdict = "passed"
+	Failed      Verdict = "failed"
+	Unknown     Verdict = "unknown"      // it was not measured, or the plan has no bounds
+	NotEnforced Verdict = "not enforced" // the limit was a setting alone, so that nothing could have exceeded it
 )
 
 // Within compares a figure with an interval. Without a measurement, or without a bound,

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -96,14 +95,10 @@ func (o Options) Validate() error {
 	return err
 }
 
-// processors is the plan's limit, of all replicas, as the flag of a rollout: 0 where the
+// processors is the plan's GOMAXPROCS, of all replicas, as the flag of a rollout: 0 where the
 // control plane shares all that there are.
 func (o Options) processors() (int, error) {
-	limit, err := strconv.Atoi(o.Plan.Request.Resources.Limits.CPU)
-	if err != nil {
-		return 0, fmt.Errorf("reading the plan's processors: %w", err)
-	}
-	replicas, there := o.Plan.Request.Replicas, o.available()
+	limit, replicas, there := o.Plan.Request.Processors, o.Plan.Request.Replicas, o.available()
 	switch each := there / replicas; {
 	case each == 0:
 		return 0, fmt.Errorf("verifying a plan of %d replicas on a machine that has %s: want --replicas-max %d or less", replicas, output.Many(there, "processor"), there)
@@ -134,8 +129,8 @@ func Run(ctx context.Context, o Options) error {
 		o.Run = run.RunOne
 	}
 	if o.Progress.Say != nil {
-		o.Progress.Say(fmt.Sprintf("verifying with %d x %s processors and %s of memory: %d pods, then %s and a change that reaches every %s; phases of %s, and the rollout",
-			spec.ControlPlane.Replicas, o.Plan.Request.Resources.Limits.CPU, o.Plan.Request.Resources.Limits.Memory, spec.Pods(), spec.Load.Faults[0], proxyOf(o.Plan), time.Duration(spec.Phases.Baseline)+time.Duration(spec.Phases.Settle)+time.Duration(spec.Phases.Steady)+time.Duration(spec.Phases.Changes)))
+		o.Progress.Say(fmt.Sprintf("verifying with %d x %d processors and %s of memory: %d pods, then %s and a change that reaches every %s; phases of %s, and the rollout",
+			spec.ControlPlane.Replicas, o.Plan.Request.Processors, o.Plan.Request.Resources.Limits.Memory, spec.Pods(), spec.Load.Faults[0], proxyOf(o.Plan), time.Duration(spec.Phases.Baseline)+time.Duration(spec.Phases.Settle)+time.Duration(spec.Phases.Steady)+time.Duration(spec.Phases.Changes)))
 	}
 	run, err := o.Run(ctx, spec, o.Progress)
 	killed, unconverged := controlplane.IsOutOfMemory(err), errors.Is(err, experiment.ErrUnconverged)
@@ -155,7 +150,7 @@ const rolloutTime = "phases.rollout.seconds"
 // checks are what a run shows of a plan.
 func checks(p *capacity.Plan, run *record.Run, killed bool) []capacity.Check {
 	all := []capacity.Check{
-		shown("not killed for its memory", !killed, "the kernel killed the control plane: it exceeded "+p.Request.Resources.Limits.Memory),
+		memory(p, run, killed),
 		shown("converged", run.Pods != nil && run.Pods.Converged != nil && *run.Pods.Converged == run.Pods.Requested, "the mesh did not converge within the time limit"),
 	}
 	for _, f := range p.Figures {
@@ -177,6 +172,22 @@ func shown(name string, passed bool, why string) capacity.Check {
 		return capacity.Check{Name: name, Verdict: capacity.Passed}
 	}
 	return capacity.Check{Name: name, Verdict: capacity.Failed, Why: why}
+}
+
+// memory is whether the control plane stayed within its limit. Where no limit was
+// enforced, that it was not killed shows nothing.
+func memory(p *capacity.Plan, run *record.Run, killed bool) capacity.Check {
+	const name = "not killed for its memory"
+	if killed || run.Environment.ControlPlane.MemoryLimitEnforced {
+		return shown(name, !killed, "the kernel killed the control plane: it exceeded "+p.Request.Resources.Limits.Memory)
+	}
+	c := capacity.Check{Name: name, Verdict: capacity.NotEnforced, Why: "nothing held the control plane to " + p.Request.Resources.Limits.Memory}
+	for _, w := range run.Warnings {
+		if w.Reason == record.ReasonLimitNotEnforced {
+			c.Why += ": " + w.Detail
+		}
+	}
+	return c
 }
 
 // recovered is whether the mesh converged again after the kill.

@@ -28,7 +28,7 @@ func planned() (*capacity.Plan, *record.Run) {
 			{Name: cpuSeconds, Unit: "s", Forecast: 10, Low: new(9.0), High: new(11.0)},
 			{Name: rolloutTime, Unit: "s", Forecast: 20, Low: new(18.0), High: new(22.0)},
 		},
-		Request: capacity.Request{Replicas: 1, Resources: capacity.Resources{Limits: capacity.Amounts{CPU: "2", Memory: "256Mi"}}},
+		Request: capacity.Request{Replicas: 1, Processors: 2, Resources: capacity.Resources{Limits: capacity.Amounts{Memory: "256Mi"}}},
 	}
 	s := run.DefaultSpec().Scenario
 	s.Repeats, s.Place.Context = 3, "staging"
@@ -49,6 +49,7 @@ func measured() record.Run {
 		Faults:       []record.Fault{{Name: "kill-control-plane", Phase: record.PhaseSteady, Seconds: new(3.0)}},
 		Change:       &record.Change{Changes: new(1), Push: &latency},
 		Phases:       []record.Phase{{Name: record.PhaseRollout, Seconds: new(20.0), EndedBy: record.EndedByConverged}},
+		Environment:  record.Environment{ControlPlane: record.ControlPlaneSource{MemoryLimitBytes: 256 << 20, MemoryLimitEnforced: true}},
 	}
 }
 
@@ -65,6 +66,7 @@ func TestRun(t *testing.T) {
 		"CPU not known":   {func(r *record.Run) { r.ControlPlane = nil }, nil, cpuSeconds, capacity.Unknown},
 		"slower":          {func(r *record.Run) { r.Phases[0].Seconds = new(22.5) }, nil, rolloutTime, capacity.Failed},
 		"faster":          {func(r *record.Run) { r.Phases[0].Seconds = new(15.0) }, nil, "", ""},
+		"not enforced":    {func(r *record.Run) { r.Environment.ControlPlane.MemoryLimitEnforced = false }, nil, "not killed for its memory", capacity.NotEnforced},
 		"killed":          {func(*record.Run) {}, &process.OutOfMemoryError{}, "not killed for its memory", capacity.Failed},
 		"not converged":   {func(r *record.Run) { r.Pods.Converged = new(39) }, experiment.ErrUnconverged, "converged", capacity.Failed},
 		"no second time":  {func(r *record.Run) { r.Faults[0].Seconds = nil }, experiment.ErrUnconverged, "converged again after a kill", capacity.Failed},
@@ -155,7 +157,7 @@ func TestProxiesOfNodes(t *testing.T) {
 // A plan of several replicas runs as many, each with its limits, and one of them is killed.
 func TestReplicas(t *testing.T) {
 	p, like := planned()
-	p.Request.Replicas, p.Request.Resources.Limits.CPU = 2, "1"
+	p.Request.Replicas, p.Request.Processors = 2, 1
 	var spec run.Spec
 	err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 3, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
 		spec = s
@@ -186,7 +188,7 @@ func TestRefusals(t *testing.T) {
 		"little":     {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "63Mi" }, `controlPlane.memory: got "63Mi", want from 64Mi`},
 		"replicas":   {func(p *capacity.Plan, _ *record.Run) { p.Request.Replicas = 3 }, "--replicas-max 2"},
 		"of each":    {func(p *capacity.Plan, _ *record.Run) { p.Request.Replicas = 2 }, "2 x 2 processors on a machine that has 2: want --control-plane-cpus 1"},
-		"processors": {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.CPU = "3" }, "--control-plane-cpus 2"},
+		"processors": {func(p *capacity.Plan, _ *record.Run) { p.Request.Processors = 3 }, "--control-plane-cpus 2"},
 		"memory":     {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "" }, "want more runs, or a memory limit to plan with"},
 		"run":        {func(*capacity.Plan, *record.Run) {}, broken.Error()},
 	} {
