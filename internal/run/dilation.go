@@ -25,6 +25,8 @@ func (s Spec) checkDilation(driver controlplane.Driver) error {
 	k := s.Instrument.Dilation
 	refuse := func(want string, args ...any) error { return scenario.Refuse("instrument.dilation", k, want, args...) }
 	switch {
+	case !k.Auto && k.Factor != 0 && !(k.Factor >= 1 && k.Factor <= scenario.MaxDilation): // 0 = not stated
+		return refuse("from 1 to %d, or auto", scenario.MaxDilation)
 	case !k.Auto && k.Factor <= 1:
 		return nil
 	case driver.Dilation == nil:

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -14,6 +15,10 @@ import (
 func TestCheckDilation(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
 		"": func(s *Spec) { s.Instrument.Dilation.Factor = 2.5 },
+		`instrument.dilation: got "0.5", want from 1 to 64, or auto`:                                                          func(s *Spec) { s.Instrument.Dilation.Factor = 0.5 },
+		`instrument.dilation: got "-2", want from 1 to 64, or auto`:                                                           func(s *Spec) { s.Instrument.Dilation.Factor = -2 },
+		`instrument.dilation: got "65", want from 1 to 64, or auto`:                                                           func(s *Spec) { s.Instrument.Dilation.Factor = 65 },
+		`instrument.dilation: got "NaN", want from 1 to 64, or auto`:                                                          func(s *Spec) { s.Instrument.Dilation.Factor = math.NaN() },
 		`instrument.dilation: got "2", want none with mesh.sidecars.real, whose time cannot be slowed down`:                   func(s *Spec) { s.Instrument.Dilation.Factor, s.Mesh.Sidecars.Real = 2, 1 },
 		`instrument.dilation: got "auto", want none with mesh.sidecars.real, whose time cannot be slowed down`:                func(s *Spec) { s.Instrument.Dilation.Auto, s.Mesh.Sidecars.Real = true, 1 },
 		`instrument.dilation: got "auto", want none with instrument.workers 2: the figures of each worker are not scaled yet`: func(s *Spec) { s.Instrument.Dilation.Auto, s.Instrument.Workers = true, 2 },

@@ -179,13 +179,24 @@ func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) 
 		setCollected(*slot, m.live)
 	}
 	m.doubtUsage("controlPlane."+string(w.Name), w.Name, usage)
-	if s := usage.Saturation; m.document.AtLimit(w.Name) && (s == nil || *s <= record.Saturated) {
-		m.journal.Warn(record.Warning{
-			About: "controlPlane." + string(w.Name), Reason: record.ReasonAtLimit, Component: m.instances.name, Phase: w.Name,
-			Values: map[string]float64{"peakCores": usage.CoresPeak, "maxProcs": float64(m.document.Environment.ControlPlane.GOMAXPROCS)},
-		})
+	if doubt := doubtLimit(m.document.Environment.ControlPlane, m.dilation, w.Name, usage); doubt != nil {
+		m.journal.Warn(*doubt)
 	}
 	return nil
+}
+
+// doubtLimit warns that a control plane used all processors that its GOMAXPROCS lets it use,
+// where its saturation does not say so; nil where it did not. Cores were measured on this
+// machine, and GOMAXPROCS is of the one that is modelled.
+func doubtLimit(source record.ControlPlaneSource, d *record.Dilation, phase record.PhaseName, u measure.Usage) *record.Warning {
+	peak := d.Of(phase) * u.CoresPeak
+	if u.Saturation != nil && *u.Saturation > record.Saturated || !source.AtLimit(peak) {
+		return nil
+	}
+	return &record.Warning{
+		About: "controlPlane." + string(phase), Reason: record.ReasonAtLimit, Component: source.Name, Phase: phase,
+		Values: map[string]float64{"peakCores": peak, "maxProcs": float64(source.GOMAXPROCS)},
+	}
 }
 
 // measureCluster computes the usage of the cluster's programs over one phase.

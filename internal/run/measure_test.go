@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -104,5 +105,40 @@ func TestWaitingCluster(t *testing.T) {
 				t.Errorf("%q for %v, want %q for %v", got, share, test.want, test.share)
 			}
 		})
+	}
+}
+
+// Cores that were measured on this machine are compared with the processors of the one that
+// is modelled: 1.95 cores here are 7.8 of 8 where time is slowed down by 4.
+func TestLimitOfModelledProcessors(t *testing.T) {
+	for _, test := range []struct {
+		k, peak float64
+		procs   int
+		want    float64 // cores that the warning states; 0 = no warning
+	}{
+		{1, 1.95, 2, 1.95}, {1, 1.8, 2, 0},
+		{4, 1.95, 8, 7.8}, {4, 1.8, 8, 0},
+		{4, 0.5, 2, 2}, // fewer processors than the machine could model
+	} {
+		var d *record.Dilation
+		if test.k > 1 {
+			d = &record.Dilation{Factor: test.k, RealTime: []record.PhaseName{record.PhaseSteady}}
+		}
+		source := record.ControlPlaneSource{Name: "istiod", GOMAXPROCS: test.procs}
+		used := measure.Usage{CoresPeak: test.peak, Saturation: new(0.01)}
+		var got float64
+		if w := doubtLimit(source, d, record.PhaseRollout, used); w != nil {
+			got = w.Values["peakCores"]
+		}
+		if got != test.want {
+			t.Errorf("K = %g, %g cores here, %d processors there: a warning with %g cores, want %g", test.k, test.peak, test.procs, got, test.want)
+		}
+		if w := doubtLimit(source, d, record.PhaseSteady, used); d != nil && w != nil {
+			t.Errorf("K = %g: %g cores in a phase that is not slowed down are the limit of %d processors", test.k, test.peak, test.procs)
+		}
+		used.Saturation = new(0.5)
+		if w := doubtLimit(source, d, record.PhaseRollout, used); w != nil {
+			t.Errorf("K = %g: a second warning next to that of saturation", test.k)
+		}
 	}
 }

@@ -87,19 +87,22 @@ const Saturated = 0.1
 // atLimit is the share of what a program may use from which on it is at its limit.
 const atLimit = 0.95
 
-// AtLimit reports whether the control plane used, in the busiest second of a phase,
-// nearly all the processors that its GOMAXPROCS lets it use. What waits for one of
-// them then waits within it: no thread does, and Saturation does not show it.
+// AtLimit reports whether a control plane that used so many cores in its busiest second
+// used nearly all the processors that its GOMAXPROCS lets it use. What waits for one of
+// them then waits within it: no thread does, and Saturation does not show it. Both are of
+// the machine that is modelled: where time is slowed down, cores that were measured here
+// are K times as many there.
+func (s ControlPlaneSource) AtLimit(peakCores float64) bool {
+	return s.GOMAXPROCS > 0 && peakCores >= atLimit*float64(s.GOMAXPROCS*max(1, s.Replicas))
+}
+
+// AtLimit reports whether the control plane of a recorded run was at its limit in a phase.
 func (r *Run) AtLimit(phase PhaseName) bool {
-	source := r.Environment.ControlPlane
-	if r.ControlPlane == nil || source.GOMAXPROCS == 0 {
+	if r.ControlPlane == nil {
 		return false
 	}
 	at := r.ControlPlane.At(phase)
-	if at == nil || *at == nil || (*at).Cores == nil || (*at).Cores.Peak == nil {
-		return false
-	}
-	return *(*at).Cores.Peak >= atLimit*float64(source.GOMAXPROCS*max(1, source.Replicas))
+	return at != nil && *at != nil && (*at).Cores != nil && (*at).Cores.Peak != nil && r.Environment.ControlPlane.AtLimit(*(*at).Cores.Peak)
 }
 
 // Within reports whether path is that of a figure, or of what is above it, at which
