@@ -19,7 +19,7 @@ func SaveHistogram(w *record.Writer, name string, h *stats.Histogram) (*record.L
 	if err := w.Histogram(name, h); err != nil {
 		return nil, fmt.Errorf("writing the distribution of %s: %w", name, err)
 	}
-	latency := record.Latency(summary)
+	latency := record.Latency(summary).Known()
 	return &latency, nil
 }
 

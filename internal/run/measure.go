@@ -79,6 +79,9 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 	}).doubts() {
 		m.journal.Warn(w)
 	}
+	for _, w := range m.document.UnknownLatencies() {
+		m.journal.Warn(w)
+	}
 	return nil
 }
 

@@ -48,7 +48,7 @@ var LatencyFigures = []FigureOf[Latency]{
 func quantile(name string, of func(*Latency) *float64, compared bool) FigureOf[Latency] {
 	return FigureOf[Latency]{
 		Figure: Figure{Path: name, Unit: UnitSeconds, Label: name, Better: BetterLower, NotCompared: !compared},
-		Of:     of, lost: func(l *Latency) bool { return l.Lost > 0 },
+		Of:     of, lost: func(l *Latency) bool { return l.Lost > 0 && !l.Unknown() },
 	}
 }
 

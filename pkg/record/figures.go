@@ -1,5 +1,7 @@
 package record
 
+import "strings"
+
 // Arrival is how fast pods came.
 type Arrival struct {
 	// OfferedPerSecond is by plan: the pods after the first burst over the time
@@ -216,7 +218,7 @@ type Latency struct {
 	Unit    string   `json:"unit"` // "s"
 	Count   int64    `json:"count"`
 	Lost    int64    `json:"lost"`              // not there by the time limit
-	Clamped int64    `json:"clamped,omitempty"` // of Count: outside 0 to 24 h, taken as that bound
+	Clamped int64    `json:"clamped,omitempty"` // of Count: outside 0 to 24 h, taken as that bound; see Unknown
 	Min     *float64 `json:"min,omitempty"`
 	Mean    *float64 `json:"mean,omitempty"`
 	P50     *float64 `json:"p50,omitempty"`
@@ -224,6 +226,61 @@ type Latency struct {
 	P99     *float64 `json:"p99,omitempty"`
 	P999    *float64 `json:"p999,omitempty"`
 	Max     *float64 `json:"max,omitempty"`
+}
+
+// clampedShare is the share of its observations that may be clamped in a latency that is
+// known. Of a distribution with so few, quantiles from p1 up do not depend on them. More show
+// that what saw the start was often later than the change itself took, so that all the other
+// observations are too short, too, by as much as nobody knows.
+const clampedShare = 0.01
+
+// Unknown reports that the latency is not known: its start was seen after its end in more
+// than a few of its observations, 1 of 100 or, of fewer, one.
+func (l *Latency) Unknown() bool {
+	return l != nil && float64(l.Clamped) > max(1, clampedShare*float64(l.Count))
+}
+
+// Known is the latency with what is known of it: of one that is not, the counts alone.
+func (l Latency) Known() Latency {
+	if !l.Unknown() {
+		return l
+	}
+	return Latency{Unit: l.Unit, Count: l.Count, Lost: l.Lost, Clamped: l.Clamped}
+}
+
+// UnknownLatencies are warnings about the latencies of the run that are not known; see
+// [Latency.Unknown]. Those of faults, of churn and of real sidecars are not among them.
+func (r *Run) UnknownLatencies() []Warning {
+	var all []Warning
+	add := func(above string, of []Distribution) {
+		for _, d := range of {
+			if !d.Latency.Unknown() {
+				continue
+			}
+			w := Warning{About: join(above, d.Path), Reason: ReasonStartSeenLate, Values: map[string]float64{"clamped": float64(d.Latency.Clamped), "all": float64(d.Latency.Count)}}
+			if kind, ok := strings.CutPrefix(d.Path, "push."); ok && above == "latencies" {
+				if fromWrite := r.Latencies.PushFromWrite[ChangeKind(kind)]; fromWrite != nil && !fromWrite.Unknown() {
+					w.Detail = "latencies.pushFromWrite." + kind
+				}
+			}
+			all = append(all, w)
+		}
+	}
+	add("latencies", r.Latencies.All())
+	if r.Change != nil {
+		add("change", r.Change.Distributions())
+	}
+	for _, stage := range r.UpgradeStages() {
+		for _, side := range []struct {
+			path string
+			of   *UpgradeSide
+		}{{"from", r.Upgrade.Stages[stage].From}, {"to", r.Upgrade.Stages[stage].To}} {
+			if side.of != nil {
+				add("upgrade.stages."+stage+"."+side.path, pushesOf(side.of))
+			}
+		}
+	}
+	return all
 }
 
 // XDS counts what the simulated sidecars exchanged with the control plane

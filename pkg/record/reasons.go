@@ -17,6 +17,7 @@ const (
 	// The instrument itself.
 	ReasonLateInstrument   Reason = "lateInstrument"   // scheduling lag [p99Seconds]
 	ReasonLateReceipt      Reason = "lateReceipt"      // responses waited to be received [waited, responses, longestSeconds, totalSeconds]
+	ReasonStartSeenLate    Reason = "startSeenLate"    // a latency's start was seen after its end too often for it to be known [clamped, all]; Detail: the path of the one from the write, where that is known
 	ReasonUncertainClock   Reason = "uncertainClock"   // the clock of the worker Component is not known better [uncertaintySeconds]
 	ReasonWorkerLost       Reason = "workerLost"       // the worker Component was lost in Phase, and another took its place [sidecars]
 	ReasonWaitedInstrument Reason = "waitedInstrument" // scaler's threads waited for a processor [share]
@@ -86,6 +87,7 @@ var sentences = map[Reason]string{
 
 	ReasonLateInstrument:   "scaler itself ran late: {p99Seconds:ms} at p99 of its own scheduling lag",
 	ReasonLateReceipt:      "scaler itself received late: {waited} of {responses} responses waited until it had room for them, up to {longestSeconds:ms} and {totalSeconds:.3g} s in all, and may have come that much earlier",
+	ReasonStartSeenLate:    "not known: in {clamped} of {all} observations its start was seen after its end[; {detail} has the one from the write, an upper bound]",
 	ReasonUncertainClock:   "times of the sidecars of {component} may be off by {uncertaintySeconds:ms}: its clock is not known better",
 	ReasonWorkerLost:       "{component} was lost with {sidecars} sidecars, which connected again from another pod: what they missed counts as lost, and serving them again is part of the figures of the phase",
 	ReasonWaitedInstrument: "scaler had a thread that waited for a processor for up to {share:percent} of the time: latencies include the time that its own reading of answers waited",

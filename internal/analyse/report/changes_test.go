@@ -25,3 +25,31 @@ func TestChanges(t *testing.T) {
 		}
 	}
 }
+
+// A push whose start was seen after its end is unknown, and the one from the write is printed.
+func TestUnknownPush(t *testing.T) {
+	run := fullRun()
+	run.Latencies.Push = map[record.ChangeKind]*record.Latency{record.EndpointRemove: {Count: 40, Clamped: 20}}
+	run.Latencies.PushFromWrite = map[record.ChangeKind]*record.Latency{record.EndpointRemove: {Count: 40, P50: new(0.012), P90: new(0.02), P99: new(0.03), Max: new(0.04)}}
+	few := &record.Latency{Count: 2, P50: new(0.2)}
+	run.Latencies.Propagation = map[record.ChangeKind]record.Propagation{record.EndpointRemove: {First: few, Last: few}}
+	run.Latencies.PushIntervals = nil
+	r := runReport{run: &run}
+	want := [][]string{{"endpointRemove, from the write", "2", "12.0ms", "unknown", "20.0ms", "unknown", "unknown, below 100 changes", "unknown"}}
+	if got := r.changes().printed().Rows; !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	rows := map[string][]string{}
+	for _, row := range r.latencies().printed().Rows {
+		rows[row[0]] = row[1:]
+	}
+	if got, want := rows["push: endpointRemove"], []string{"40", "0", unknown, unknown, unknown, unknown}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := rows["push from write: endpointRemove"]; len(got) == 0 || got[2] != "12.0ms" {
+		t.Errorf("from the write %q, want 12 ms", got)
+	}
+	if l := slowestPush(&run); l == nil || l.P50 == nil || *l.P50 != 0.012 {
+		t.Errorf("the slowest push is %+v, want the one from the write", l)
+	}
+}

@@ -107,10 +107,13 @@ func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
 		}
 		row := latencyRow{value: s, withheld: one.withheld}
 		c.Table.Rows = append(c.Table.Rows, []string{
-			one.name, count(&s.Count), count(&s.Lost), quantile(s, s.P50), quantile(s, s.P90), row.quantile("p99", s.P99), row.quantile("p999", s.P999), seconds(s.Max),
+			one.name, count(&s.Count), count(&s.Lost), quantile(s, s.P50), quantile(s, s.P90), row.quantile("p99", s.P99), row.quantile("p999", s.P999), greatest(s),
 		})
 		for _, figure := range []string{".lost", ".p50", ".p90", ".p99", ".p999", ".max"} {
 			all = append(all, d.mark(one.run, one.path()+figure, "")...)
+		}
+		if s.Unknown() {
+			continue
 		}
 		points, err := one.points()
 		if err != nil {

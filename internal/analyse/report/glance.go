@@ -79,12 +79,16 @@ func glanceRow(all []record.Run, runs []*record.Run, name string, d *doubts) []c
 func runID(index int) string { return "run-" + strconv.Itoa(index+1) }
 
 // slowestPush returns the push latency of the kind of change that took longest at p50; a
-// kind whose p50 is lost takes longer than all others. It does not use p99, which few
+// kind whose p50 is lost takes longer than all others. In place of a push that is not known it
+// takes the one from the write, an upper bound. It does not use p99, which few
 // changes do not determine.
 func slowestPush(r *record.Run) *record.Latency {
 	var slowest *record.Latency
 	for _, kind := range changeKinds {
 		l := r.Latencies.Push[kind]
+		if l.Unknown() {
+			l = r.Latencies.PushFromWrite[kind] // an upper bound
+		}
 		if l == nil || l.P50 == nil && l.Lost == 0 {
 			continue
 		}

@@ -34,7 +34,8 @@ func (r *runReport) explained() table {
 	return t
 }
 
-// unknown is the text for a quantile with too few changes.
+// unknown is the text for a quantile with too few changes, and for a latency whose start was
+// seen after its end.
 const unknown = "unknown"
 
 // changes shows the quantiles of the pushes of each kind of change, with intervals by
@@ -44,6 +45,10 @@ func (r *runReport) changes() table {
 	t := table{Head: plain("push", "changes", "p50", "95% interval", "p90", "95% interval", "p99", "95% interval")}
 	for _, kind := range changeKinds {
 		l, i := r.run.Latencies.Push[kind], r.run.Latencies.PushIntervals[kind]
+		if l.Unknown() {
+			t.Add(r.unknownPush(kind)...)
+			continue
+		}
 		if l == nil || i == nil {
 			continue
 		}
@@ -64,6 +69,32 @@ func (r *runReport) changes() table {
 		t.Add(cells...)
 	}
 	return t
+}
+
+// unknownPush is the row of a kind of change whose push is not known: that from the write
+// instead, without intervals.
+func (r *runReport) unknownPush(kind record.ChangeKind) []marked {
+	fromWrite := r.run.Latencies.PushFromWrite[kind]
+	text := func(of func(*record.Latency) *float64, name string) string {
+		switch {
+		case fromWrite == nil:
+			return unknown
+		case name == "p99" && r.run.Latencies.WithholdsP99(kind):
+			return tooFewChanges(record.ChangesForP99)
+		}
+		return quantile(fromWrite, of(fromWrite))
+	}
+	name := string(kind)
+	if fromWrite != nil {
+		name += ", from the write"
+	}
+	changes := r.run.Latencies.Changes(kind)
+	return []marked{
+		r.mark("latencies.push."+string(kind), "latencies").on(name), unmarked(count(&changes)),
+		unmarked(text(func(l *record.Latency) *float64 { return l.P50 }, "p50")), unmarked(unknown),
+		unmarked(text(func(l *record.Latency) *float64 { return l.P90 }, "p90")), unmarked(unknown),
+		unmarked(text(func(l *record.Latency) *float64 { return l.P99 }, "p99")), unmarked(unknown),
+	}
 }
 
 // tooFewChanges states why a figure of changes is unknown.
@@ -94,9 +125,17 @@ func (r *runReport) latencyTable(missing bool) table {
 		}
 		t.Add(r.mark(row.path, "latencies").on(row.name), unmarked(count(&l.Count)),
 			r.mark(row.path+".lost", row.path).on(count(&l.Lost)),
-			figure(l.P50, "p50"), figure(l.P90, "p90"), figure(l.P99, "p99"), r.mark(row.path+".max", row.path).on(seconds(l.Max)))
+			figure(l.P50, "p50"), figure(l.P90, "p90"), figure(l.P99, "p99"), r.mark(row.path+".max", row.path).on(greatest(l)))
 	}
 	return t
+}
+
+// greatest prints the maximum of a latency.
+func greatest(l *record.Latency) string {
+	if l.Unknown() {
+		return unknown
+	}
+	return seconds(l.Max)
 }
 
 // quantile prints a quantile of the row by its name.
@@ -111,6 +150,8 @@ func (row latencyRow) quantile(name string, v *float64) string {
 // ones, and is printed as that bound.
 func quantile(l *record.Latency, v *float64) string {
 	switch {
+	case l.Unknown():
+		return unknown
 	case v != nil:
 		return seconds(v)
 	case l != nil && l.Lost > 0 && l.Max != nil:

@@ -33,6 +33,7 @@ var explanations = []explanation{
 	{record.ReasonFromSamples, "Figures from samples", "The run goes on, or scaler was killed before it computed figures. These were computed from samples.jsonl when the record was read.", "", ""},
 	{record.ReasonWorkerLost, "Worker lost", "A worker was lost and replaced. What its sidecars missed counts as lost, and the control plane served them again.", "sidecars", "%s sidecars"},
 	{record.ReasonUncertainClock, "Uncertain clock of a worker", "Latencies between a change and the sidecars of this process may be off by this much.", "uncertaintySeconds", "up to %s"},
+	{record.ReasonStartSeenLate, "Start seen after the end", "In more than a few observations scaler saw the start after the end, so the latency is not known. A push from the write is an upper bound that does not depend on it.", "clamped", "%s observations"},
 	{record.ReasonLateReceipt, "scaler received responses late", "Responses waited until scaler had room for them. Latencies include this wait.", "longestSeconds", "up to %s"},
 	{record.ReasonWaitedInstrument, "scaler waited for a processor", "Latencies include the time for which answers waited to be read.", "share", "%s of the time"},
 	{record.ReasonLateGenerator, "Requests sent late", "The load generator sent requests late. Latencies count from the time at which a request was due.", "", ""},

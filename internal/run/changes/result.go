@@ -119,7 +119,7 @@ func (p *phase) save(section *record.Change, r *result, length time.Duration, en
 		*one.into = latency
 		errs = append(errs, err)
 	}
-	if r.concerned > 0 {
+	if r.concerned > 0 && !made.Push.Unknown() {
 		made.Intervals = r.intervals()
 	}
 	if r.pushes > 0 {

@@ -338,7 +338,7 @@ func (p *prober) save() error {
 		PushIntervals: map[record.ChangeKind]*record.PushIntervals{},
 	}
 	summarize := func(name string, h *stats.Histogram) (*record.Latency, error) {
-		latency := record.Latency(h.Summary())
+		latency := record.Latency(h.Summary()).Known()
 		return &latency, p.Journal.Writer().Histogram(name, h)
 	}
 	var errs []error
@@ -360,7 +360,9 @@ func (p *prober) save() error {
 		errs = append(errs, err1, err2, err3)
 		latencies.Push[kind] = push
 		latencies.Propagation[kind] = record.Propagation{First: first, Last: last}
-		latencies.PushIntervals[kind] = intervals(k.changes)
+		if !push.Unknown() {
+			latencies.PushIntervals[kind] = intervals(k.changes)
+		}
 		if s := k.fromWrite.Summary(); s.Count+s.Lost > 0 {
 			fromWrite, err := summarize("pushFromWrite-"+string(kind), k.fromWrite)
 			errs = append(errs, err)

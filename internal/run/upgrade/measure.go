@@ -99,6 +99,9 @@ func stale(removed *record.Latency, length time.Duration) *float64 {
 	if length <= 0 {
 		return nil
 	}
+	if removed.Unknown() {
+		return nil
+	}
 	if removed == nil || removed.Mean == nil {
 		return new(float64)
 	}
