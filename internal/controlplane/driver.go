@@ -256,6 +256,9 @@ type Dilated struct {
 	Args     []string // further arguments of its program
 	Scaled   []string // what is slowed down, in words
 	Unscaled []string // what is a matter of time and cannot be
+	// LimiterWait is for how long a new stream waits for the limiter of new streams before it is
+	// refused, which is not slowed down; 0 = there is no such wait.
+	LimiterWait time.Duration
 }
 
 // Mode is a preset of knobs.

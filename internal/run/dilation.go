@@ -106,7 +106,7 @@ func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (cont
 			"KWOK: heartbeats of nodes, its only delay",
 			"scrapes and readings of all programs",
 		}, d.Scaled),
-		Unscaled: d.Unscaled,
+		Unscaled: d.Unscaled, LimiterWaitSeconds: d.LimiterWait.Seconds(),
 		RealTime: s.realTime(),
 		Auto:     s.Choice,
 	}

@@ -19,6 +19,7 @@ type symptoms struct {
 	incomplete int           // sidecars that were reported although they lacked something
 	quiet      time.Duration // for which those had been sent nothing, at least
 	slowdown   float64       // factor by which time is slowed down, and what is timed is divided; 0 = 1
+	limiter    float64       // seconds that a new stream waits for the control plane's limiter however time is slowed down; 0 = none
 	starts     *fleet.Latencies
 	latencies  *record.Latencies // of those
 }
@@ -44,6 +45,11 @@ func (s symptoms) doubts() []record.Warning {
 	if n := *s.xds.Refusals; n > 0 && s.starts.Starts.Sidecars { // proxies of nodes start before anything is measured
 		all = append(all, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonRefused, Values: map[string]float64{
 			"refused": float64(n), "attempts": float64(*s.xds.Attempts),
+		}})
+	}
+	if n := *s.xds.Refusals; n > 0 && s.starts.Starts.Sidecars && k > 1 && s.limiter > 0 {
+		all = append(all, record.Warning{About: "xds.refusals", Reason: record.ReasonEarlyRefusals, Phase: record.PhaseRollout, Values: map[string]float64{
+			"refused": float64(n), "attempts": float64(*s.xds.Attempts), "factor": k, "stockSeconds": s.limiter, "waitSeconds": s.limiter / k,
 		}})
 	}
 	if s.incomplete > 0 {

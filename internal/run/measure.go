@@ -73,8 +73,13 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 		}
 	}
 	incomplete, quiet := r.fleet.Readiness.Incomplete()
+	var limiter float64
+	if r.dilation != nil {
+		limiter = r.dilation.LimiterWaitSeconds
+	}
 	for _, w := range (symptoms{
-		lags: r.observed.lags, counts: r.fleet.Workers.Counts(), xds: m.document.XDS,
+		limiter: limiter,
+		lags:    r.observed.lags, counts: r.fleet.Workers.Counts(), xds: m.document.XDS,
 		incomplete: incomplete, quiet: quiet, slowdown: r.spec.dilation(), starts: r.observed.latencies, latencies: &m.document.Latencies,
 	}).doubts() {
 		m.journal.Warn(w)

@@ -83,6 +83,33 @@ func TestRefusedConnections(t *testing.T) {
 	}
 }
 
+// Where time is slowed down and the wait for the limiter is not, refusals are marked.
+func TestEarlyRefusals(t *testing.T) {
+	for _, test := range []struct {
+		slowdown, limiter float64
+		refused           int64
+		want              map[string]float64
+	}{
+		{4, 1, 9, map[string]float64{"refused": 9, "attempts": 20, "factor": 4, "waitSeconds": 0.25, "stockSeconds": 1}},
+		{4, 1, 0, nil}, {4, 0, 9, nil}, {1, 1, 9, nil}, {0, 1, 9, nil},
+	} {
+		starts := fleet.NewLatencies()
+		starts.Starts.Sidecars = true
+		var got map[string]float64
+		for _, w := range (symptoms{
+			lags: newLags(), xds: experiment.XDSCounts(xdsprobe.Counts{Attempts: 20, Refusals: test.refused}),
+			slowdown: test.slowdown, limiter: test.limiter, starts: starts, latencies: &record.Latencies{},
+		}).doubts() {
+			if w.Reason == record.ReasonEarlyRefusals {
+				got = w.Values
+			}
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("K = %g, %g s, %d refused (-want +got):\n%s", test.slowdown, test.limiter, test.refused, diff)
+		}
+	}
+}
+
 func TestWaitingCluster(t *testing.T) {
 	waited := func(share float64) record.ByPhase[*record.Usage] {
 		return record.ByPhase[*record.Usage]{Rollout: &record.Usage{Saturation: &share}}

@@ -50,6 +50,7 @@ const (
 
 	// What the control plane did.
 	ReasonRefused             Reason = "refused"             // attempts to connect [refused, attempts]
+	ReasonEarlyRefusals       Reason = "earlyRefusals"       // time was slowed down, and the wait of a new stream for the control plane's limiter was not [refused, attempts, factor, waitSeconds: on the modelled machine, stockSeconds: as it should be there]
 	ReasonFailedAttempts      Reason = "failedAttempts"      // [failed, attempts]
 	ReasonRejected            Reason = "rejected"            // responses that sidecars rejected, NACKs [responses]
 	ReasonNotQuiet            Reason = "notQuiet"            // it still sent responses before steady [agoSeconds]
@@ -118,6 +119,7 @@ var sentences = map[Reason]string{
 	ReasonWatchesClosed:     "the API server closed watches of clients that did not read fast enough ({watches}): what changed then they saw after watching again",
 
 	ReasonRefused:             "the control plane refused {refused} of {attempts} attempts to connect, as its connection limiter does; waiting for it is part of the latency",
+	ReasonEarlyRefusals:       "time was slowed down {factor:.3g} times, but not the {stockSeconds:duration} that a new stream waits for the control plane's limiter before it is refused: on the modelled machine it is {waitSeconds:ms}. So refusals ({refused} of {attempts} attempts) are too many and too early, and what sidecars wait after them is not as it would be there",
 	ReasonFailedAttempts:      "{failed} of {attempts} attempts found no server, were turned away or lost their stream",
 	ReasonRejected:            "sidecars rejected {responses} responses",
 	ReasonNotQuiet:            "the control plane still sent responses {agoSeconds:.1f} s before steady began",

@@ -208,6 +208,9 @@ type Dilation struct {
 	// RealTime are the phases that were not slowed down, because the control plane is at rest in them. Their
 	// figures are as measured.
 	RealTime []PhaseName `json:"realTime,omitempty"`
+	// LimiterWaitSeconds is for how long, on this machine, a new stream waits for the control
+	// plane's limiter before it is refused: it could not be slowed down. 0 = there is no such wait.
+	LimiterWaitSeconds float64 `json:"limiterWaitSeconds,omitempty"`
 	// Auto says how the factor was chosen; nil where it was given.
 	Auto *DilationChoice `json:"auto,omitempty"`
 }

@@ -131,6 +131,8 @@ func (r *Run) Reach(w Warning) []string {
 			program = "controlPlane"
 		}
 		return append(paths, program+strings.TrimPrefix(w.About, "own")+".heapBytes")
+	case ReasonEarlyRefusals:
+		return append(paths, refusedEarly...)
 	case ReasonWatchesClosed:
 		return append(paths, timed[w.Phase]...)
 	case ReasonSaturated, ReasonAtLimit:
@@ -176,6 +178,12 @@ func (r *Run) waited(w Warning) (paths []string) {
 		cores("cluster."+name, &by)
 	}
 	return paths
+}
+
+// refusedEarly are the figures of a rollout that depend on when streams are refused.
+var refusedEarly = []string{
+	"xds.attempts", "xds.perSidecar", "xds.responses", "xds.bytes", "phases.rollout", "certificates.perSecond", "controlPlane.rollout", "own.rollout",
+	"latencies.connectTotal", "latencies.firstConfiguration", "latencies.completeConfiguration", "latencies.podReady", "latencies.podReadyWithoutKwok", "latencies.rolloutPush",
 }
 
 // timed is what is timed in each phase, and the rates that are made of times.

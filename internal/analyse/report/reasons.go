@@ -47,6 +47,7 @@ var explanations = []explanation{
 	{record.ReasonSidecarRefused, "Configuration refused by Envoy", "A real sidecar refused configuration that it was sent.", "", ""},
 	{record.ReasonCertificateExpired, "Certificates expired", "Envoys without an agent keep the certificate of their start, which expired during the run.", "", ""},
 	{record.ReasonRefused, "Connections refused", "The control plane refused connections, as its connection limiter does. Latencies include the wait for another attempt.", "refused", "%s attempts refused"},
+	{record.ReasonEarlyRefusals, "Connections refused too early", "Time was slowed down, but not the wait of a new stream for the control plane's limiter. More streams are refused, and sooner, than on the modelled machine. Figures of the rollout may be off either way.", "refused", "%s attempts refused"},
 	{record.ReasonFailedAttempts, "Failed connection attempts", "Attempts to connect found no server or lost their stream. Latencies include the wait for another attempt.", "failed", "%s attempts failed"},
 	{record.ReasonRejected, "Rejected responses", "Sidecars rejected responses of the control plane (NACK).", "responses", "%s responses"},
 	{record.ReasonNotQuiet, "Not quiet before steady", "The control plane still worked on the rollout when the steady phase began, so steady figures may include a part of it.", "agoSeconds", "last response %s before steady"},

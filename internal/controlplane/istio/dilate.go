@@ -21,6 +21,10 @@ const (
 // counted with istiod 1.31.0 at rest. Replicas that do not lead have no PUT, and so request less.
 const electionRequestsPerSecond = 5 * 2 / 7.5
 
+// limiterWait is for how long a new stream waits for its limiter: a constant
+// ((*DiscoveryServer).WaitForRequestLimit in pilot/pkg/xds/discovery.go).
+const limiterWait = time.Second
+
 // dilate slows istiod down by k: the debounce, the limiter of new streams and the
 // API client. What it derives from GOMAXPROCS (features.PushThrottle and
 // features.RequestLimit, see Limits) is what it derives from these processors, which
@@ -30,6 +34,7 @@ const electionRequestsPerSecond = 5 * 2 / 7.5
 func dilate(env []string, processors int, k float64) controlplane.Dilated {
 	limits := Limits(env)
 	d := controlplane.Dilated{
+		LimiterWait: limiterWait,
 		Scaled: []string{
 			"debounce (PILOT_DEBOUNCE_AFTER, PILOT_DEBOUNCE_MAX)",
 			"limiter of new streams (PILOT_MAX_REQUESTS_PER_SECOND)",

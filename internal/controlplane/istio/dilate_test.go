@@ -2,6 +2,7 @@ package istio
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -27,6 +28,9 @@ func TestDilate(t *testing.T) {
 		got := dilate(test.env, int(2*test.k), test.k)
 		if diff := cmp.Diff(test.want, got.Env); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+		if got.LimiterWait != time.Second {
+			t.Errorf("%s: a stream waits %s for the limiter, want 1s", test.name, got.LimiterWait)
 		}
 		if len(got.Scaled) == 0 || len(got.Unscaled) == 0 {
 			t.Errorf("%s: it does not say what is scaled and what is not", test.name)
