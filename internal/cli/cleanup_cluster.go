@@ -22,7 +22,7 @@ type clusterCleanup struct {
 }
 
 func (c *clusterCleanup) addFlags(f *pflag.FlagSet) {
-	addTargetFlags(f, &c.target, "delete what runs left in that cluster; needs --run or --all")
+	addTargetFlags(f, &c.target.Context, &c.target.Kubeconfig, "delete what runs left in that cluster; needs --run or --all")
 	f.StringVar(&c.name, "run", "", "with --context: `NAME` of the run, the value of the label scaler.mesh/run")
 	f.BoolVar(&c.all, "all", false, "with --context: all runs")
 }
@@ -32,16 +32,16 @@ func (c *clusterCleanup) check(f *pflag.FlagSet) (bool, error) {
 	if !f.Changed("context") {
 		for _, name := range []string{"kubeconfig", "run", "all"} {
 			if flag := f.Lookup(name); flag.Changed {
-				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
+				return false, usagef("--%s: got %q, want it with --context", name, flag.Value)
 			}
 		}
 		return false, nil
 	}
 	switch {
 	case c.target.Context == "":
-		return false, usagef(`parsing --context "": want a context of the kubeconfig`)
+		return false, usagef(`--context: got "", want a context of the kubeconfig`)
 	case c.all == (c.name != ""):
-		return false, usagef("parsing --run %q: want either --run NAME or --all with --context", c.name)
+		return false, usagef("--run: got %q, want either --run NAME or --all with --context", c.name)
 	}
 	return true, nil
 }

@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 const doctorPodsLimit = 100000
@@ -24,7 +25,7 @@ func newDoctorCommand(s streams) *cobra.Command {
 		real   int
 		out    string
 		output string
-		target attach.Target
+		where  scenario.Place
 	)
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -49,10 +50,10 @@ the connection to it. It creates nothing.`,
 			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
 				return err
 			}
-			if asked, err := checkTarget(cmd.Flags(), &target); err != nil {
+			if place, err := checkPlace(cmd.Flags(), where); err != nil {
 				return err
-			} else if asked {
-				return clusterDoctor(cmd.Context(), s, target, output)
+			} else if place != nil {
+				return clusterDoctor(cmd.Context(), s, place.Target, output)
 			}
 			if pods < 1 || pods > doctorPodsLimit {
 				return usagef("parsing --pods %d: want 1 to %d", pods, doctorPodsLimit)
@@ -85,7 +86,7 @@ the connection to it. It creates nothing.`,
 	cmd.Flags().IntVar(&pods, "pods", 200, "number of pods of the planned run")
 	cmd.Flags().StringVar(&out, "out", "scaler-runs", "folder for the record of the planned run")
 	cmd.Flags().IntVar(&real, "real-sidecars", 0, "number of pods with a real sidecar")
-	addAttachFlags(cmd.Flags(), &target, "check that cluster, in place of this machine")
+	addPlaceFlags(cmd.Flags(), &where, "check that cluster, in place of this machine")
 	addComponentFlags(cmd.Flags(), &o)
 	addIstioFlag(cmd.Flags(), &o)
 	addEnvoyFlag(cmd.Flags(), &o)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,45 +20,40 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// addTargetFlags adds those that name a cluster.
-func addTargetFlags(f *pflag.FlagSet, t *existing.Target, use string) {
-	f.StringVar(&t.Context, "context", "", "context of the kubeconfig, or "+existing.InCluster+" in a pod: "+use)
-	f.StringVar(&t.Kubeconfig, "kubeconfig", "", "with --context: `FILE` with contexts (default KUBECONFIG, else ~/.kube/config)")
+// addTargetFlags adds the flags that name a cluster.
+func addTargetFlags(f *pflag.FlagSet, context, kubeconfig *string, use string) {
+	f.StringVar(context, "context", "", "context of the kubeconfig, or "+existing.InCluster+" in a pod: "+use)
+	f.StringVar(kubeconfig, "kubeconfig", "", "with --context: `FILE` with contexts (default KUBECONFIG, else ~/.kube/config)")
 }
 
-// addAttachFlags adds those that name a cluster and its control plane.
-func addAttachFlags(f *pflag.FlagSet, t *attach.Target, use string) {
-	addTargetFlags(f, &t.Target, use)
-	addMeshFlags(f, t)
-	f.StringVar(&t.Address, "control-plane-address", "", "with --context: `HOST:PORT` where sidecars reach the control plane from here (default its pods, through the API server)")
-	f.StringVar(&t.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the metrics of a control plane of one program, from which its cores and memory are (default those of each of its pods, through the API server; unknown where the cluster has none)")
+// addPlaceFlags adds the flags that name a cluster and its control plane, to a command that reads no
+// scenario.
+func addPlaceFlags(f *pflag.FlagSet, p *scenario.Place, use string) {
+	addTargetFlags(f, &p.Context, &p.Kubeconfig, use)
+	f.StringVar(&p.Namespace, "istio-namespace", "", "with --context: namespace of istiod, which must be the root namespace of its mesh, too (default istio-system)")
+	f.StringVar(&p.Revision, "revision", "", "with --context: revision of the control plane, where the cluster has several")
+	f.StringVar(&p.Address, "control-plane-address", "", "with --context: `HOST:PORT` where sidecars reach the control plane from here (default its pods, through the API server)")
+	f.StringVar(&p.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the metrics of a control plane of one program, from which its cores and memory are (default those of each of its pods, through the API server; unknown where the cluster has none)")
 }
 
-// addMeshFlags adds those that name one of several control planes.
-func addMeshFlags(f *pflag.FlagSet, t *attach.Target) {
-	f.StringVar(&t.Namespace, "istio-namespace", "", "with --context: namespace of istiod, which must be the root namespace of its mesh, too (default istio-system)")
-	f.StringVar(&t.Revision, "revision", "", "with --context: revision of the control plane, where the cluster has several")
-}
-
-// checkTarget reports whether a cluster is named, and checks what goes with one.
-func checkTarget(f *pflag.FlagSet, t *attach.Target) (bool, error) {
+// checkPlace makes the place of the flags of addPlaceFlags; nil = no cluster is named.
+func checkPlace(f *pflag.FlagSet, p scenario.Place) (*attach.Place, error) {
 	if !f.Changed("context") {
-		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics", "yes", "dry-run", "abort-if", "refuse-if", "worker-image", "kwok-image"} {
-			if flag := f.Lookup(name); flag != nil && flag.Changed {
-				return false, usagef("parsing --%s %s: want it with --context", name, flag.Value)
+		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics"} {
+			if flag := f.Lookup(name); flag.Changed {
+				return nil, usagef("--%s: got %q, want it with --context", name, flag.Value)
 			}
 		}
-		return false, nil
+		return nil, nil
 	}
-	if t.Context == "" {
-		return false, usagef(`parsing --context "": want a context of the kubeconfig`)
+	if p.Context == "" {
+		return nil, usagef(`--context: got "", want a context of the kubeconfig`)
 	}
-	for _, flag := range []struct{ name, value string }{{"control-plane-address", t.Address}, {"control-plane-metrics", t.Metrics}} {
-		if f.Changed(flag.name) && !attach.IsAddress(flag.value) {
-			return false, usagef("parsing --%s %q: want HOST:PORT", flag.name, flag.value)
-		}
+	place, err := attach.NewPlace(p)
+	if err != nil {
+		return nil, fieldError(f, err)
 	}
-	return true, nil
+	return &place, nil
 }
 
 // confirmation is whether objects are created without a question, or only printed.
@@ -81,17 +75,18 @@ func (c *confirmation) refuse(f *pflag.FlagSet) error {
 	return nil
 }
 
-// prepare looks at the cluster, shows what would be done and asks. goOn is false where
-// nothing is to be done.
-func (c *confirmation) prepare(cmd *cobra.Command, s streams, spec run.Spec) (goOn bool, err error) {
-	found, err := run.Inspect(cmd.Context(), spec)
-	if err != nil {
+// prepare shows what a cluster has and what a run would make there, and asks. details follow the kinds
+// of objects on their line. goOn is false where nothing is to be done.
+func (c *confirmation) prepare(ctx context.Context, s streams, f *attach.Found, details string) (goOn bool, err error) {
+	var b strings.Builder
+	writeFound(&b, f)
+	fmt.Fprintf(&b, "to be created:  %s%s\n", countKinds(f.Objects), details)
+	fmt.Fprintf(&b, "  label:        scaler.mesh/run=%s\n", f.Run)
+	fmt.Fprintf(&b, "to be removed:  at the end, also after an error; after kill -9 by '%s'\n", f.Removal)
+	if _, err := io.WriteString(s.err, b.String()); err != nil {
 		return false, err
 	}
-	if err := showFound(s.err, found, spec.Existing.Target.Removal(found.Run)); err != nil {
-		return false, err
-	}
-	return c.confirm(cmd.Context(), s, found.Objects)
+	return c.confirm(ctx, s, f.Objects)
 }
 
 // confirm prints the objects, or asks whether to create them. goOn is false where nothing is to be done.
@@ -129,29 +124,25 @@ func answer(ctx context.Context, in io.Reader) (bool, error) {
 	}
 }
 
-// showFound states what a cluster has, what a run would create there, and the command that deletes it.
-func showFound(w io.Writer, f *run.Found, removal string) error {
+// meshDetails are what a run makes in a cluster beyond its objects.
+func meshDetails(f *run.Found) string {
 	var b strings.Builder
-	writeFound(&b, f.Found)
 	pods, real := 0, 0
 	for _, s := range f.Mesh.Services {
 		pods, real = pods+s.Pods-s.Real, real+s.Real
 	}
-	fmt.Fprintf(&b, "to be created:  %s, and %d pods on fake nodes, with addresses of %s\n", countKinds(f.Objects), pods, f.Neighbours.Addresses)
+	fmt.Fprintf(&b, ", and %d pods on fake nodes, with addresses of %s", pods, f.Neighbours.Addresses)
 	if real > 0 {
-		fmt.Fprintf(&b, "  real nodes:   %s with the sidecars of the cluster, on its own nodes\n", output.Many(real, "pod"))
+		fmt.Fprintf(&b, "\n  real nodes:   %s with the sidecars of the cluster, on its own nodes", output.Many(real, "pod"))
 	}
-	fmt.Fprintf(&b, "  label:        scaler.mesh/run=%s\n", f.Run)
 	if len(f.Neighbours.DaemonSets) > 0 {
-		fmt.Fprintf(&b, "  DaemonSets:   %s tolerate every taint: their pods come onto the fake nodes, too\n", strings.Join(f.Neighbours.DaemonSets, ", "))
+		fmt.Fprintf(&b, "\n  DaemonSets:   %s tolerate every taint: their pods come onto the fake nodes, too", strings.Join(f.Neighbours.DaemonSets, ", "))
 	}
-	fmt.Fprintf(&b, "to be removed:  at the end, also after an error; after kill -9 by '%s'\n", removal)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // writeFound states a cluster and its control plane.
-func writeFound(b *strings.Builder, f attach.Found) {
+func writeFound(b *strings.Builder, f *attach.Found) {
 	i := f.Installation
 	fmt.Fprintf(b, "cluster:        %s, context %s, Kubernetes %s\n", f.Cluster.Server, f.Cluster.Context, f.Kubernetes)
 	fmt.Fprintf(b, "control plane:  %s\n", i.Describe())

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,26 +35,18 @@ func (o *latencyOptions) prepare(cmd *cobra.Command, s streams, d *scenario.Docu
 		return false, err
 	}
 	o.spec = prepared
-	if err := showLatencyFound(s.err, prepared, found); err != nil {
-		return false, err
-	}
-	return o.cluster.confirm(cmd.Context(), s, found.Objects)
+	return o.cluster.prepare(cmd.Context(), s, found.Found, nodeDetails(found))
 }
 
-// showLatencyFound states what a cluster has and what a run would create there.
-func showLatencyFound(w io.Writer, spec latency.Spec, f *latency.Found) error {
+// nodeDetails are the nodes that the pods of a run are on.
+func nodeDetails(f *latency.Found) string {
 	var b strings.Builder
-	writeFound(&b, f.Found)
 	for i, n := range f.Nodes {
 		of := "client, servers of " + latency.OneNode
 		if i > 0 {
 			of = "servers of " + latency.TwoNodes
 		}
-		fmt.Fprintf(&b, "node:           %s (%s)\n", n.Name, of)
+		fmt.Fprintf(&b, "\n  node:         %s (%s)", n.Name, of)
 	}
-	fmt.Fprintf(&b, "to be created:  %s\n", countKinds(f.Objects))
-	fmt.Fprintf(&b, "  label:        scaler.mesh/run=%s\n", f.Run)
-	fmt.Fprintf(&b, "to be removed:  at the end, also after an error; after kill -9 by '%s'\n", spec.Existing.Target.Removal(f.Run))
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

@@ -124,7 +124,11 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 		return err
 	}
 	if ladder.Spec.Existing != nil {
-		if goOn, err := o.existing.prepare(cmd, s, ladder.Runs()[0]); err != nil || !goOn {
+		found, err := run.Inspect(cmd.Context(), ladder.Runs()[0])
+		if err != nil {
+			return err
+		}
+		if goOn, err := o.existing.prepare(cmd.Context(), s, found.Found, meshDetails(found)); err != nil || !goOn {
 			return err
 		}
 	} else if err := o.existing.refuse(cmd.Flags()); err != nil {

@@ -17,7 +17,10 @@ const DeletionTime = 20 * time.Second
 // Deletion deletes the objects of a run at its end: after the last figure was read,
 // while control plane and cluster still run.
 type Deletion struct {
-	Env   place.Environment
+	// Env is where the objects are: an environment, or an existing cluster.
+	Env interface {
+		Delete(ctx context.Context, run string) (place.Deleted, error)
+	}
 	Run   string             // value of the run label
 	Kept  func() bool        // reports that the run keeps its objects; nil = it never does
 	Event func(record.Event) // takes the ObjectsDeleted; nil = nobody records it

@@ -207,14 +207,7 @@ func (p *clusterPods) create(ctx context.Context) (experiment.Undo, error) {
 	if err := r.writer.Save(&r.record); err != nil { // by its label, what a killed run left is found
 		return nil, err
 	}
-	undo := func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, experiment.StayingDeletionTime, fmt.Errorf("not done after %v", experiment.StayingDeletionTime))
-		defer cancel()
-		if _, err := f.Cluster.Delete(ctx, f.Run); err != nil {
-			return fmt.Errorf("%w; '%s' deletes what is left", err, r.spec.Existing.Target.Removal(f.Run))
-		}
-		return nil
-	}
+	undo := experiment.Deletion{Env: f.Cluster, Run: f.Run, Stays: r.spec.Existing.Stays(f.Run)}.Undo
 	for _, v := range f.variants {
 		if err := v.applier.Surroundings(ctx); err != nil {
 			return undo, err

@@ -10,48 +10,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/observe"
 	"scaler.mesh/scaler/internal/place/attach"
-	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Existing is an existing cluster, with its control plane, in which clients and servers
-// are pods. Everything made there has the run's label, and is deleted at the end.
-type Existing struct {
-	Target attach.Target
-	ID     string // distinguishes the runs of a cluster; attach.NewID makes one
-
-	found *Found // what Inspect found
-}
-
 // Found describes what a cluster has, and what a run would make there.
 type Found struct {
-	attach.Found
-	Run     string           // value of the label of all that the run makes
-	Nodes   []corev1.Node    // that pods are on, the client's first
-	Objects []runtime.Object // that the run creates, in their order
+	*attach.Found
+	Nodes []corev1.Node // that pods are on, the client's first
 
 	client   kubernetes.Interface
 	adapter  *controlplane.ControlPlane
 	variants []*clusterVariant // the first is without sidecars
-}
-
-// newExisting is the cluster of a place.
-func newExisting(p scenario.Place) (_ *Existing, err error) {
-	e := &Existing{Target: attach.Target{
-		Target:    existing.Target{Context: p.Context, Kubeconfig: p.Kubeconfig},
-		Namespace: p.Namespace, Revision: p.Revision,
-	}}
-	e.ID, err = attach.NewID()
-	return e, err
 }
 
 // validateExisting checks the options of an existing cluster, and those that exclude one.
@@ -88,24 +65,21 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 	if err != nil {
 		return s, nil, err
 	}
-	e := *s.Existing
-	f := &Found{Run: folderName + "-" + e.ID}
+	f := &Found{}
 	for _, variant := range append([]string{VariantNone}, s.Latency.Variants...) {
 		if variant != VariantNone || f.variants == nil {
 			mode, _ := driver.Mode(variant)
 			f.variants = append(f.variants, &clusterVariant{variant: variant, knobs: mode.Knobs})
 		}
 	}
-	e.Target.Injected = true
-	cluster, err := attach.Inspect(ctx, driver, e.Target, f.variants[len(f.variants)-1].knobs, f.Run)
-	if err != nil {
-		return s, nil, err
+	var knobs []controlplane.Knobs
+	for _, v := range f.variants[min(1, len(f.variants)-1):] {
+		knobs = append(knobs, v.knobs)
 	}
-	f.Found = *cluster
-	for _, v := range f.variants[1:] {
-		if why := driver.Installed.Check(f.Installation, v.knobs); why != "" {
-			return s, nil, fmt.Errorf("variant %s: %s", v.variant, why)
-		}
+	place := *s.Existing
+	place.Target.Injected = true
+	if f.Found, err = place.Inspect(ctx, driver, place.Label(folderName), knobs...); err != nil {
+		return s, nil, err
 	}
 	if f.client, err = kubernetes.NewForConfig(f.Cluster.Config); err != nil {
 		return s, nil, err
@@ -113,9 +87,7 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 	if s.Latency.Placement, err = f.chooseNodes(ctx, s.Latency.Nodes, s.Latency.Placement); err != nil {
 		return s, nil, err
 	}
-	i := f.Installation
-	i.Version = cmp.Or(i.Version, "unknown") // it is not asked
-	if f.adapter, err = driver.Installed.Attach(ctx, controlplane.AttachOptions{REST: f.Cluster.Config, Installation: i}); err != nil {
+	if f.adapter, err = f.Adapter(ctx, driver, ""); err != nil {
 		return s, nil, err
 	}
 	objects, err := dynamic.NewForConfig(f.Cluster.Config)
@@ -129,8 +101,7 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 			f.Objects = append(f.Objects, p.manifest)
 		}
 	}
-	e.found = f
-	s.Existing = &e
+	s.found = f
 	return s, f, nil
 }
 
@@ -196,9 +167,9 @@ func nodeNames(nodes []corev1.Node) string {
 
 // cluster describes the cluster for a record.
 func (s Spec) cluster() *record.LatencyCluster {
-	e := s.Existing
-	c := &record.LatencyCluster{Context: e.found.Cluster.Context, Server: e.found.Cluster.Server, Run: e.found.Run, Image: s.Latency.Image}
-	for _, n := range e.found.Nodes {
+	f := s.found
+	c := &record.LatencyCluster{Context: f.Cluster.Context, Server: f.Cluster.Server, Run: f.Run, Image: s.Latency.Image}
+	for _, n := range f.Nodes {
 		c.Nodes = append(c.Nodes, record.LatencyNode{
 			Name: n.Name, CPUs: n.Status.Capacity.Cpu().AsApproximateFloat64(), MemoryBytes: n.Status.Capacity.Memory().AsApproximateFloat64(),
 			Kernel: n.Status.NodeInfo.KernelVersion, Kubelet: n.Status.NodeInfo.KubeletVersion, Runtime: n.Status.NodeInfo.ContainerRuntimeVersion,

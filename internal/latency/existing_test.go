@@ -41,7 +41,7 @@ var _ = It("validates what is asked in an existing cluster", func() {
 		`latency.proxy: got "p", want none with place.context, whose cluster`: func(s *Spec) { s.Latency.Proxy = "p" },
 	} {
 		s := DefaultSpec()
-		s.Existing, s.Latency.Image = &Existing{}, "scaler:1"
+		s.Existing, s.Latency.Image = &attach.Place{}, "scaler:1"
 		change(&s)
 		err := s.Validate()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
@@ -49,7 +49,7 @@ var _ = It("validates what is asked in an existing cluster", func() {
 		}
 	}
 	s := DefaultSpec()
-	s.Existing, s.Latency.Image = &Existing{}, "scaler:1"
+	s.Existing, s.Latency.Image = &attach.Place{}, "scaler:1"
 	if _, err := Run(t.Context(), s, Progress{}); err == nil || !strings.Contains(err.Error(), "was not inspected") {
 		t.Errorf("without a look at the cluster: %v", err)
 	}
@@ -117,9 +117,9 @@ var _ = It("states the objects in a cluster", func() {
 	s := DefaultSpec()
 	s.Latency.Topology, s.Latency.Chain, s.Latency.Servers = ChainTopology, scenario.List[scenario.Duration]{1e6, 0}, 1
 	s.Latency.Variants, s.Latency.Placement = []string{VariantStrict}, []string{TwoNodes}
-	s.Latency.Image, s.Existing = "registry.example/scaler:1", &Existing{ID: "3f9a1c", Target: attach.Target{Target: existing.Target{Context: "staging"}}}
+	s.Latency.Image, s.Existing = "registry.example/scaler:1", &attach.Place{ID: "3f9a1c", Target: attach.Target{Target: existing.Target{Context: "staging"}}}
 	driver := drivers.Default()
-	f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil), *node("b", nil)}, adapter: adapterOf(t, driver, "")}
+	f := &Found{Found: &attach.Found{Run: "latency-3f9a1c"}, Nodes: []corev1.Node{*node("a", nil), *node("b", nil)}, adapter: adapterOf(t, driver, "")}
 	var text strings.Builder
 	strict, _ := driver.Mode(VariantStrict)
 	for _, v := range []*clusterVariant{{variant: VariantNone}, {variant: VariantStrict, knobs: strict.Knobs}} {
@@ -147,9 +147,9 @@ var _ = It("names the ports of a cluster as each mesh needs", func() {
 	for http, want := range map[int]string{1: "http", 2: "http2"} {
 		s := DefaultSpec()
 		s.Latency.HTTP, s.Latency.Variants, s.Latency.Placement = http, []string{VariantStrict}, []string{OneNode}
-		s.Latency.Image, s.Existing = "registry.example/scaler:1", &Existing{ID: "3f9a1c"}
+		s.Latency.Image, s.Existing = "registry.example/scaler:1", &attach.Place{ID: "3f9a1c"}
 		v := &clusterVariant{variant: VariantStrict}
-		f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil)}, adapter: adapterOf(t, driver, "")}
+		f := &Found{Found: &attach.Found{Run: "latency-3f9a1c"}, Nodes: []corev1.Node{*node("a", nil)}, adapter: adapterOf(t, driver, "")}
 		v.plan(s, f, nil, driver.Installed.Sidecar)
 		ports := v.tiers[0][0][0].service.Ports
 		if len(ports) != 1 || ports[0].Name != want {
@@ -164,8 +164,8 @@ var _ = It("runs pods of the revision that injects them", func() {
 	driver := drivers.Default()
 	s := DefaultSpec()
 	s.Latency.Variants, s.Latency.Placement = []string{VariantStrict}, []string{OneNode}
-	s.Latency.Image, s.Existing = "registry.example/scaler:1", &Existing{ID: "3f9a1c"}
-	f := &Found{Run: "latency-3f9a1c", Nodes: []corev1.Node{*node("a", nil)}, adapter: adapterOf(t, driver, "canary")}
+	s.Latency.Image, s.Existing = "registry.example/scaler:1", &attach.Place{ID: "3f9a1c"}
+	f := &Found{Found: &attach.Found{Run: "latency-3f9a1c"}, Nodes: []corev1.Node{*node("a", nil)}, adapter: adapterOf(t, driver, "canary")}
 	for variant, want := range map[string]string{VariantStrict: "canary", VariantNone: ""} {
 		v := &clusterVariant{variant: variant}
 		v.plan(s, f, nil, driver.Installed.Sidecar)

@@ -18,6 +18,7 @@ import (
 	"scaler.mesh/scaler/internal/dataplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/podnet"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
@@ -117,8 +118,8 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 			return record.LatencyRun{}, fmt.Errorf("redirecting connections, as the proxies of %s need: %w", driver.Name, err)
 		}
 	}
-	if spec.Existing != nil && spec.Existing.found == nil {
-		return record.LatencyRun{}, errors.New("the existing cluster was not inspected")
+	if spec.Existing != nil && spec.found == nil {
+		return record.LatencyRun{}, attach.ErrNotInspected
 	}
 	r := &run{
 		spec: spec, driver: driver, progress: progress, tiers: spec.tiers(),
@@ -155,7 +156,7 @@ func (r *run) steps() []experiment.Step {
 		{Name: "measuring", Do: r.measure},
 	}
 	if r.spec.Existing != nil {
-		p := &clusterPods{run: r, found: r.spec.Existing.found}
+		p := &clusterPods{run: r, found: r.spec.found}
 		return append([]experiment.Step{
 			{Name: "creating pods", Do: p.create, Reserve: experiment.StayingDeletionTime},
 			{Name: "connecting to the pods", Do: p.connect},

@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -45,12 +46,14 @@ type Spec struct {
 	Preset string
 	// Existing places client and servers in pods of an existing cluster; nil = they are
 	// processes of this machine.
-	Existing *Existing
+	Existing *attach.Place
 	// Drivers are the available control planes; nil = those of package drivers.
 	Drivers  []controlplane.Driver
 	Programs component.Options // where programs are found or built
 	State    string            // folder that holds what a run needs while it lasts
 	Out      string            // folder that the run's folder is made in
+
+	found *Found // what Inspect found in the existing cluster
 }
 
 // DefaultSpec returns the run of the default scenario.
@@ -100,7 +103,8 @@ func New(s Spec, d *scenario.Document) (Spec, error) {
 		l.Rounds = rounds
 	}
 	if s.Place.Context != "" {
-		s.Existing, err = newExisting(s.Place)
+		place, err := attach.NewPlace(s.Place)
+		s.Existing = &place
 		return s, err
 	} else if d.Given("place.context") {
 		return s, s.Refuse("place.context", "a context of the kubeconfig")

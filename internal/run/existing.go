@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -11,7 +10,6 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/internal/component"
@@ -31,9 +29,7 @@ import (
 
 // Existing is a cluster, with its control plane, that a run uses and leaves as it was.
 type Existing struct {
-	Target attach.Target
-	// ID distinguishes the runs of a cluster; attach.NewID makes one.
-	ID      string
+	attach.Place
 	AbortIf guard.Conditions // end a run
 	// RefuseIf are conditions with which a run does not start.
 	RefuseIf guard.Conditions
@@ -50,10 +46,8 @@ type Existing struct {
 
 // Found is what a cluster has, and what a run would make there.
 type Found struct {
-	attach.Found
-	Run     string // value of the label of all that the run makes
-	Mesh    topology.Mesh
-	Objects []runtime.Object // that the run creates, in their order
+	*attach.Found
+	Mesh topology.Mesh
 }
 
 // Inspect looks at the existing cluster of a specification and fails when a run must not
@@ -64,13 +58,12 @@ func Inspect(ctx context.Context, s Spec) (*Found, error) {
 		return nil, err
 	}
 	e := s.Existing
-	run := e.label(s.Name())
 	e.Target.Inside, e.Target.InsideKwok = e.WorkerImage != "", e.KwokImage != ""
-	there, err := attach.Inspect(ctx, driver, e.Target, s.Knobs(), run)
+	there, err := e.Inspect(ctx, driver, e.Label(s.Name()), s.Knobs())
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{Found: *there, Run: run, Mesh: e.mesh(s.mesh())}
+	f := &Found{Found: there, Mesh: e.mesh(s.mesh())}
 	if err := f.describeObjects(ctx, s, driver); err != nil {
 		return nil, err
 	}
@@ -80,9 +73,7 @@ func Inspect(ctx context.Context, s Spec) (*Found, error) {
 
 // describeObjects makes a list of what the run creates.
 func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane.Driver) error {
-	i := f.Installation
-	i.Version = cmp.Or(i.Version, "unknown") // it is not asked
-	adapter, err := driver.Installed.Attach(ctx, controlplane.AttachOptions{REST: f.Cluster.Config, Installation: i, ProxyVersion: s.Mesh.Sidecars.Version})
+	adapter, err := f.Adapter(ctx, driver, s.Mesh.Sidecars.Version)
 	if err != nil {
 		return err
 	}
@@ -187,15 +178,12 @@ func (e *Existing) programs(controlplane.Driver) []string {
 
 func (e *Existing) kubernetes(context.Context, programs) (string, error) {
 	if e.found == nil {
-		return "", errNotInspected
+		return "", attach.ErrNotInspected
 	}
 	return e.found.Kubernetes, nil
 }
 
-// errNotInspected marks a run in an existing cluster that nobody has looked at.
-var errNotInspected = errors.New("the existing cluster was not inspected")
-
-func (e *Existing) label(name string) string { return name + "-" + e.ID }
+func (e *Existing) label(name string) string { return e.Label(name) }
 
 func (*Existing) pool(label string) kwok.Pool { return kwok.PoolOf(label) }
 
@@ -214,13 +202,11 @@ func (e *Existing) mesh(mesh topology.Mesh) topology.Mesh {
 	return mesh
 }
 
-func (e *Existing) stays(label string) string {
-	return "'" + e.Target.Removal(label) + "' deletes what is left"
-}
+func (e *Existing) stays(label string) string { return e.Stays(label) }
 
 func (e *Existing) startCluster(ctx context.Context, s clusterStart) (place.Environment, error) {
 	if e.found == nil {
-		return nil, errNotInspected
+		return nil, attach.ErrNotInspected
 	}
 	if e.KwokImage == "" {
 		s.progress.say("starting KWOK for the nodes of run " + s.label)
@@ -264,7 +250,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 		how.Access = record.AccessPortForward
 		r.progress.say("forwarding ports of the control plane's pods through the API server")
 	}
-	c, err := attach.Connect(ctx, e.Target, &found.Found, func(err error) { r.fail(err) })
+	c, err := attach.Connect(ctx, e.Target, found.Found, func(err error) { r.fail(err) })
 	if err != nil {
 		return nil, nil, err
 	}

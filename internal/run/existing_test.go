@@ -27,8 +27,8 @@ func TestLabelIsSaved(t *testing.T) {
 	}
 	defer writer.Close()
 	e := &Existing{
-		Target: attach.Target{Address: "127.0.0.1:1"}, ID: "3f9a1c",
-		found: &Found{Found: attach.Found{Cluster: &existing.Cluster{Context: "staging"}}},
+		Place: attach.Place{Target: attach.Target{Address: "127.0.0.1:1"}, ID: "3f9a1c"},
+		found: &Found{Found: &attach.Found{Cluster: &existing.Cluster{Context: "staging"}}},
 	}
 	s.Existing = e
 	attached := errors.New("attached")

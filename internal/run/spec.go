@@ -16,7 +16,6 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/place/attach"
-	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/internal/place/guard"
 	"scaler.mesh/scaler/internal/run/changes"
 	"scaler.mesh/scaler/internal/run/faults"
@@ -112,17 +111,9 @@ func withValues(env []string) []string {
 
 // newExisting is the cluster of a place.
 func newExisting(p scenario.Place) (_ *Existing, err error) {
-	e := &Existing{
-		Target: attach.Target{
-			Target:    existing.Target{Context: p.Context, Kubeconfig: p.Kubeconfig},
-			Namespace: p.Namespace, Revision: p.Revision, Address: p.Address, Metrics: p.Metrics,
-		},
-		WorkerImage: p.WorkerImage, KwokImage: p.KwokImage,
-	}
-	for _, address := range []struct{ path, value string }{{"place.address", p.Address}, {"place.metrics", p.Metrics}} {
-		if address.value != "" && !attach.IsAddress(address.value) {
-			return nil, scenario.Refuse(address.path, address.value, "HOST:PORT")
-		}
+	e := &Existing{WorkerImage: p.WorkerImage, KwokImage: p.KwokImage}
+	if e.Place, err = attach.NewPlace(p); err != nil {
+		return nil, err
 	}
 	if e.AbortIf, err = conditions("place.abortIf", p.AbortIf); err != nil {
 		return nil, err
@@ -132,8 +123,7 @@ func newExisting(p scenario.Place) (_ *Existing, err error) {
 			return nil, err
 		}
 	}
-	e.ID, err = attach.NewID()
-	return e, err
+	return e, nil
 }
 
 // conditions reads those of the field at a path; "" = none.

@@ -5,8 +5,6 @@ package attach
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -48,44 +46,6 @@ func IsAddress(text string) bool {
 	return err == nil && host != "" && portErr == nil && number > 0 && number <= math.MaxUint16
 }
 
-// NewID is a new value of the part of a run label that distinguishes the runs of a cluster.
-func NewID() (string, error) {
-	var random [3]byte
-	if _, err := rand.Read(random[:]); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(random[:]), nil
-}
-
-// Removal is the command that deletes what a run with a label has left in the cluster.
-func (t Target) Removal(label string) string {
-	command := "scaler cleanup --run " + label + " --context " + t.Context
-	if t.Kubeconfig != "" {
-		command += " --kubeconfig " + t.Kubeconfig
-	}
-	return command
-}
-
-// Found is what a cluster has.
-type Found struct {
-	Cluster      *existing.Cluster
-	Kubernetes   string // version
-	Neighbours   existing.Neighbours
-	Installation controlplane.Installation
-}
-
-// Inspect looks at a cluster and fails when a run must not start there. It creates nothing.
-// run is the value of the run's label.
-func Inspect(ctx context.Context, d controlplane.Driver, t Target, knobs controlplane.Knobs, run string) (*Found, error) {
-	f := &Found{}
-	for _, c := range checks(d, t, knobs, run) {
-		if _, err := c.do(ctx, f); err != nil {
-			return nil, err
-		}
-	}
-	return f, nil
-}
-
 // check is one look at a cluster.
 type check struct {
 	name string
@@ -94,8 +54,9 @@ type check struct {
 	do func(ctx context.Context, f *Found) (detail string, err error)
 }
 
-// checks are all of them, in their order: each needs what those before it have found.
-func checks(d controlplane.Driver, t Target, knobs controlplane.Knobs, run string) []check {
+// checks are all of them, in their order: each needs what those before it have found. run is the
+// value of the run's label.
+func checks(d controlplane.Driver, t Target, knobs []controlplane.Knobs, run string) []check {
 	return []check{
 		{"kubeconfig", "name a context of the kubeconfig", func(_ context.Context, f *Found) (detail string, err error) {
 			if f.Cluster, err = t.Open(); err != nil {
@@ -130,8 +91,10 @@ func checks(d controlplane.Driver, t Target, knobs controlplane.Knobs, run strin
 			if f.Installation, err = d.Installed.Find(ctx, controlplane.FindOptions{REST: f.Cluster.Config, Namespace: t.Namespace, Revision: t.Revision}); err != nil {
 				return "", err
 			}
-			if why := d.Installed.Check(f.Installation, knobs); why != "" {
-				return "", errors.New(why)
+			for _, k := range knobs {
+				if why := d.Installed.Check(f.Installation, k); why != "" {
+					return "", errors.New(why)
+				}
 			}
 			if t.Address == "" && len(f.Installation.Pods) == 0 && !t.Injected {
 				return "", errors.New("the control plane has no ready pods in the cluster: want --control-plane-address, where it is reached from here")

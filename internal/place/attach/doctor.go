@@ -21,7 +21,7 @@ const dialTimeout = 5 * time.Second
 func Doctor(ctx context.Context, d controlplane.Driver, t Target, knobs controlplane.Knobs) []doctor.Result {
 	var results []doctor.Result
 	f := &Found{}
-	all := append(checks(d, t, knobs, "doctor"), check{
+	all := append(checks(d, t, []controlplane.Knobs{knobs}, "doctor"), check{
 		"connection", "see docs/guides/own-cluster.md", func(ctx context.Context, f *Found) (string, error) { return tryConnection(ctx, t, f) },
 	})
 	for _, c := range all {

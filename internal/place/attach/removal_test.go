@@ -12,7 +12,7 @@ func TestRemoval(t *testing.T) {
 		"scaler cleanup --run a-3f9a1c --context staging":                {Target: existing.Target{Context: "staging"}},
 		"scaler cleanup --run a-3f9a1c --context staging --kubeconfig k": {Target: existing.Target{Context: "staging", Kubeconfig: "k"}},
 	} {
-		if got := target.Removal("a-3f9a1c"); got != want {
+		if got := target.removal("a-3f9a1c"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
