@@ -402,3 +402,40 @@ func TestQueue(t *testing.T) {
 		}
 	})
 }
+
+// A service is short of pods when the last one that it was given, or that came, is some time ago.
+func TestShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := connected(0)
+		pods := func(n int) {
+			f.Pods.mu.Lock()
+			defer f.Pods.mu.Unlock()
+			for i := range n {
+				f.Pods.add(observe.PodEvent{Seen: time.Now(), Kind: observe.Added, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+					Namespace: "ns", Name: fmt.Sprint("a-", len(f.Pods.byID)+i), Labels: map[string]string{kwok.ServiceLabel: "a"},
+				}}}, true, nil)
+			}
+		}
+		short := func(want ...string) {
+			t.Helper()
+			if got := f.Pods.Short(time.Second); !slices.Equal(got, want) {
+				t.Errorf("short are %v, want %v", got, want)
+			}
+		}
+		f.Pods.Scaled(topology.Service{Name: "a"}, 3, time.Now())
+		short()
+		time.Sleep(time.Second)
+		short("a")
+		pods(1)
+		short()
+		time.Sleep(time.Second)
+		short("a")
+		pods(1)
+		pods(1)
+		time.Sleep(time.Second)
+		short()
+		f.Pods.Scaled(topology.Service{Name: "a"}, 4, time.Now())
+		time.Sleep(time.Second)
+		short("a")
+	})
+}

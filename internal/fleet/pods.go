@@ -22,18 +22,19 @@ type Pods struct {
 
 	mu         sync.Mutex
 	byID       map[string]*pod
-	owners     map[string][]batch // by service: when pods were requested
-	seen       map[string]int     // by service: pods seen
-	total      int                // pods ever seen
-	arrivals   []time.Time        // of the rollout's pods, in order
-	readies    []time.Time        // when they became ready, in order
-	gone       []*pod             // pods that ended, in order; they are dropped later
-	away       int                // sidecars that lost their stream and are not back
-	background *Background        // what goes on now besides the run's own figures
-	renewed    map[string]int     // by service: its pods of a background activity before this one must have been replaced for the mesh to have converged
-	allRenewed int                // likewise of all services
-	answered   time.Time          // the last response of the control plane
-	progressed time.Time          // a sidecar became complete, or none waited to be, last
+	owners     map[string][]batch   // by service: when pods were requested
+	seen       map[string]int       // by service: pods seen
+	came       map[string]time.Time // by service: when its last pod was seen
+	total      int                  // pods ever seen
+	arrivals   []time.Time          // of the rollout's pods, in order
+	readies    []time.Time          // when they became ready, in order
+	gone       []*pod               // pods that ended, in order; they are dropped later
+	away       int                  // sidecars that lost their stream and are not back
+	background *Background          // what goes on now besides the run's own figures
+	renewed    map[string]int       // by service: its pods of a background activity before this one must have been replaced for the mesh to have converged
+	allRenewed int                  // likewise of all services
+	answered   time.Time            // the last response of the control plane
+	progressed time.Time            // a sidecar became complete, or none waited to be, last
 	csr        firstCertificates
 }
 
@@ -57,6 +58,7 @@ func newPods(rollout *Latencies) *Pods {
 		byID:       map[string]*pod{},
 		owners:     map[string][]batch{},
 		seen:       map[string]int{},
+		came:       map[string]time.Time{},
 		renewed:    map[string]int{},
 		background: &Background{Latencies: NewLatencies()},
 	}
@@ -79,6 +81,28 @@ func (s *Pods) owner(service string, n int) time.Time {
 	return time.Time{}
 }
 
+// Short are the services that have fewer pods than they were given, without those that have yet to be
+// replaced, and of which none has come for so long.
+func (s *Pods) Short(since time.Duration) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	there := map[string]int{}
+	for p := range s.workloads() {
+		if s.current(p) {
+			there[p.service]++
+		}
+	}
+	var short []string
+	for service, batches := range s.owners {
+		last := batches[len(batches)-1]
+		if there[service] < last.replicas && time.Since(last.sent) >= since && time.Since(s.came[service]) >= since {
+			short = append(short, service)
+		}
+	}
+	slices.Sort(short)
+	return short
+}
+
 // add enters a pod that was not seen before: the rollout's if that goes on and
 // requested it, else the background activity's; or none of the mesh. The caller holds mu.
 func (s *Pods) add(ev observe.PodEvent, rollout bool, of *nodes) *pod {
@@ -96,6 +120,7 @@ func (s *Pods) add(ev observe.PodEvent, rollout bool, of *nodes) *pod {
 	s.byID[p.id] = p
 	s.forget(ev.Seen)
 	s.seen[p.service]++
+	s.came[p.service] = ev.Seen
 	p.times.Owner = s.owner(p.service, s.seen[p.service])
 	if p.times.Owner.IsZero() || !rollout {
 		s.background.pods++

@@ -25,6 +25,7 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 			OnLost:      func(err error) { r.journal.Event(record.WatchLost{Error: err.Error()}) },
 		})
 	})
+	b.run("creating pods", r.newRefusals().Run)
 	switch {
 	case r.adapter.Program != nil:
 		b.run("supervising the control plane", r.supervisor.Run)
