@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,6 +136,7 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 	for _, n := range m.Namespaces {
 		object := named("v1", "Namespace", "", n.Name)
 		all := maps.Clone(n.Labels)
+		maps.DeleteFunc(all, func(name, _ string) bool { return admits(name) })
 		if with[n.Name] {
 			if all == nil {
 				all = map[string]string{}
@@ -162,12 +164,44 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 	return objects
 }
 
+// admits reports whether a namespace's label decides, by the API server's own admission, which pods may
+// be created. The replay's pods are none of the captured ones: they would be refused for what they
+// do not say of themselves, and the control plane does not read it. Of what else admission acts by,
+// quotas, LimitRanges and admission policies are not captured.
+func admits(label string) bool { return strings.HasPrefix(label, "pod-security.kubernetes.io/") }
+
 func named(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	metadata := map[string]any{"name": name}
 	if namespace != "" {
 		metadata["namespace"] = namespace
 	}
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}}
+}
+
+// WithTemplates returns a workload that asks for none but these templates of injection, and those that
+// it asked for besides. Gateways ask for the one of gateways.
+func (w Workload) WithTemplates(known []string) (_ Workload, others []string) {
+	if w.Spec.Annotations[templatesKey] == "" || w.Spec.Gateway {
+		return w, nil
+	}
+	var kept []string
+	for name := range strings.SplitSeq(w.Spec.Annotations[templatesKey], ",") {
+		if name = strings.TrimSpace(name); slices.Contains(known, name) {
+			kept = append(kept, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	if others == nil {
+		return w, nil
+	}
+	w.Spec.Annotations = maps.Clone(w.Spec.Annotations)
+	if kept == nil {
+		delete(w.Spec.Annotations, templatesKey) // injection takes its default
+	} else {
+		w.Spec.Annotations[templatesKey] = strings.Join(kept, ",")
+	}
+	return w, others
 }
 
 // Template returns the template of a workload's pods: with the captured labels, account,

@@ -74,6 +74,8 @@ type Captured struct {
 	// of the captured one, and knobs do not count. Of what the mesh has and Wants says nothing of
 	// it returns what is not checked.
 	Replay func(mesh *capture.Mesh) (Mesh, []record.NotChecked)
+	// Templates are the names of the templates that pods can be injected by.
+	Templates func(ctx context.Context) ([]string, error)
 }
 
 // NodeProxies are the proxies of a mesh whose pods, or some of them, have no proxy of their own.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"scaler.mesh/scaler/pkg/scenario"
 
@@ -124,13 +125,20 @@ func (m *MeshFile) record() *record.Mesh {
 	return r
 }
 
-// templates are those of the workloads' pods.
-func (m *MeshFile) templates() []corev1.PodTemplateSpec {
-	var all []corev1.PodTemplateSpec
+// templates are those of the workloads' pods, which ask for none but these templates of injection. What
+// they asked for besides is not part of the replay.
+func (m *MeshFile) templates(injection []string) (all []corev1.PodTemplateSpec, stock record.NotChecked) {
+	stock.What = record.UncheckedTemplates
 	for _, w := range m.Mesh.Workloads {
+		w, others := w.WithTemplates(injection)
+		if others != nil {
+			stock.Count += w.Spec.Replicas
+			stock.Examples = append(stock.Examples, strings.Join(others, ",")+" of "+w.ID())
+		}
 		all = append(all, w.Template())
 	}
-	return all
+	stock.Examples = stock.Examples[:min(len(stock.Examples), 3)]
+	return all, stock
 }
 
 // useMesh makes the control plane that of a captured mesh, if there is one.
@@ -143,6 +151,15 @@ func (r *run) useMesh(ctx context.Context) error {
 	}
 	mesh, unchecked := r.adapter.Captured.Replay(&r.spec.Captured.Mesh)
 	r.adapter.Mesh, r.adapter.Probes = mesh, nil
+	injection, err := r.adapter.Captured.Templates(ctx)
+	if err != nil {
+		return err
+	}
+	var stock record.NotChecked
+	if r.templates, stock = r.spec.Captured.templates(injection); stock.Count > 0 {
+		unchecked = append(unchecked, stock)
+		r.progress.say(fmt.Sprintf("injection templates that the file does not have: %d pods are injected without them (%s)", stock.Count, strings.Join(stock.Examples, "; ")))
+	}
 	r.journal.Update(func(run *record.Run) { run.Mesh.NotChecked = unchecked })
 	return nil
 }

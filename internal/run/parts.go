@@ -85,7 +85,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		r.applier.Labels = waypoints.Labels
 	}
 	if r.spec.Captured != nil {
-		r.applier.Templates, r.applier.Around = r.spec.Captured.templates(), r.spec.Captured.Mesh.Surroundings(r.adapter.Sidecars.NamespaceLabels)
+		r.applier.Templates, r.applier.Around = r.templates, r.spec.Captured.Mesh.Surroundings(r.adapter.Sidecars.NamespaceLabels)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"scaler.mesh/scaler/internal/cluster"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
@@ -49,6 +51,7 @@ type bench struct {
 	resources controlplane.Resources
 	dilation  *record.Dilation // nil where time is not slowed down and no trial was made
 	adapter   *controlplane.ControlPlane
+	templates []corev1.PodTemplateSpec // of the pods of a captured mesh
 }
 
 // programs are what a run needs and does not start.

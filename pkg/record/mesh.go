@@ -55,5 +55,6 @@ const (
 	UncheckedScope      Unchecked = "scope"               // Sidecars whose egress is not read in full
 	UncheckedPatches    Unchecked = "patches"             // EnvoyFilters, WasmPlugins, Telemetries and ProxyConfigs
 	UncheckedMeshConfig Unchecked = "mesh-config"         // settings of the captured mesh's control plane, which is not captured
+	UncheckedTemplates  Unchecked = "injection-templates" // pods that ask for templates of injection which the file does not have: they are injected without
 	UncheckedDangling   Unchecked = "dangling-references" // references to what the mesh does not have
 )

@@ -165,6 +165,31 @@ var _ = Describe("a captured mesh", func() {
 		Expect(unchecked(twice)).To(ConsistOf("other-resources", "mesh-config", "inbound-policies", "routes", "cluster-settings", "external-names", "address-listeners", "gateway-listeners"))
 	})
 
+	It("has pods that are admitted, or ends at once with the reason", func() {
+		where := newPlace()
+		dir := filepath.Dir(where.state)
+		files := func(names ...string) string {
+			mesh := filepath.Join(dir, names[0])
+			args := []string{"capture", "-o", mesh}
+			for _, name := range names {
+				args = append(args, filepath.Join("testdata", name))
+			}
+			Expect(wait(where.start(args...))).To(Equal(exitDone))
+			return mesh
+		}
+		By("though their namespaces enforce a level of pod security, and they ask for a template of injection that nobody has")
+		run := replayed(where, files("pod-security.yaml", "injection-templates.yaml"), "admitted")
+		Expect(*run.Pods.Converged).To(Equal(5))
+		Expect(run.Mesh.NotChecked).To(ContainElement(record.NotChecked{What: record.UncheckedTemplates, Count: 1, Examples: []string{"team-tuning of shop/client"}}))
+
+		By("unless the webhook refuses them")
+		session := where.start("rollout", "--dilate", "1", "--mesh", files("refused.yaml"), "--baseline", "1s", "--calibrate=false", "-o", "json", "--out", filepath.Join(where.out, "refused"))
+		Expect(wait(session)).To(Equal(exitFailed))
+		refused := printed(session)
+		Expect(refused.Reason).To(And(ContainSubstring("Deployment shop/cart: its pods are refused: admission webhook"), ContainSubstring("10.0.0.0/99")))
+		Expect(refused.Status).To(Equal(record.StatusFailed))
+	})
+
 	It("of Istio's samples converges", func(ctx SpecContext) {
 		where := newPlace()
 		dir := filepath.Dir(where.state)

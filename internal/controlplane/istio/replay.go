@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
@@ -390,6 +393,23 @@ func (r *replayed) inbound(w *capture.Workload, e egress) []convergence.Want {
 
 // Holds is not known: the services decide about the least that a sidecar holds.
 func (r *replayed) Holds(topology.Mesh, controlplane.Knobs, int) []convergence.Key { return nil }
+
+// Templates are those of the injector's configuration, and their other names.
+func (c captured) Templates(ctx context.Context) ([]string, error) {
+	name := c.named("istio-sidecar-injector")
+	object, err := c.client.CoreV1().ConfigMaps(c.systemNamespace()).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading the templates of injection: %w", err)
+	}
+	var config struct {
+		Templates map[string]string   `json:"templates"`
+		Aliases   map[string][]string `json:"aliases"`
+	}
+	if err := yaml.Unmarshal([]byte(object.Data["config"]), &config); err != nil {
+		return nil, fmt.Errorf("reading the templates of injection, ConfigMap %s: %w", name, err)
+	}
+	return append(slices.Collect(maps.Keys(config.Templates)), slices.Collect(maps.Keys(config.Aliases))...), nil
+}
 
 // Prepare installs the kinds of the Gateway API where the mesh has objects of it.
 func (c captured) Prepare(ctx context.Context, mesh *capture.Mesh) error {
