@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -128,7 +129,7 @@ func (o planOptions) run(s streams, cmd *cobra.Command, dirs []string) error {
 	}
 	plan, err := capacity.Make(runs, o.Options)
 	if err != nil {
-		return usagef("%w", err)
+		return optionError(map[string]string{"podsPerNode": "pods-per-node", "replicasMax": "replicas-max"}, err)
 	}
 	var verifyErr error
 	if o.verify && plan.Request.Met {
@@ -184,6 +185,13 @@ var errNotVerified = errors.New("a check did not pass")
 // code 3.
 var errNotMet = errors.New("no permitted control plane has the processors and memory for it and does it in that time; the plan printed is the nearest")
 
+// parseShare parses a percentage, as in 30%.
+func parseShare(text string) (share float64, ok bool) {
+	number, percent := strings.CutSuffix(text, "%")
+	share, err := strconv.ParseFloat(number, 64)
+	return share / 100, err == nil && percent && !math.IsNaN(share)
+}
+
 // parse checks the flags, and parses those that are text.
 func (o *planOptions) parse(cmd *cobra.Command) error {
 	if err := parseOutput(o.output, output.Formats...); err != nil {
@@ -226,11 +234,11 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 	if given("dataplane") && o.Dataplane == "" {
 		return usagef(`parsing --dataplane "": want that of the runs, as in --dataplane ambient`)
 	}
-	share, err := strconv.ParseFloat(strings.TrimSuffix(o.headroom, "%"), 64)
-	if err != nil || !strings.HasSuffix(o.headroom, "%") || !(share >= 0 && share <= 1000) {
+	share, ok := parseShare(o.headroom)
+	if !ok || share < 0 || share > 10 {
 		return usagef("parsing --headroom %q: want a share from 0%% to 1000%%, as in 30%%", o.headroom)
 	}
-	o.Headroom = share / 100
+	o.Headroom = share
 	if given("control-plane-memory") {
 		var bytes scenario.Bytes
 		if err := bytes.UnmarshalText([]byte(o.memory)); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -179,6 +180,15 @@ func fieldError(f *pflag.FlagSet, err error) error {
 		if p, _ := scenario.Of(field.Path); p.Flag != "" && f.Lookup(p.Flag) != nil {
 			return usagef("--%s: %w", p.Flag, err)
 		}
+	}
+	return usageError{err}
+}
+
+// optionError makes wrong usage of an error of a command's options and puts the flag of the
+// field in front: flags has those whose names are not that of the field.
+func optionError(flags map[string]string, err error) error {
+	if field, ok := errors.AsType[*scenario.Error](err); ok && field.Path != "" {
+		return usagef("--%s: %w", cmp.Or(flags[field.Path], field.Path), err)
 	}
 	return usageError{err}
 }

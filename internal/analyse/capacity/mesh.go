@@ -11,6 +11,7 @@ import (
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // target is the planned mesh, as far as the runs determine it.
@@ -50,8 +51,8 @@ func (s *sample) aim(o Options) (target, error) {
 	}
 	if off := math.Abs(float64(t.services)-ratio*t.pods) > 1; off && !ofServices {
 		if !o.Force {
-			return t, fmt.Errorf("parsing --services %d: want %.0f, as all runs have %.3g services for each pod: run others with 'scaler rollout --services', or --force",
-				o.Services, math.Ceil(ratio*t.pods-1e-9), ratio)
+			return t, scenario.Refuse("services", o.Services, "%.0f, as all runs have %.3g services for each pod: run others with 'scaler rollout --services', or --force",
+				math.Ceil(ratio*t.pods-1e-9), ratio)
 		}
 		s.doubt("target.services", "no run has another ratio of services to pods than %.3g: what services alone cost is not known", ratio)
 	}
@@ -91,7 +92,7 @@ func (s *sample) aimNodes(t *target, o Options) error {
 	known := perNodes(s.runs)
 	if !ofProxies(s.runs[0]) {
 		if o.PodsPerNode != 0 {
-			return fmt.Errorf("parsing --pods-per-node %d: want none for runs in which every pod has a proxy of its own", o.PodsPerNode)
+			return scenario.Refuse("podsPerNode", o.PodsPerNode, "none for runs in which every pod has a proxy of its own")
 		}
 		return nil
 	}
@@ -112,7 +113,7 @@ func (s *sample) aimNodes(t *target, o Options) error {
 	case t.perNode == last:
 		s.doubt(about, "the plan holds for %s for each node only: pods and nodes grew together in all runs, and what a node costs is in the cost of its pods. Runs with another --pods-per-node separate them", output.Many(last, "pod"))
 	case !o.Force:
-		return fmt.Errorf("parsing --pods-per-node %d: want %d, as all runs have: run others with 'scaler rollout --pods-per-node', which separate nodes from pods, or --force", t.perNode, last)
+		return scenario.Refuse("podsPerNode", t.perNode, "%d, as all runs have: run others with 'scaler rollout --pods-per-node', which separate nodes from pods, or --force", last)
 	default:
 		s.doubt(about, "forced: no run has other than %s for each node: what a node costs is taken to be a part of what its pods cost", output.Many(last, "pod"))
 	}

@@ -9,9 +9,11 @@ import (
 
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Options describe the plan to make.
+// Options describe the plan to make. Errors of a field are of type *[scenario.Error], with
+// its name as in podsPerNode.
 type Options struct {
 	Pods     int    // of the mesh that is planned for; with Validate 0 = the largest size run
 	Services int    // of that mesh; 0 = as many for each pod as the largest run has
@@ -170,7 +172,7 @@ func Make(runs []record.Run, o Options) (*Plan, error) {
 	var left []*record.Run
 	if o.Validate {
 		if o.Pods != 0 && o.Pods != s.largest() {
-			return nil, fmt.Errorf("parsing --pods %d: want %d with --validate, which forecasts the largest size", o.Pods, s.largest())
+			return nil, scenario.Refuse("pods", o.Pods, "%d, the largest size, which is what is forecast to validate", s.largest())
 		}
 		o.Pods = s.largest()
 		if len(s.sizes()) < 2 {
@@ -249,7 +251,7 @@ func (s *sample) allowed(left []*record.Run, o Options) ([]int, error) {
 	}
 	within := slices.DeleteFunc(slices.Clone(known), func(replicas int) bool { return replicas > most })
 	if len(within) == 0 {
-		return nil, fmt.Errorf("parsing --replicas-max %d: want %d or more, as the runs have, or runs of one replica", most, known[0])
+		return nil, scenario.Refuse("replicasMax", most, "%d or more, as the runs have, or runs of one replica", known[0])
 	}
 	return within[len(within)-1:], nil
 }

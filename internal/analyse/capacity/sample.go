@@ -9,6 +9,7 @@ import (
 
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // sample holds the runs that a plan is made from: completed, of one mode, and alike in
@@ -47,13 +48,13 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		return s, fmt.Errorf("planning from %s: none of them completed undisturbed (%s): %s", output.Many(len(runs), "run"), strings.Join(why, "; "), advice(nil, o))
 	}
 	for _, by := range []struct {
-		flag, given, preset string
-		of                  func(*record.Run) string
+		field, given, preset string
+		of                   func(*record.Run) string
 	}{
 		{"dataplane", o.Dataplane, record.SidecarDataplane, (*record.Run).Dataplane},
 		{"mode", o.Mode, "permissive", modeOf},
 	} {
-		if err := s.only(by.flag, by.given, by.preset, by.of); err != nil {
+		if err := s.only(by.field, by.given, by.preset, by.of); err != nil {
 			return s, err
 		}
 	}
@@ -77,18 +78,18 @@ func choose(runs []record.Run, o Options) (sample, error) {
 	return s, nil
 }
 
-// only drops the runs in which a property differs from the value given by a flag; "" =
-// its default.
-func (s *sample) only(flag, given, preset string, of func(*record.Run) string) error {
+// only drops the runs in which a property differs from the value of the field of Options;
+// "" = its default.
+func (s *sample) only(field, given, preset string, of func(*record.Run) string) error {
 	seen := texts(s.runs, of)
 	switch {
 	case given != "" && !slices.Contains(seen, given):
-		return fmt.Errorf("parsing --%s %q: want that of a completed run: %s", flag, given, output.Plain(strings.Join(seen, ", ")))
+		return scenario.Refuse(field, given, "that of a completed run: %s", output.Plain(strings.Join(seen, ", ")))
 	case given != "":
 	case slices.Contains(seen, preset):
 		given = preset
 	case len(seen) > 1:
-		return fmt.Errorf(`parsing --%s "": the runs are of several: want one of %s`, flag, output.Plain(strings.Join(seen, ", ")))
+		return scenario.Refuse(field, "", "one of %s, as the runs are of several", output.Plain(strings.Join(seen, ", ")))
 	default:
 		given = seen[0]
 	}
@@ -251,7 +252,7 @@ func (s *sample) enough(pods int, o Options) error {
 	}
 	if pods < sizes[0].Pods {
 		if !o.Force {
-			return fmt.Errorf("parsing --pods %d: want %d or more, the smallest size run, or --force", pods, sizes[0].Pods)
+			return scenario.Refuse("pods", pods, "%d or more, the smallest size run, or --force", sizes[0].Pods)
 		}
 		s.doubt("runs", "forced: %d pods are fewer than the smallest size run, of %d", pods, sizes[0].Pods)
 	}
