@@ -23,6 +23,8 @@ type compareOptions struct {
 	junit     string
 	published string
 	output    string
+
+	equalWithin string
 }
 
 func newCompareCommand(s streams) *cobra.Command {
@@ -51,7 +53,15 @@ not be tested: a figure that was lost or not measured, or more incomplete runs i
 B than in A. Otherwise it is 4 if a bound is undecided; the number of runs that
 would decide it is printed. Of the bounds that B keeps, one is wrongly reported as
 exceeded in at most one of 20 comparisons; of those that it exceeds, one is
-wrongly reported as kept in at most one of 20.`,
+wrongly reported as kept in at most one of 20. A bound is undecided if the sides
+did not take turns, as in A B B A: what drifts on a machine, such as its speed,
+then looks like a difference.
+
+"No significant difference" does not say that a figure is equal. --equal-within 10%
+decides that by an equivalence test: a figure is equal if the 95% interval of the
+ratio of both sides lies within 10 %, different if it lies outside, and otherwise
+undecided. The exit code is 3 if a figure is different, 4 if one is undecided;
+--figures chooses those that matter.`,
 		Example: `  # one mesh before and after
   scaler compare before after
 
@@ -86,6 +96,7 @@ wrongly reported as kept in at most one of 20.`,
 func (o *compareOptions) addGateFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.figures, "figures", nil, "compare only figures with this `NAME` or below it, repeatable: with fewer tests, chosen in advance, smaller differences can be established")
 	f.StringArrayVar(&o.failOn, "fail-on", nil, "`BOUND` on B, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms', repeatable: exit code 3 if it is exceeded or could not be tested, 4 if undecided")
+	f.StringVar(&o.equalWithin, "equal-within", "", "decide for each figure whether both sides are equal within this `SHARE`, as in 10%: exit code 3 if one is different by more, 4 if one is undecided")
 	f.StringVar(&o.junit, "junit", "", "write the outcome of the bounds to `FILE`, as JUnit XML")
 }
 
@@ -114,6 +125,9 @@ func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error
 	return o.compare(s, options, o.output)
 }
 
+// compareFlags are the flags of fields of compare.Options whose names are not those of the fields.
+var compareFlags = map[string]string{"bounds": "fail-on"}
+
 // options parses what the comparison's flags hold as text.
 func (o *compareOptions) options(f *pflag.FlagSet) (compare.Options, error) {
 	options := compare.Options{Force: o.force, Figures: o.figures}
@@ -123,9 +137,16 @@ func (o *compareOptions) options(f *pflag.FlagSet) (compare.Options, error) {
 	for _, text := range o.failOn {
 		bound, err := compare.ParseBound(text)
 		if err != nil {
-			return options, usagef("%w", err)
+			return options, optionError(compareFlags, err)
 		}
 		options.Bounds = append(options.Bounds, bound)
+	}
+	if f.Changed("equal-within") {
+		share, ok := parseShare(o.equalWithin)
+		if !ok || share <= 0 || share > 1 {
+			return options, usagef("--equal-within: got %q, want a share above 0%% to 100%%, as in 10%%", o.equalWithin)
+		}
+		options.EqualWithin = share
 	}
 	if f.Changed("junit") && (o.junit == "" || len(o.failOn) == 0) {
 		return options, usagef("parsing --junit %q: want a file, and --fail-on for what to write into it", o.junit)
@@ -158,7 +179,7 @@ func (o *compareOptions) compare(s streams, options compare.Options, format stri
 	case errors.Is(err, compare.ErrNotComparable) && !o.force:
 		return usagef("comparing %s with %s: %w; --force compares what there is", options.A, options.B, err)
 	case err != nil:
-		return usagef("comparing %s with %s: %w", options.A, options.B, err)
+		return optionError(compareFlags, fmt.Errorf("comparing %s with %s: %w", options.A, options.B, err))
 	}
 	if err := compare.Print(s.out, format, result); err != nil {
 		return err
@@ -171,13 +192,19 @@ func (o *compareOptions) compare(s streams, options compare.Options, format stri
 	return judge(result)
 }
 
-// judge returns errBound if a bound is exceeded or could not be tested, and otherwise
-// errUndecided if one is undecided, with all bounds that are not known to be kept.
+// judge returns errBound if a bound is exceeded or could not be tested, or a figure is
+// different by more than a margin, and otherwise errUndecided if one is undecided, with all
+// that is not known to be kept.
 func judge(result *compare.Result) error {
 	var open []string
 	for _, j := range result.Bounds {
 		if j.Outcome != compare.Inside {
 			open = append(open, fmt.Sprintf("%s, %s: %s, %s", j.Bound, j.Cell, j.Outcome, j.Why))
+		}
+	}
+	for _, of := range []compare.Equivalence{compare.Different, compare.Open} {
+		if names := result.Equivalences(of); len(names) > 0 {
+			open = append(open, fmt.Sprintf("%s within the margin: %s", of, strings.Join(names, ", ")))
 		}
 	}
 	switch {
@@ -191,8 +218,8 @@ func judge(result *compare.Result) error {
 
 // comparePublished compares published figures with the runs of one folder, or of two.
 func (o *compareOptions) comparePublished(s streams, args []string) error {
-	if o.force || o.across || len(o.failOn)+len(o.figures) > 0 || o.junit != "" {
-		return usagef("parsing --published %q: want it without --force, --across-control-planes, --figures, --fail-on and --junit: published figures cannot be tested", o.published)
+	if o.force || o.across || len(o.failOn)+len(o.figures) > 0 || o.junit+o.equalWithin != "" {
+		return usagef("parsing --published %q: want it without --force, --across-control-planes, --figures, --fail-on, --equal-within and --junit: published figures cannot be tested", o.published)
 	}
 	names, err := compare.Published()
 	if err != nil {

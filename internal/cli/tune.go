@@ -17,6 +17,9 @@ import (
 // tuneRepeats is how many runs of each value there are unless --repeats says otherwise.
 const tuneRepeats = 5
 
+// objectiveFlags is the flag of a parsed objective.
+var objectiveFlags = map[string]string{"objective": "slo"}
+
 type tuneOptions struct {
 	rolloutOptions
 	settings []string
@@ -118,7 +121,7 @@ func (o *tuneOptions) options(cmd *cobra.Command, s streams) (options sweep.Opti
 	if cmd.Flags().Changed("slo") {
 		parsed, err := compare.ParseObjective(o.slo)
 		if err != nil {
-			return fail(err)
+			return options, nil, false, optionError(objectiveFlags, err)
 		}
 		objective = &parsed
 	}

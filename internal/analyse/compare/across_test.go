@@ -108,7 +108,7 @@ func TestSidesOfControlPlanes(t *testing.T) {
 		"unknown":    {runs("b", 5, 2, func(r *record.Run) { r.Environment.ControlPlane.Name = "unheard" }), Options{}, `what figures mean with control plane "unheard" is not known`},
 		"two of one": {slices.Concat(runs("b", 5, 2, ofOther), runs("c", 5, 3, permissively)), Options{}, "B holds runs of two control planes, istiod and other: want one on each side"},
 		"size":       {runs("b", 5, 2, ofOther, func(r *record.Run) { r.Spec.Pods = 60 }), Options{}, "pods 30 in A, 60 in B"},
-		"bound":      {runs("b", 5, 2, ofOther), Options{Bounds: []Bound{{Text: "rollout.cores>+10%", Figure: "rollout.cores", Change: 0.1, Percent: true}}}, "rollout.cores does not mean the same with both control planes"},
+		"bound":      {runs("b", 5, 2, ofOther), Options{Bounds: []Bound{{Text: "rollout.cores>+10%", Figure: "rollout.cores", Change: 0.1, Percent: true}}}, "a figure that means the same with both control planes, as rollout.cores does not"},
 	} {
 		tt.options.Planes = planesOfTest
 		if _, err := Compare(a, tt.b, tt.options); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {

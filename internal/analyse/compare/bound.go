@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Bound is a limit for a figure of B, as in rollout.cores>+10%. A test decides whether
@@ -17,16 +19,22 @@ type Bound struct {
 	Unit    Unit // that Change was given in; "" with Percent and without a unit
 }
 
-// wantBound is the end of ParseBound's errors.
-const wantBound = "want FIGURE>+CHANGE or FIGURE<-CHANGE, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms'"
+// The fields of Options that errors of type *scenario.Error name.
+const (
+	boundsField  = "bounds"
+	figuresField = "figures"
+)
 
-// ParseBound parses the value of --fail-on: FIGURE>+CHANGE, or FIGURE<-CHANGE. FIGURE is
+// wantBound is what ParseBound wants.
+const wantBound = "FIGURE>+CHANGE or FIGURE<-CHANGE, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms'"
+
+// ParseBound parses a bound: FIGURE>+CHANGE, or FIGURE<-CHANGE. FIGURE is
 // a figure's short name or its path in the record. CHANGE is a number with % for a share
 // of A's mean; with s, ms, us, B, kB, MB, GB, KiB, MiB or GiB; or without a unit, for
 // cores, counts, rates and shares. Spaces around FIGURE and CHANGE are ignored.
 func ParseBound(text string) (Bound, error) {
 	fail := func(what string) (Bound, error) {
-		return Bound{}, fmt.Errorf("parsing --fail-on %q: %s: %s", text, what, wantBound)
+		return Bound{}, scenario.Refuse(boundsField, text, "%s: %s", wantBound, what)
 	}
 	c, problem := parseExpression(text, "change")
 	if problem != "" {
@@ -68,18 +76,18 @@ func checkNames(cells []Cell, o Options) error {
 	for _, b := range o.Bounds {
 		at := slices.IndexFunc(all, func(f Figure) bool { return f.Name == b.Figure })
 		if at < 0 {
-			return fmt.Errorf("parsing --fail-on %q: no run measured %q: want one of the figures that 'scaler compare' prints%s", b.Text, b.Figure, alike(all, b.Figure))
+			return scenario.Refuse(boundsField, b.Text, "a figure that the runs measured, which %q is not%s", b.Figure, alike(all, b.Figure))
 		}
 		if all[at].Verdict == OtherMeaning {
-			return fmt.Errorf("parsing --fail-on %q: %s does not mean the same with both control planes: want a figure that does", b.Text, b.Figure)
+			return scenario.Refuse(boundsField, b.Text, "a figure that means the same with both control planes, as %s does not", b.Figure)
 		}
 		if !b.fits(all[at].Unit) {
-			return fmt.Errorf("parsing --fail-on %q: want a change in %%, or in %s", b.Text, unitsOf(all[at].Unit))
+			return scenario.Refuse(boundsField, b.Text, "a change in %%, or in %s", unitsOf(all[at].Unit))
 		}
 	}
 	for _, name := range o.Figures {
 		if len(chosen(all, []string{name})) == 0 {
-			return fmt.Errorf("parsing --figures %q: no run measured it: want names of figures that 'scaler compare' prints, or their beginnings up to a dot%s", name, alike(all, Name(name)))
+			return scenario.Refuse(figuresField, name, "names of figures that the runs measured, or their beginnings up to a dot%s", alike(all, Name(name)))
 		}
 	}
 	return nil

@@ -132,7 +132,7 @@ func TestBounds(t *testing.T) {
 
 func TestBoundsThatNothingFits(t *testing.T) {
 	for text, want := range map[string]string{
-		"rollout.coresss>+10%": `no run measured "rollout.coresss": want one of the figures that 'scaler compare' prints, as rollout.`,
+		"rollout.coresss>+10%": `which "rollout.coresss" is not, as rollout.`,
 		"push.route.p99>+10%":  `as push.endpointAdd.p50`,
 		"push.endpointAdd>+1s": `as push.endpointAdd.p50, push.endpointAdd.p99`,
 		"rollout.cores>+10ms":  "want a change in %, or in cores, without a unit",

@@ -41,6 +41,9 @@ type Options struct {
 	Figures []string
 	// Bounds limit the figures of B; see Bound.
 	Bounds []Bound
+	// EqualWithin is the margin, above 0, by which figures may differ and still count as
+	// equal: 0.1 is 10 %. 0 = equivalence is not tested.
+	EqualWithin float64
 	// Planes are the control planes that may be compared with each other; nil means that
 	// runs of two control planes are compared only with Force, as if figures meant the
 	// same with both.
@@ -58,7 +61,9 @@ type Result struct {
 	Remarks    []string `json:"remarks,omitempty"` // caveats about the comparison as a whole
 	Cells      []Cell   `json:"cells"`
 	Bounds     []Judged `json:"bounds,omitempty"`
-	Warnings   []Doubt  `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
+	// EqualWithin is the margin of the figures' equivalences; nil = they were not asked for.
+	EqualWithin *float64 `json:"equalWithin,omitempty"`
+	Warnings    []Doubt  `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
 }
 
 // Cell compares the runs of both sides of one size, mesh and machine.
@@ -71,7 +76,11 @@ type Cell struct {
 	Modes   *Modes       `json:"modes,omitempty"`   // of two control planes, in place of Knobs
 	Differs []Differing  `json:"differs,omitempty"` // what is compared: version and settings of the control plane
 	Forced  []Differing  `json:"forced,omitempty"`  // what makes the sides not comparable
-	Figures []Figure     `json:"figures"`
+	// Order is that of the compared runs in time, as in ABBAABBA; "" = not known.
+	// Interleaved reports that the sides took turns, so that drift affects both alike.
+	Order       string   `json:"order,omitempty"`
+	Interleaved bool     `json:"interleaved"`
+	Figures     []Figure `json:"figures"`
 	// Meanings explains the figures with the verdict OtherMeaning, when two control
 	// planes are compared.
 	Meanings []Meaning `json:"meanings,omitempty"`
@@ -134,6 +143,8 @@ type Figure struct {
 	P        *float64 `json:"p,omitempty"`
 	Holm     *float64 `json:"holm,omitempty"`
 	Warnings []int    `json:"warnings,omitempty"` // places in Result.Warnings, from 1
+	// Equivalence is what the interval shows about Result.EqualWithin; "" = not asked for.
+	Equivalence Equivalence `json:"equivalence,omitempty"`
 }
 
 // Sample describes a figure of the runs of one side: their number, mean, minimum and
@@ -195,6 +206,7 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 		c.Meanings = rules.across.differing(c.Figures)
 	}
 	result.test()
+	result.equate(o.EqualWithin)
 	return result, nil
 }
 
@@ -205,7 +217,9 @@ func (r *Result) cell(p pair, rules rules) Cell {
 		A: p.a.side(), B: p.b.side(), Modes: rules.across.modes(p),
 		Differs: rules.differs(p.a.first, p.b.first),
 		Forced:  differences(rules.conditions, p.a.first, p.b.first),
+		Order:   order(p.a.used, p.b.used),
 	}
+	c.Interleaved = interleaved(c.Order)
 	at := map[string]int{}
 	take := func(runs []*record.Run, ofA bool, of func(*Figure) *Sample) {
 		for _, run := range runs {

@@ -141,6 +141,9 @@ func TestTooFewRepeats(t *testing.T) {
 		if !tt.tested && (r.Tests != 0 || !strings.Contains(r.headline(), "too few repeats")) {
 			t.Errorf("%d against %d: %d tests, %q", tt.a, tt.b, r.Tests, r.headline())
 		}
+		if text := r.sheet().text(); strings.HasPrefix(text, "NOT TESTED: too few repeats") == tt.tested || strings.Contains(text, "\nNOT TESTED: TOO FEW REPEATS") == tt.tested {
+			t.Errorf("%d against %d: it prints\n%s", tt.a, tt.b, text)
+		}
 	}
 }
 
@@ -299,10 +302,10 @@ func TestWarningsStandWithFigures(t *testing.T) {
 func TestRemarks(t *testing.T) {
 	say := func(a, b []record.Run) string { return strings.Join(comparison(t, a, b, Options{}).Remarks, "\n") }
 	later := func(r *record.Run) { r.Started = r.Started.Add(time.Hour) }
-	if said := say(runs("a", 5, 1), runs("b", 5, 2, later)); !strings.Contains(said, "before those of the other") {
+	if said := say(runs("a", 5, 1), runs("b", 5, 2, later)); !strings.Contains(said, "did not take turns (they ran as AAAAABBBBB)") {
 		t.Errorf("one after the other: %q", said)
 	}
-	if said := say(runs("a", 5, 1), runs("b", 5, 2)); strings.Contains(said, "before those of the other") || !strings.Contains(said, "say the same of both") {
+	if said := say(runs("a", 5, 1), runs("b", 5, 2)); strings.Contains(said, "did not take turns (they ran as AAAAABBBBB)") || !strings.Contains(said, "say the same of both") {
 		t.Errorf("in turns: %q", said)
 	}
 	if said := say(runs("a", 5, 1), runs("a", 5, 1)); !strings.Contains(said, "a/1 is on both sides") {

@@ -132,8 +132,8 @@ func (p pair) remarks(rules rules) (all []string) {
 	if len(a) == 0 || len(b) == 0 {
 		return all
 	}
-	if a[len(a)-1].Started.Before(b[0].Started) || b[len(b)-1].Started.Before(a[0].Started) {
-		say("all runs of one side were made before those of the other: what drifted on the machine meanwhile looks like a difference; runs that take turns leave no such doubt")
+	if text := notInTurns(order(a, b)); text != "" {
+		say("%s", text)
 	}
 	for _, run := range a {
 		for _, other := range b {

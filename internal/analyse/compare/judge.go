@@ -18,7 +18,7 @@ type Outcome string
 const (
 	Inside    Outcome = "inside"    // established: the difference is smaller than the bound
 	Beyond    Outcome = "beyond"    // established: the difference is larger than the bound
-	Undecided Outcome = "undecided" // neither is established; see Judged.RunsToDecide
+	Undecided Outcome = "undecided" // neither is established, or the sides did not take turns; see Judged.RunsToDecide
 	Unknown   Outcome = "unknown"   // not measured, lost, too few changes, or B has more runs that did not complete
 )
 
@@ -37,19 +37,22 @@ type Judged struct {
 	// RunsToDecide is the number of runs on each side that decide the bound with a
 	// probability of 80 %, if difference and spread are those of these runs. It is set
 	// only if the outcome is Undecided, and absent if it would be more than a thousand,
-	// as it is for a difference about equal to the bound.
+	// as it is for a difference about equal to the bound, or if the sides did not take turns.
 	RunsToDecide *int `json:"runsToDecide,omitempty"`
 }
 
 // Fails reports whether the bound was missed, or could not be tested.
 func (j Judged) Fails() bool { return j.Outcome == Beyond || j.Outcome == Unknown }
 
-// Fails reports whether any bound was missed, or could not be tested.
-func (r *Result) Fails() bool { return slices.ContainsFunc(r.Bounds, Judged.Fails) }
+// Fails reports whether any bound was missed, or could not be tested, or any figure is
+// different by more than Options.EqualWithin.
+func (r *Result) Fails() bool {
+	return slices.ContainsFunc(r.Bounds, Judged.Fails) || len(r.Equivalences(Different)) > 0
+}
 
-// Undecided reports whether more runs are needed to decide any bound.
+// Undecided reports whether other runs are needed to decide any bound or equivalence.
 func (r *Result) Undecided() bool {
-	return slices.ContainsFunc(r.Bounds, func(j Judged) bool { return j.Outcome == Undecided })
+	return slices.ContainsFunc(r.Bounds, func(j Judged) bool { return j.Outcome == Undecided }) || len(r.Equivalences(Open)) > 0
 }
 
 const (
@@ -82,7 +85,11 @@ func judge(cells []Cell, bounds []Bound) []Judged {
 					len(cell.B.Unused), len(cell.B.Unused)+len(cell.B.Used), len(cell.A.Unused), len(cell.A.Unused)+len(cell.A.Used))
 			case at < 0:
 				j.Outcome, j.Why = Unknown, "not measured"
-			case b.look(&cell.Figures[at], &j):
+			case !b.look(&cell.Figures[at], &j):
+			case !cell.Interleaved:
+				j.Outcome = Undecided
+				j.Why += ": " + notInTurns(cell.Order)
+			default:
 				tested[len(all)] = b.excess(&cell.Figures[at])
 			}
 			all = append(all, j)

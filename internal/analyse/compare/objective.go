@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Objective is a requirement for a figure of one run, as in push.p99<2s.
@@ -18,15 +19,15 @@ type Objective struct {
 	Unit   Unit    // of the figure
 }
 
-// wantObjective is the end of ParseObjective's errors.
-const wantObjective = "want FIGURE<VALUE or FIGURE>VALUE, as in 'push.p99<2s' or 'rollout.cores<1.5'"
+// wantObjective is what ParseObjective wants.
+const wantObjective = "FIGURE<VALUE or FIGURE>VALUE, as in 'push.p99<2s' or 'rollout.cores<1.5'"
 
-// ParseObjective parses the value of --slo: FIGURE<VALUE, or FIGURE>VALUE. FIGURE is
+// ParseObjective parses an objective: FIGURE<VALUE, or FIGURE>VALUE. FIGURE is
 // named as in ParseBound; one of the changes at a rate may be named without its "change.".
 // VALUE has the units of ParseBound, and a share may be a percentage.
 func ParseObjective(text string) (Objective, error) {
 	fail := func(what string) (Objective, error) {
-		return Objective{}, fmt.Errorf("parsing --slo %q: %s: %s", text, what, wantObjective)
+		return Objective{}, scenario.Refuse("objective", text, "%s: %s", wantObjective, what)
 	}
 	c, problem := parseExpression(text, "value")
 	if problem != "" {

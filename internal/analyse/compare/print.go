@@ -33,14 +33,22 @@ func (r *Result) sheet() sheet {
 	if len(r.Bounds) > 0 {
 		s.parts = append(s.parts, r.boundsPart())
 	}
+	margin := ""
+	if r.EqualWithin != nil {
+		margin = r.margin()
+	}
 	for i := range r.Cells {
-		s.parts = append(s.parts, r.Cells[i].part())
+		s.parts = append(s.parts, r.Cells[i].part(margin))
 	}
 	notes := part{title: "How to read it", lines: []string{
 		fmt.Sprintf("A figure of a run is one value. A and B are means over the runs (of what is above zero, the geometric mean), and between what the runs lie. "+
 			"The interval is a figure's own, at 95 %%. p is Welch's, on logarithms of what is above zero, corrected by Holm's method for the %d figures tested: a difference is established at %v.", r.Tests, r.Alpha),
-		`"~" no significant difference; "too few repeats" none would be significant, however large: ranks of 3 against 3 are at their extreme in one of ten comparisons of like with like.`,
+		`"~" no significant difference, which does not say that there is none: the interval says how large it may be. ` +
+			`NOT TESTED: no difference would be significant, however large: ranks of 3 against 3 are at their extreme in one of ten comparisons of like with like.`,
 	}}
+	if r.EqualWithin != nil {
+		notes.lines = append(notes.lines, r.equivalenceNote())
+	}
 	if len(r.Warnings) > 0 {
 		notes.title = "Warnings"
 		lines := notes.lines
@@ -71,8 +79,10 @@ func (r *Result) headline() string {
 		}
 	}
 	switch {
+	case r.EqualWithin != nil && !tooFew:
+		return "B against A: " + r.equivalenceText()
 	case tooFew:
-		return "B against A: too few repeats for any test; 4 on each side are the least"
+		return fmt.Sprintf("NOT TESTED: too few repeats of B and A for any test; %d on each side are the least", leastRuns())
 	case r.Tests == 0:
 		return "B against A: nothing that could be tested"
 	case differ == 0:
@@ -90,8 +100,9 @@ func (r *Result) boundsPart() part {
 	return part{title: "Bounds", tables: []output.Table{t}}
 }
 
-// part returns the part of the sheet with one Cell.
-func (c *Cell) part() part {
+// part returns the part of the sheet with one Cell; margin is that of equivalences, "" =
+// there are none.
+func (c *Cell) part(margin string) part {
 	p := part{title: c.Label}
 	p.lines = append(p.lines, fmt.Sprintf("runs compared: %d of A, %d of B", len(c.A.Used), len(c.B.Used)))
 	if c.Modes != nil {
@@ -104,8 +115,12 @@ func (c *Cell) part() part {
 		p.lines = append(p.lines, fmt.Sprintf("NOT COMPARABLE: %s %s in A, %s in B", d.What, d.A, d.B))
 	}
 	columns := []string{"a", "b", "difference", "95% interval", "p", ""}
+	if margin != "" {
+		columns = append(columns, "within "+margin)
+	}
 	differ := output.Table{Head: append([]string{"differs"}, columns...)}
 	alike := output.Table{Head: append([]string{"no significant difference"}, columns...)}
+	untested := output.Table{Head: append([]string{"not tested: too few repeats"}, columns...)}
 	other := output.Table{Head: []string{"other meaning, not compared", "a", "b"}}
 	var same, onlyA, onlyB, lost, few []string
 	for i := range c.Figures {
@@ -125,13 +140,15 @@ func (c *Cell) part() part {
 			few = append(few, f.Name)
 		case OtherMeaning:
 			other.Add(f.Name+f.marks(), f.A.text(f.Unit), f.B.text(f.Unit))
+		case TooFew:
+			untested.Add(f.row(len(c.A.Used), len(c.B.Used))...)
 		case Higher, Lower:
 			differ.Add(f.row(len(c.A.Used), len(c.B.Used))...)
 		default:
 			alike.Add(f.row(len(c.A.Used), len(c.B.Used))...)
 		}
 	}
-	for _, t := range []output.Table{differ, alike, other} {
+	for _, t := range []output.Table{differ, alike, untested, other} {
 		if len(t.Rows) > 0 {
 			p.tables = append(p.tables, t)
 		}
@@ -161,7 +178,11 @@ func (f *Figure) row(runsA, runsB int) []string {
 	if f.A.N != runsA || f.B.N != runsB {
 		verdict += fmt.Sprintf(" (in %d and %d runs)", f.A.N, f.B.N)
 	}
-	return []string{f.Name + f.marks(), f.A.text(f.Unit), f.B.text(f.Unit), f.differenceText(), f.intervalText(), pText(f.Holm), verdict}
+	row := []string{f.Name + f.marks(), f.A.text(f.Unit), f.B.text(f.Unit), f.differenceText(), f.intervalText(), pText(f.Holm), verdict}
+	if f.Equivalence != "" {
+		row = append(row, string(f.Equivalence))
+	}
+	return row
 }
 
 // marks returns the numbers of the warnings that touch a figure.

@@ -13,6 +13,7 @@ import (
 
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // publishedYAML is reference/published.yaml, a copy of the file kept with the design:
@@ -114,7 +115,7 @@ func ComparePublished(name string, folders ...[]record.Run) (*PublishedCompariso
 	at := slices.IndexFunc(all, func(p published) bool { return p.Name == name })
 	if at < 0 {
 		names, _ := Published()
-		return nil, fmt.Errorf("parsing --published %q: want one of %s", name, strings.Join(names, ", "))
+		return nil, scenario.Refuse("published", name, "one of %s", strings.Join(names, ", "))
 	}
 	p := all[at]
 	var groups []namedGroup

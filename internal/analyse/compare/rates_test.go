@@ -42,7 +42,7 @@ func (l law) of(r *rand.Rand, n int, factor float64) Cell {
 		f.B.take(measured{value: new(factor * l.draw(r))})
 	}
 	f.describe()
-	return Cell{Label: "simulated", A: Side{Used: make([]string, n)}, B: Side{Used: make([]string, n)}, Figures: []Figure{f}}
+	return Cell{Label: "simulated", A: Side{Used: make([]string, n)}, B: Side{Used: make([]string, n)}, Figures: []Figure{f}, Interleaved: true}
 }
 
 // rates are the shares of comparisons with each outcome.
@@ -127,7 +127,7 @@ func TestRunsToDecide(t *testing.T) {
 		f.B.take(measured{value: new(1.125 * math.Exp(0.05*z))})
 	}
 	f.describe()
-	j := judge([]Cell{{Figures: []Figure{f}}}, []Bound{bound})[0]
+	j := judge([]Cell{{Figures: []Figure{f}, Interleaved: true}}, []Bound{bound})[0]
 	if j.Outcome != Undecided || j.RunsToDecide == nil {
 		t.Fatalf("%+v: want it undecided", j)
 	}
@@ -148,7 +148,7 @@ func TestRunsToDecide(t *testing.T) {
 		f.B.take(measured{value: new(1.1 * v)})
 	}
 	f.describe()
-	if j := judge([]Cell{{Figures: []Figure{f}}}, []Bound{bound})[0]; j.Outcome != Undecided || j.RunsToDecide != nil {
+	if j := judge([]Cell{{Figures: []Figure{f}, Interleaved: true}}, []Bound{bound})[0]; j.Outcome != Undecided || j.RunsToDecide != nil {
 		t.Errorf("at the bound: %+v", j)
 	}
 }

@@ -1,0 +1,93 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/output"
+)
+
+// Equivalence is what the runs show about a figure and a margin.
+type Equivalence string
+
+// The equivalences.
+const (
+	Equal     Equivalence = "equal"     // established: neither side is above the other by more than the margin
+	Different Equivalence = "different" // established: one side is above the other by more than the margin
+	Open      Equivalence = "undecided" // neither is established
+)
+
+// equivalence decides by two one-sided tests whether a figure is equal on both sides
+// within a margin (Schuirmann, A Comparison of the Two One-Sided Tests Procedure and the
+// Power Approach, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987): it is if the
+// confidence interval of the ratio lies between 1/(1+margin) and 1+margin. At a confidence
+// of 95 % each of the two tests is at 2.5 %. Without turns neither is established, because
+// drift may hide a difference. What is the same in every run is equal if there are enough
+// runs for a test.
+func (f *Figure) equivalence(margin float64, interleaved bool) Equivalence {
+	switch {
+	case f.Verdict == OtherMeaning:
+		return ""
+	case f.Verdict == Same && stats.SmallestP(f.A.N, f.B.N) <= alpha:
+		return Equal
+	case !f.Ratio || f.Low == nil || !interleaved:
+		return Open
+	}
+	low, high, bound := math.Log1p(*f.Low), math.Log1p(*f.High), math.Log1p(margin)
+	switch {
+	case -bound <= low && high <= bound:
+		return Equal
+	case bound < low || high < -bound:
+		return Different
+	}
+	return Open
+}
+
+// equate sets the equivalences of all figures.
+func (r *Result) equate(margin float64) {
+	if margin == 0 {
+		return
+	}
+	r.EqualWithin = &margin
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		for j := range c.Figures {
+			c.Figures[j].Equivalence = c.Figures[j].equivalence(margin, c.Interleaved)
+		}
+	}
+}
+
+// Equivalences returns the short names of the figures of an equivalence.
+func (r *Result) Equivalences(of Equivalence) []string {
+	var names []string
+	for _, c := range r.Cells {
+		for _, f := range c.Figures {
+			if f.Equivalence != of {
+				continue
+			}
+			if len(r.Cells) > 1 {
+				names = append(names, c.Label+": "+f.Name)
+			} else {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return names
+}
+
+// margin prints the margin, as in 10 %.
+func (r *Result) margin() string { return output.Digits(*r.EqualWithin*100, 1) + " %" }
+
+// equivalenceText counts the equivalences.
+func (r *Result) equivalenceText() string {
+	equal, different, open := len(r.Equivalences(Equal)), len(r.Equivalences(Different)), len(r.Equivalences(Open))
+	return fmt.Sprintf("%d of %s equal within %s, %d different by more, %d undecided", equal, output.Many(equal+different+open, "figure"), r.margin(), different, open)
+}
+
+// equivalenceNote explains the equivalences.
+func (r *Result) equivalenceNote() string {
+	return fmt.Sprintf("\"equal\" within %s: the 95 %% interval of the ratio lies between 1/%.4g and %.4g (two one-sided tests, each at 2.5 %%); \"different\": it lies outside; "+
+		"\"undecided\": neither, there is no ratio, or the sides did not take turns. Each figure is decided by itself; that all of them are equal is established at the same level.",
+		r.margin(), 1+*r.EqualWithin, 1+*r.EqualWithin)
+}
