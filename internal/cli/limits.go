@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series/limits"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -38,7 +38,7 @@ How many runs there are at most, and how long they take, is printed first.
 --slo is a figure and a bound: FIGURE<VALUE or FIGURE>VALUE. Figures are named as
 in 'scaler compare --fail-on'; push.p99 is that of the changes at a rate. The
 search starts at the value that the rollout's own flag has: --change, --pods,
---control-plane-memory (default 512Mi) or --control-plane-cpus (default all).
+--control-plane-memory (default 512Mi) or --control-plane-cpus (default 8).
 
 A control plane that is killed for exceeding its memory limit, or a mesh that does
 not converge, misses the objective. A figure that a run does not have, such as a
@@ -69,7 +69,7 @@ easiest value, and 4 if the search ended without an answer.`,
 	f.StringVar(&o.find, "find", string(limits.ChangeRate), "what is searched for: change-rate, pods, memory or cpus")
 	f.StringVar(&o.slo, "slo", "", "the `OBJECTIVE`, as in 'push.p99<2s' or 'rollout.cores<1.5'")
 	f.StringVar(&o.min, "min", "", "smallest value that is tried (default 0.5/s, 10 pods, 64Mi or 1)")
-	f.StringVar(&o.max, "max", "", "greatest value that is tried (default 1000/s, 5000 pods, 8Gi or all processors)")
+	f.StringVar(&o.max, "max", "", "greatest value that is tried (default 1000/s, 5000 pods, 8Gi or 16)")
 	f.StringVar(&o.resolution, "resolution", "10%", "how much the value that meets the objective and the one that misses it may differ")
 	f.IntVar(&o.maxRuns, "max-runs", 20, "number of runs after which the search ends")
 	_ = cmd.RegisterFlagCompletionFunc("find", cobra.FixedCompletions(findNames(), cobra.ShellCompDirectiveNoFileComp))
@@ -143,13 +143,12 @@ func (o *limitsOptions) options(cmd *cobra.Command, s streams) (options limits.O
 
 // scale is the range of the search.
 func (o *limitsOptions) scale(find limits.Find, spec run.Spec) (scale limits.Scale, err error) {
-	processors := len(experiment.Processors())
 	low, high := o.min, o.max
 	defaults := map[limits.Find][2]string{
 		limits.ChangeRate: {"0.5/s", "1000/s"},
 		limits.Pods:       {"10", "5000"},
 		limits.Memory:     {"64Mi", "8Gi"},
-		limits.CPUs:       {"1", strconv.Itoa(processors)},
+		limits.CPUs:       {"1", strconv.Itoa(2 * scenario.DefaultProcessors)},
 	}[find]
 	if low == "" {
 		low = defaults[0]
@@ -177,10 +176,7 @@ func (o *limitsOptions) scale(find limits.Find, spec run.Spec) (scale limits.Sca
 	case limits.Memory:
 		scale.Start = float64(spec.ControlPlane.Memory)
 	case limits.CPUs:
-		scale.Start = float64(processors)
-		if spec.ControlPlane.CPUs > 0 {
-			scale.Start = float64(spec.ControlPlane.CPUs)
-		}
+		scale.Start = float64(cmp.Or(spec.ControlPlane.Processors, scenario.DefaultProcessors))
 	}
 	return scale, nil
 }

@@ -11,13 +11,16 @@ import (
 // Resources is what a control plane is given of this machine, and the environment
 // that says so to it. The zero value is all of the machine.
 type Resources struct {
-	CPUs        []int    // processors it may use; nil = all
 	MaxProcs    int      // its GOMAXPROCS; 0 = as many as there are processors
+	Quota       Quota    // that the kernel holds it to; zero = none
 	MemoryBytes int64    // that it may hold; 0 = no limit
 	Enforced    bool     // the kernel holds it to MemoryBytes, and kills it when it exceeds them
 	Env         []string // further NAME=VALUE, over what the adapter sets
 	Args        []string // further arguments of its program, over what the adapter sets
 }
+
+// Quota is how much processor time the kernel lets a program have.
+type Quota = process.Quota
 
 // memoryShare is the share of its memory limit that a Go program gets as GOMEMLIMIT: the
 // rest is for what the Go runtime does not count, such as the program's own
@@ -47,7 +50,7 @@ func (p Resources) Processors() int {
 // Apply limits a child that is to be started to the resources. What is under test
 // runs before what measures it, where its group has priorities.
 func (p Resources) Apply(spec process.Spec) process.Spec {
-	spec.CPUs = p.CPUs
+	spec.Quota = p.Quota
 	spec.Priority, spec.CountMemory = process.PriorityFirst, true
 	if p.Enforced {
 		spec.MemoryLimit = p.MemoryBytes

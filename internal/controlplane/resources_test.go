@@ -18,7 +18,7 @@ func TestResources(t *testing.T) {
 		want      []string
 	}{
 		{"all of the machine", Resources{}, []string{"A=1", "B=2", all}},
-		{"processors", Resources{MaxProcs: 3, CPUs: []int{0, 1, 2}}, []string{"A=1", "B=2", "GOMAXPROCS=3"}},
+		{"processors", Resources{MaxProcs: 3, Quota: process.Quota{Processors: 1}}, []string{"A=1", "B=2", "GOMAXPROCS=3"}},
 		{"memory", Resources{MemoryBytes: 1000}, []string{"A=1", "B=2", all, "GOMEMLIMIT=900"}},
 		{"its own way", Resources{MemoryBytes: 1000, Env: []string{"GOMEMLIMIT=off", "B=", "C=x=y"}}, []string{"A=1", "B=", all, "GOMEMLIMIT=off", "C=x=y"}},
 	} {
@@ -26,12 +26,12 @@ func TestResources(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
-	p := Resources{CPUs: []int{1}, MaxProcs: 1, MemoryBytes: 1000, Env: []string{"X=1"}}
+	p := Resources{Quota: process.Quota{Processors: 0.5}, MaxProcs: 1, MemoryBytes: 1000, Env: []string{"X=1"}}
 	want := map[string]string{"mine": "kept", "GOMEMLIMIT": "900", "X": "1"}
 	if diff := cmp.Diff(want, p.Settings(map[string]string{"mine": "kept"})); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
-	if spec := p.Apply(process.Spec{Name: "x"}); spec.Name != "x" || spec.Priority != process.PriorityFirst || spec.MemoryLimit != 0 || len(spec.CPUs) != 1 {
+	if spec := p.Apply(process.Spec{Name: "x"}); spec.Name != "x" || spec.Priority != process.PriorityFirst || spec.MemoryLimit != 0 || spec.Quota.Processors != 0.5 {
 		t.Errorf("a limit that is not enforced: %+v", spec)
 	}
 	p.Enforced = true

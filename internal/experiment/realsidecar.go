@@ -35,7 +35,6 @@ type RealSidecars struct {
 	Logs        string             // takes a log for each
 	Discovery   string             // host:port in place of the control plane's own; "" = that
 	Concurrency int                // worker threads of each Envoy; 0 = the control plane's default
-	Cpus        []int              // processors they keep to; nil = all
 	Lifetime    time.Duration      // of the certificates that agents ask for; 0 = 24 h
 	Expiry      *CertificateExpiry // of certificates that nobody renews; nil = nobody asks
 }
@@ -140,8 +139,8 @@ func (r RealSidecars) sidecar(ctx context.Context, name string, complete func(*s
 		Name: "sidecar-" + name, Dir: dir, Group: r.Group, Log: filepath.Join(r.Logs, "sidecar-"+name+".log"),
 		Envoy: r.Programs[cmp.Or(r.Proxy, component.Envoy)], Args: real.Args, Env: real.Env, Files: real.Files,
 		AdminPort: ports[0], Cluster: real.Cluster, Certificate: real.Certificate, HoldsSecret: real.HoldsSecret,
-		TokenFile: real.TokenFile, CPUs: r.Cpus,
-		Token: token,
+		TokenFile: real.TokenFile,
+		Token:     token,
 	}
 	if real.Agent {
 		options.Agent = r.Programs[component.PilotAgent]

@@ -31,7 +31,7 @@ func (f *realSidecars) startApplication(p *realPod) (*process.Process, error) {
 	application, err := f.Place.Group.Start(process.Spec{
 		Name: "echo-" + p.name, Path: program,
 		Args: []string{dataplane.EchoCommand, "--listen", "127.0.0.1:" + strconv.Itoa(ports[0]), "--name", p.name},
-		Log:  filepath.Join(f.Place.Logs, "echo-"+p.name+".log"), CPUs: f.Place.Cpus,
+		Log:  filepath.Join(f.Place.Logs, "echo-"+p.name+".log"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the application of pod %s: %w", p.id, err)

@@ -205,14 +205,16 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	}
 	marker := []string{markerName + "=" + g.state.ID, folderName + "=" + g.dir}
 	weights := g.state.ControlGroups
+	planned := slices.Clip(weights)
 	p, err := start(spec, marker, !g.opts.Keep, g.opts.Grace, g.levels.placement(spec.Priority), func(dir string) error {
-		return g.plan(append(slices.Clip(weights), dir))
+		planned = append(planned, dir)
+		return g.plan(planned)
 	})
-	g.state.ControlGroups = weights // the child's state has its group from now on
+	g.state.ControlGroups = weights // the child's state has its groups from now on
 	if err != nil {
 		return nil, err
 	}
-	child := childState{Name: spec.Name, identity: identity{PID: p.pid, Start: p.start}}
+	child := childState{Name: spec.Name, identity: identity{PID: p.pid, Start: p.start}, QuotaGroup: p.quota}
 	if p.group != nil {
 		child.MemoryGroup = p.group.dir
 	}

@@ -100,8 +100,9 @@ type identity struct {
 type childState struct {
 	Name string `json:"name"`
 	identity
-	// MemoryGroup is the folder of its control group, "" if it has none.
+	// MemoryGroup and QuotaGroup are the folders of its control groups, "" where it has none.
 	MemoryGroup string `json:"memoryGroup,omitempty"`
+	QuotaGroup  string `json:"quotaGroup,omitempty"`
 }
 
 // newStateFile returns the state of a group that this process owns and locks.
@@ -239,8 +240,10 @@ func (s stateFile) foreignGroup() string {
 		}
 	}
 	for _, c := range s.Children {
-		if c.MemoryGroup != "" && !isOwnGroup(c.MemoryGroup) {
-			return c.MemoryGroup
+		for _, dir := range []string{c.MemoryGroup, c.QuotaGroup} {
+			if dir != "" && !isOwnGroup(dir) {
+				return dir
+			}
 		}
 	}
 	return ""

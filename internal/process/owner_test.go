@@ -177,6 +177,9 @@ var _ = Describe("what is not a group's", func() {
 		Entry("a child's", func(dir string) map[string]any {
 			return map[string]any{"children": []any{map[string]any{"name": "x", "memoryGroup": dir}}}
 		}),
+		Entry("a child's quota", func(dir string) map[string]any {
+			return map[string]any{"children": []any{map[string]any{"name": "x", "quotaGroup": dir}}}
+		}),
 		Entry("the root", func(string) map[string]any { return map[string]any{"controlGroups": []string{"/sys/fs/cgroup"}} }),
 		Entry("another program's", func(string) map[string]any {
 			return map[string]any{"controlGroups": []string{"/sys/fs/cgroup/cpu/system.slice"}}

@@ -47,8 +47,9 @@ type Spec struct {
 	// scaler's. It needs root. Program and working folder may be in folders that the user
 	// cannot search.
 	User uint32
-	// CPUs are the processors the child may use; nil means the same as scaler's own.
-	CPUs []int
+	// Quota limits the processor time of the child and its descendants. Start fails where
+	// [Group.CanLimitProcessors] does.
+	Quota Quota
 	// MemoryLimit limits the bytes that the child and its descendants may hold, in a
 	// control group of their own; 0 means no limit. The kernel kills whatever exceeds it:
 	// see [Process.OutOfMemory]. Start fails where [CanLimitMemory] does.
@@ -64,6 +65,7 @@ type Process struct {
 	spec  Spec
 	grace time.Duration
 	place placement
+	quota string       // folder of the control group of its Quota; "" = it has none
 	group *memoryGroup // nil without a MemoryLimit, and where memory is not counted in a group of its own
 	count memoryCount
 	pid   int
@@ -195,7 +197,7 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 	}
 	defer release()
 	p := &Process{spec: spec, grace: grace, place: place, done: make(chan struct{})}
-	if err := p.makeGroup(planned); err != nil {
+	if err := p.makeGroups(planned); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting %s: %w", spec.Name, err), log.Close())
 	}
 	offset, err := log.Seek(0, io.SeekEnd)
@@ -214,14 +216,14 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 
 // run forks, waits and reaps on one thread. The kernel sends a parent-death signal when
 // the thread that forked ends, not the process, so that thread is kept as long as the
-// child lives. Priority, processors and network are set on the thread before the fork, so
+// child lives. Niceness and network are set on the thread before the fork, so
 // that the child inherits them from the start. See ownThread.
 func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 	if err := p.fork(cmd); err != nil {
 		if p.group != nil {
 			err = errors.Join(err, p.group.remove())
 		}
-		started <- err
+		started <- errors.Join(err, p.removeQuota())
 		return
 	}
 	p.pid = cmd.Process.Pid
@@ -243,6 +245,7 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 		p.leftover = p.group.close()
 		p.outOfMemory = p.spec.MemoryLimit > 0 && p.group.kills > 0 && killed(cmd.ProcessState)
 	}
+	p.leftover = errors.Join(p.leftover, p.removeQuota())
 	if p.outOfMemory {
 		p.err = &OutOfMemoryError{Name: p.spec.Name, Limit: p.spec.MemoryLimit}
 	} else if !p.asked.Load() {
@@ -282,15 +285,6 @@ func asUser(cmd *exec.Cmd, user uint32) (release func(), err error) {
 }
 
 func (p *Process) fork(cmd *exec.Cmd) error {
-	if len(p.spec.CPUs) > 0 {
-		var set unix.CPUSet
-		for _, cpu := range p.spec.CPUs {
-			set.Set(cpu)
-		}
-		if err := unix.SchedSetaffinity(0, &set); err != nil {
-			return fmt.Errorf("restricting it to processors %v: %w", p.spec.CPUs, err)
-		}
-	}
 	if err := setNice(p.place.nice); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -180,20 +179,22 @@ var _ = Describe("a group", func() {
 		Expect(p.ExitCPUSeconds()).To(BeNumerically(">", 0.01))
 	})
 
-	It("sets processors for the child alone, and no priority without being asked", func() {
-		spec := shell("bound", dir, `nice; taskset -cp $$ | sed 's/.*: //'`)
-		spec.Priority, spec.CPUs = process.PriorityLast, []int{0}
+	It("sets no priority without being asked", func() {
+		spec := shell("nice", dir, `nice`)
+		spec.Priority = process.PriorityLast
 		p, err := group.Start(spec)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(p.Done()).Should(BeClosed())
-		Expect(os.ReadFile(spec.Log)).To(BeEquivalentTo("0\n0\n"))
-		plain := shell("plain", dir, `taskset -cp $$ | sed 's/.*: //'`)
-		p, err = group.Start(plain)
-		Expect(err).NotTo(HaveOccurred())
-		Eventually(p.Done()).Should(BeClosed())
-		if runtime.NumCPU() > 1 {
-			Expect(os.ReadFile(plain.Log)).NotTo(BeEquivalentTo("0\n"))
-		}
+		Expect(os.ReadFile(spec.Log)).To(BeEquivalentTo("0\n"))
+	})
+
+	It("refuses a quota without control groups for priorities", func() {
+		quota := process.Quota{Processors: 1}
+		Expect(group.CanLimitProcessors(quota)).To(MatchError(ContainSubstring("no control groups for priorities")))
+		spec := shell("limited", dir, `true`)
+		spec.Quota = quota
+		_, err := group.Start(spec)
+		Expect(err).To(MatchError(ContainSubstring("starting limited: limiting its processors")))
 	})
 
 	It("is kept without the children that it has stopped", func(ctx SpecContext) {

@@ -33,7 +33,7 @@ type Child struct {
 	// id namespace or on another machine.
 	Alive bool
 
-	memoryGroup string
+	controlGroups []string // of its memory, and of its quota
 }
 
 // Inspect reads the state of the group in dir. The error is fs.ErrNotExist if there is
@@ -67,7 +67,13 @@ func inspect(dir string) (State, error) {
 	s := State{Dir: dir, Owner: file.Owner.PID, OwnerAlive: owned, Kept: file.Kept, file: file}
 	for _, c := range file.Children {
 		alive := at.sameIDs(file.location) && c.alive()
-		s.Children = append(s.Children, Child{Name: c.Name, PID: c.PID, Alive: alive, memoryGroup: c.MemoryGroup})
+		child := Child{Name: c.Name, PID: c.PID, Alive: alive}
+		for _, dir := range []string{c.MemoryGroup, c.QuotaGroup} {
+			if dir != "" {
+				child.controlGroups = append(child.controlGroups, dir)
+			}
+		}
+		s.Children = append(s.Children, child)
 	}
 	return s, nil
 }
@@ -231,8 +237,8 @@ func (s State) remove(ctx context.Context) error {
 		return err
 	}
 	for _, child := range s.Children {
-		if child.memoryGroup != "" {
-			if err := removeGroup(child.memoryGroup); err != nil {
+		for _, dir := range child.controlGroups {
+			if err := removeGroup(dir); err != nil {
 				return err
 			}
 		}

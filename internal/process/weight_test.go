@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -90,6 +91,29 @@ var _ = Describe("A group with priorities", func() {
 		Expect(group.Stop(ctx)).To(Succeed())
 		Expect(controlGroup(os.Getpid())).To(Equal(home))
 		Expect(runGroups(os.Getpid())).To(BeEmpty())
+	})
+
+	It("holds a child to its quota, in a control group of its own", func(ctx SpecContext) {
+		group := open(process.GroupOptions{})
+		quota := process.Quota{Processors: 0.05, Period: 20 * time.Millisecond}
+		if err := group.CanLimitProcessors(quota); err != nil {
+			Skip("there is no quota here: " + err.Error())
+		}
+		child, err := group.Start(process.Spec{
+			Name: "busy", Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}, Priority: process.PriorityFirst, Quota: quota, CountMemory: true,
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(controlGroup(child.PID())).To(MatchRegexp("-run/first/scaler-[0-9]+-[0-9]+-busy$"))
+		var own string
+		for _, run := range runGroups(os.Getpid()) {
+			own = filepath.Join(run, "first", filepath.Base(controlGroup(child.PID())))
+		}
+		Eventually(func() (string, error) {
+			text, err := os.ReadFile(filepath.Join(own, "cpu.stat"))
+			return string(text), err
+		}).WithTimeout(30 * time.Second).Should(MatchRegexp(`(?m)^nr_throttled [1-9]`))
+		Expect(child.Stop(ctx)).To(Succeed())
+		Expect(own).NotTo(BeADirectory())
 	})
 
 	It("leaves the control groups of children that are kept, which whoever stops them removes", func(ctx SpecContext) {

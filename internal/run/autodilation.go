@@ -22,7 +22,7 @@ import (
 func (s Spec) DefaultDilation() scenario.Dilation {
 	driver, err := s.Driver()
 	s.Instrument.Dilation = scenario.Dilation{Factor: scenario.MaxDilation}
-	if err != nil || s.Existing != nil || s.Keep || s.checkDilation(driver) != nil || s.realTime() == nil {
+	if err != nil || s.Keep || s.inRealTime(driver) != nil || s.realTime() == nil {
 		return scenario.Dilation{Factor: 1}
 	}
 	return scenario.Dilation{Auto: true}
@@ -124,7 +124,7 @@ func (l Ladder) likeness() any {
 		Spec         record.Spec
 		Knobs        record.Knobs
 		ControlPlane string
-		CPUs         int
+		Processors   int
 		Replicas     int
 		NoPriority   bool
 		Mesh         *record.Mesh
@@ -133,7 +133,7 @@ func (l Ladder) likeness() any {
 	for _, spec := range l.trials() {
 		spec.Phases.ConvergeTimeout = 0
 		r := newRecord(spec)
-		trials = append(trials, trial{r.Spec, r.Environment.Knobs, spec.ControlPlane.Name, spec.ControlPlane.CPUs, spec.ControlPlane.Replicas, !spec.Instrument.Priority, r.Mesh})
+		trials = append(trials, trial{r.Spec, r.Environment.Knobs, spec.ControlPlane.Name, spec.processors(), spec.ControlPlane.Replicas, !spec.Instrument.Priority, r.Mesh})
 	}
 	return []any{experiment.Machine(), trials}
 }

@@ -71,7 +71,7 @@ func TestChoiceIsKept(t *testing.T) {
 		"another size":     {func(l *Ladder) { l.Spec.Mesh.Pods = []int{400} }, false},
 		"another arrival":  {func(l *Ladder) { l.Spec.Load.Arrival = scenario.Arrival{Size: 20, Interval: time.Second} }, false},
 		"another mode":     {func(l *Ladder) { l.Spec.Mesh.Mode = []string{"strict"} }, false},
-		"fewer processors": {func(l *Ladder) { l.Spec.ControlPlane.CPUs = 1 }, false},
+		"fewer processors": {func(l *Ladder) { l.Spec.ControlPlane.Processors = 1 }, false},
 		"asked for":        {func(l *Ladder) { l.ByDefault = false }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

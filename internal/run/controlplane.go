@@ -9,9 +9,13 @@ import (
 )
 
 func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err error) {
-	var doubt *record.Warning
-	if r.resources, doubt = r.spec.controlPlaneResources(r.affinity.given); doubt != nil {
-		r.journal.Warn(*doubt)
+	var doubts []record.Warning
+	r.resources, doubts = r.spec.controlPlaneResources(r.group)
+	if doubt := r.spec.machineProcessors(r.driver); doubt != nil {
+		doubts = append(doubts, *doubt)
+	}
+	for _, doubt := range doubts {
+		r.journal.Warn(doubt)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
 	var undo experiment.Undo

@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,21 +21,32 @@ func (s Spec) slowed(d time.Duration) time.Duration {
 	return proxy.Slowdown(s.dilation()).Of(d)
 }
 
+// inRealTime is why time cannot be slowed down.
+type inRealTime struct{ what, why string }
+
+// inRealTime is why time cannot be slowed down in a run; nil if it can.
+func (s Spec) inRealTime(driver controlplane.Driver) *inRealTime {
+	switch {
+	case s.Existing != nil:
+		return &inRealTime{"place.context", ", whose time cannot be slowed down"}
+	case driver.Dilation == nil:
+		return &inRealTime{"controlPlane.name " + s.ControlPlane.Name, ", of which it is not known what is a matter of time"}
+	case s.Instrument.Workers > 1:
+		return &inRealTime{fmt.Sprintf("instrument.workers %d", s.Instrument.Workers), ": the figures of each worker are not scaled yet"}
+	case s.Mesh.Sidecars.Real > 0:
+		return &inRealTime{"mesh.sidecars.real", ", whose time cannot be slowed down"}
+	}
+	return nil
+}
+
 // checkDilation checks what cannot be slowed down.
 func (s Spec) checkDilation(driver controlplane.Driver) error {
 	k := s.Instrument.Dilation
-	refuse := func(want string, args ...any) error { return scenario.Refuse("instrument.dilation", k, want, args...) }
-	switch {
-	case !k.Auto && k.Factor != 0 && !(k.Factor >= 1 && k.Factor <= scenario.MaxDilation): // 0 = not stated
-		return refuse("from 1 to %d, or auto", scenario.MaxDilation)
-	case !k.Auto && k.Factor <= 1:
-		return nil
-	case driver.Dilation == nil:
-		return refuse("none with controlPlane.name %s, of which it is not known what is a matter of time", s.ControlPlane.Name)
-	case s.Instrument.Workers > 1:
-		return refuse("none with instrument.workers %d: the figures of each worker are not scaled yet", s.Instrument.Workers)
-	case s.Mesh.Sidecars.Real > 0:
-		return refuse("none with mesh.sidecars.real, whose time cannot be slowed down")
+	if !k.Auto && k.Factor != 0 && !(k.Factor >= 1 && k.Factor <= scenario.MaxDilation) { // 0 = not stated
+		return scenario.Refuse("instrument.dilation", k, "from 1 to %d, or auto", scenario.MaxDilation)
+	}
+	if why := s.inRealTime(driver); why != nil && (k.Auto || k.Factor > 1) {
+		return scenario.Refuse("instrument.dilation", k, "none with %s%s", why.what, why.why)
 	}
 	return nil
 }
@@ -84,7 +96,7 @@ func (s Spec) likeSteady() time.Duration {
 
 // dilate slows down a control plane that is to be started with these resources, and
 // returns what the record says about it; nil where time is not slowed down. Its
-// GOMAXPROCS is that of the machine that is stood for: as many goroutines run at the
+// GOMAXPROCS stays that of the modelled machine: as many goroutines run at the
 // same time, each slower, and garbage collection takes the same share.
 func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (controlplane.Resources, *record.Dilation) {
 	if s.dilation() == 1 {
@@ -93,13 +105,12 @@ func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (cont
 		}
 		return r, &record.Dilation{Factor: 1, Auto: s.Choice}
 	}
-	stood := int(float64(r.Processors()) * s.dilation())
-	d := driver.Dilation.Dilate(r.Env, stood, s.dilation())
-	r.Env, r.Args, r.MaxProcs = d.Env, d.Args, stood
+	d := driver.Dilation.Dilate(r.Env, r.Processors(), s.dilation())
+	r.Env, r.Args = d.Env, d.Args
 	return r, &record.Dilation{
 		Factor: s.dilation(),
 		Scaled: slices.Concat([]string{
-			"GOMAXPROCS of the control plane, and what it derives from that: as on the machine that is stood for",
+			"processor time that each replica of the control plane may use: its processors, divided by K",
 			"arrival of pods, start delays, changes, churn, and the length of faults",
 			"length of phases other than realTime, time limits and lifetimes of certificates that were asked for",
 			"sidecars: waits before a stream or a certificate is tried again, keepalive, drain, time limits of resources",

@@ -133,7 +133,7 @@ func TestDescribeDilation(t *testing.T) {
 	if r.driver, err = r.spec.Driver(); err != nil {
 		t.Fatal(err)
 	}
-	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlane.Env})
+	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 8, Env: r.spec.ControlPlane.Env})
 	if got := r.resources.Processors(); got != 8 {
 		t.Errorf("GOMAXPROCS is %d, want 8", got)
 	}
@@ -165,7 +165,7 @@ func TestDescribeDilationOfConstants(t *testing.T) {
 	if err := r.spec.checkDilation(r.driver); err != nil {
 		t.Fatal(err)
 	}
-	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 2, Env: r.spec.ControlPlane.Env})
+	r.resources, r.dilation = r.spec.dilate(r.driver, controlplane.Resources{MaxProcs: 8, Env: r.spec.ControlPlane.Env})
 	source := record.ControlPlaneSource{Settings: r.resources.Settings(map[string]string{}), Limits: r.driver.Figures.Limits(r.resources.Env)}
 	r.describeDilation(&source)
 	if diff := cmp.Diff(map[string]string{"OSM_EVENTS_PER_SECOND": "20"}, source.Settings); diff != "" {

@@ -135,11 +135,10 @@ func (s Spec) checkExisting(d controlplane.Driver) error {
 		why   string
 	}{
 		{s.ControlPlane.Replicas > 1, "controlPlane.replicas", "whose control plane has its own"},
-		{s.ControlPlane.CPUs > 0, "controlPlane.cpus", "whose control plane is not changed"},
+		{s.ControlPlane.Processors > 0, "controlPlane.processors", "whose control plane is not changed"},
 		{s.ControlPlane.Memory > 0, "controlPlane.memory", "whose control plane is not changed"},
 		{len(s.ControlPlane.Env) > 0, "controlPlane.env", "whose control plane is not changed"},
 		{len(s.Load.Faults) > 0, "load.faults", "where nothing is broken"},
-		{s.dilation() > 1 || s.Instrument.Dilation.Auto, "instrument.dilation", "whose time cannot be slowed down"},
 		{s.topology().Resolved() != topology.Profile{}, "mesh.profile", "where it is not supported yet"},
 		{s.Captured != nil, "mesh.file", "where it is not supported yet"},
 		{s.Instrument.Workers > 1 && s.Existing.WorkerImage == "", "instrument.workers", "without place.workerImage, from which they run in the cluster"},

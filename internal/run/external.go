@@ -36,7 +36,7 @@ func (s Spec) checkExternal(d controlplane.Driver) error {
 		{s.Mesh.Sidecars.Real > 0, "mesh.sidecars.real"},
 		{s.Load.Changes.PerSecond > 0, "load.changes"},
 		{s.ControlPlane.Replicas > 1, "controlPlane.replicas"},
-		{s.ControlPlane.CPUs > 0, "controlPlane.cpus"},
+		{s.ControlPlane.Processors > 0, "controlPlane.processors"},
 		{s.ControlPlane.Memory > 0, "controlPlane.memory"},
 		{len(s.ControlPlane.Env) > 0, "controlPlane.env"},
 	}, "none with controlPlane.name "+s.ControlPlane.Name+", which scaler neither starts nor configures"); err != nil {

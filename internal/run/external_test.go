@@ -19,7 +19,7 @@ func TestExternalControlPlane(t *testing.T) {
 		"storm":       {func(s *Spec) { s.Load.CertificateStorm = true }, "load.certificateStorm"},
 		"lifetime":    {func(s *Spec) { s.Mesh.Sidecars.CertificateLifetime = scenario.Duration(time.Minute) }, "mesh.sidecars.certificateLifetime"},
 		"real":        {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "mesh.sidecars.real"},
-		"processors":  {func(s *Spec) { s.ControlPlane.CPUs = 1 }, "controlPlane.cpus"},
+		"processors":  {func(s *Spec) { s.ControlPlane.Processors = 1 }, "controlPlane.processors"},
 		"memory":      {func(s *Spec) { s.ControlPlane.Memory = 1 << 30 }, "controlPlane.memory"},
 		"environment": {func(s *Spec) { s.ControlPlane.Env = []string{"A=B"} }, "controlPlane.env"},
 		"knob":        {func(s *Spec) { s.Mesh.Settings = scenario.Settings{Scope: "all"} }, "mesh.settings.scope"},

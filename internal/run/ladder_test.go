@@ -110,7 +110,7 @@ func TestLadderValidate(t *testing.T) {
 		{"modes that do not differ", []int{200}, both, func(s *Spec) { s.Mesh.Settings = scenario.Settings(controlplane.Modes["strict"]) }, "mesh.mode: want it without mesh.settings.mtls"},
 		{"no size", nil, both, nil, "mesh.pods: want one value at least"},
 		{"no mode", []int{200}, nil, nil, "mesh.mode: want one value at least"},
-		{"more processors than there are", []int{200}, both, func(s *Spec) { s.ControlPlane.CPUs = 100_000 }, "controlPlane.cpus: got 100000, want 1 to "},
+		{"processors of another machine", []int{200}, both, func(s *Spec) { s.ControlPlane.Processors, s.Instrument.Workers = 1000, 2 }, "controlPlane.processors: got 1000, want "},
 		{"an environment that is none", []int{200}, both, func(s *Spec) { s.ControlPlane.Env = []string{"x"} }, `controlPlane.env: got "x", want NAME=VALUE`},
 	} {
 		l := ladderOf(test.pods, test.modes...)

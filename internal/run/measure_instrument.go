@@ -14,7 +14,6 @@ import (
 type instrumentFigures struct {
 	measurement
 	floor      map[string]float64 // nil = not known
-	cpus       []int              // that scaler keeps to; nil = all
 	perSidecar bool               // its memory is that of sidecars
 	lags       *lags
 	recorder   *measure.Recorder
@@ -25,14 +24,14 @@ type instrumentFigures struct {
 
 func (r *run) instrumentFigures(m measurement) instrumentFigures {
 	return instrumentFigures{
-		measurement: m, floor: r.spec.floor(), cpus: r.affinity.others, perSidecar: r.adapter.Nodes == nil, lags: r.observed.lags,
+		measurement: m, floor: r.spec.floor(), perSidecar: r.adapter.Nodes == nil, lags: r.observed.lags,
 		recorder: r.recorder, sampler: r.sampler, workers: r.workers.sampler, states: r.fleet.Workers.States(),
 	}
 }
 
 // measure records what scaler itself needed, over the rollout.
 func (m instrumentFigures) measure(ctx context.Context) error {
-	instrument := &record.Instrument{Floor: m.floor, CPUs: m.cpus}
+	instrument := &record.Instrument{Floor: m.floor}
 	m.document.Instrument = instrument
 	if summary := m.lags.rollout.Summary(); summary.Count > 0 {
 		lag := record.Latency(summary)

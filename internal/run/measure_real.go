@@ -29,7 +29,7 @@ func (r *run) realOptions() *fleet.RealOptions {
 		Count: r.spec.Mesh.Sidecars.Real,
 		Place: experiment.RealSidecars{
 			Adapter: r.adapter, Programs: r.programs.paths, Group: r.group,
-			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(), Cpus: r.affinity.others,
+			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(),
 			Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Expiry: &experiment.CertificateExpiry{},
 		},
 		Certified: !r.hasAgents() && r.driver.Proxy.RequestsCertificates(),

@@ -61,9 +61,10 @@ func newRecord(spec Spec) record.Run {
 	}
 }
 
-// recorded is the scenario as a record has it: secrets are masked.
+// recorded is the scenario as a record has it: secrets are masked, and the number of processors is stated.
 func (s Spec) recorded() scenario.Scenario {
 	asked := s.Scenario
+	asked.ControlPlane.Processors = s.processors()
 	asked.ControlPlane.Env, asked.ControlPlane.Upgrade.Env = controlplane.MaskEnv(asked.ControlPlane.Env), controlplane.MaskEnv(asked.ControlPlane.Upgrade.Env)
 	return asked
 }
@@ -114,7 +115,7 @@ func (r *run) describeControlPlane() {
 	}
 	source := record.ControlPlaneSource{
 		Name: d.Name, Version: d.Version, ProxyVersion: d.ProxyVersion, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,
-		CPUs: r.resources.CPUs, MemoryLimitBytes: r.resources.MemoryBytes, MemoryLimitEnforced: r.resources.Enforced,
+		MemoryLimitBytes: r.resources.MemoryBytes, MemoryLimitEnforced: r.resources.Enforced,
 		Program: programDigest(r.programs.paths, r.driver),
 	}
 	r.describeDilation(&source)

@@ -2,39 +2,97 @@ package run
 
 import (
 	"regexp"
+	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // variable is what a name of the environment may be.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// lastProcessors are the last n of all, nil when that is all of them: the first
-// ones are where a kernel likes to do its own work.
-func lastProcessors(all []int, n int) []int {
-	if n <= 0 || n >= len(all) {
-		return nil
+// processors is the number of processors of the machine that each replica of the control plane is modelled
+// on: what the scenario states, else [scenario.DefaultProcessors] where time can be slowed down, and those of this
+// machine where it cannot. 0 = scaler does not start the control plane, and does not know.
+func (s Spec) processors() int {
+	driver, err := s.Driver()
+	switch {
+	case err != nil || s.Existing != nil || driver.External != nil:
+		return 0
+	case s.ControlPlane.Processors > 0:
+		return s.ControlPlane.Processors
+	case s.inRealTime(driver) == nil:
+		return scenario.DefaultProcessors
 	}
-	return all[len(all)-n:]
+	return len(experiment.Processors())
 }
 
-// controlPlaneResources decides what the control plane is given of this machine, of
-// which cpus are its own processors. A memory limit that cannot be enforced is a doubt
-// about the run; nil = there is none.
-func (s Spec) controlPlaneResources(cpus []int) (controlplane.Resources, *record.Warning) {
-	resources := controlplane.Resources{
-		CPUs:        cpus,
-		MaxProcs:    s.ControlPlane.CPUs,
+// checkResources checks what the control plane is given, and its environment.
+func (s Spec) checkResources(d controlplane.Driver) error {
+	here := len(experiment.Processors())
+	if n := s.ControlPlane.Processors; n > 0 && n != here {
+		if why := s.inRealTime(d); why != nil {
+			return scenario.Refuse("controlPlane.processors", n, "%d, which this machine has: time is not slowed down with %s", here, why.what)
+		}
+	}
+	return checkEnv("controlPlane.env", s.ControlPlane.Env)
+}
+
+// machineProcessors is a doubt about a control plane whose number of processors is that of the machine that it happens to
+// run on; nil where the scenario decides it.
+func (s Spec) machineProcessors(d controlplane.Driver) *record.Warning {
+	why := s.inRealTime(d)
+	n := s.processors()
+	if why == nil || s.ControlPlane.Processors > 0 || n == scenario.DefaultProcessors {
+		return nil
+	}
+	w := &record.Warning{About: "environment.controlPlane.gomaxprocs", Reason: record.ReasonMachineProcessors, Component: d.Name, Detail: why.what}
+	if n > 0 {
+		w.Values = map[string]float64{"processors": float64(n)}
+	}
+	return w
+}
+
+// quotaPeriod is the time over which the kernel holds a control plane to its processors, in the modelled time: that of a
+// container of Kubernetes.
+const quotaPeriod = 100 * time.Millisecond
+
+// quota holds a replica of the control plane to its processors where this machine, slowed down, would give it more; zero where
+// it cannot.
+func (s Spec) quota() controlplane.Quota {
+	share := float64(s.processors()) / s.dilation()
+	if share == 0 || share >= float64(len(experiment.Processors())) {
+		return controlplane.Quota{}
+	}
+	return controlplane.Quota{Processors: share, Period: s.slowed(quotaPeriod)}
+}
+
+// controlPlaneResources decides what each replica of the control plane is given. Limits that the kernel cannot
+// enforce are doubts about the run.
+func (s Spec) controlPlaneResources(group *process.Group) (resources controlplane.Resources, doubts []record.Warning) {
+	resources = controlplane.Resources{
+		MaxProcs:    s.processors(),
 		MemoryBytes: int64(s.ControlPlane.Memory),
 		Env:         s.ControlPlane.Env,
+	}
+	if quota := s.quota(); quota.Processors > 0 {
+		if err := group.CanLimitProcessors(quota); err == nil {
+			resources.Quota = quota
+		} else {
+			doubts = append(doubts, record.Warning{
+				About: "environment.controlPlane.gomaxprocs", Reason: record.ReasonProcessorsNotEnforced, Values: map[string]float64{"processors": float64(resources.MaxProcs)}, Detail: err.Error(),
+			})
+		}
 	}
 	if resources.MemoryBytes > 0 {
 		err := controlplane.CanLimitMemory()
 		resources.Enforced = err == nil
 		if err != nil {
-			return resources, &record.Warning{About: "environment.controlPlane.memoryLimitBytes", Reason: record.ReasonLimitNotEnforced, Detail: err.Error()}
+			doubts = append(doubts, record.Warning{About: "environment.controlPlane.memoryLimitBytes", Reason: record.ReasonLimitNotEnforced, Detail: err.Error()})
 		}
 	}
-	return resources, nil
+	return resources, doubts
 }

@@ -1,10 +1,14 @@
 package run
 
 import (
-	"slices"
+	"cmp"
+	"fmt"
 	"testing"
+	"time"
 
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 func TestCheckEnv(t *testing.T) {
@@ -18,14 +22,77 @@ func TestCheckEnv(t *testing.T) {
 	}
 }
 
-func TestLastProcessors(t *testing.T) {
-	all := []int{0, 1, 4, 5}
-	for n, want := range map[int][]int{0: nil, 1: {5}, 3: {1, 4, 5}, 4: nil, 9: nil} {
-		if got := lastProcessors(all, n); !slices.Equal(got, want) {
-			t.Errorf("the last %d of %v: got %v, want %v", n, all, got, want)
+// The number of processors is that of the scenario, whatever K is and this machine has. Where time cannot be slowed down it is
+// that of this machine, which is a doubt unless it was asked for, and another one is refused.
+func TestProcessors(t *testing.T) {
+	here := len(experiment.Processors())
+	for name, c := range map[string]struct {
+		change func(*Spec)
+		want   int
+		doubt  string // its detail
+		refuse string
+	}{
+		"stock":            {func(*Spec) {}, 8, "", ""},
+		"slowed down":      {func(s *Spec) { s.Instrument.Dilation.Factor = 16 }, 8, "", ""},
+		"not slowed down":  {func(s *Spec) { s.Instrument.Dilation.Factor = 1 }, 8, "", ""},
+		"several replicas": {func(s *Spec) { s.ControlPlane.Replicas = 3 }, 8, "", ""},
+		"asked for":        {func(s *Spec) { s.ControlPlane.Processors = 1000 }, 1000, "", ""},
+		"osm":              {func(s *Spec) { s.ControlPlane.Name, s.Mesh.Mode = "osm", []string{"strict"} }, 8, "", ""},
+		"workers":          {func(s *Spec) { s.Instrument.Workers = 2 }, here, "instrument.workers 2", ""},
+		"real sidecars":    {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, here, "mesh.sidecars.real", ""},
+		"this machine's":   {func(s *Spec) { s.ControlPlane.Processors, s.Mesh.Sidecars.Real = here, 1 }, here, "", ""},
+		"another machine's": {func(s *Spec) { s.ControlPlane.Processors, s.Mesh.Sidecars.Real = here+1, 1 }, here + 1, "",
+			fmt.Sprintf(`controlPlane.processors: got %d, want %d, which this machine has: time is not slowed down with mesh.sidecars.real`, here+1, here)},
+		"existing cluster": {func(s *Spec) { s.Existing = &Existing{} }, 0, "place.context", ""},
+		"external server":  {func(s *Spec) { s.ControlPlane.Name = "xds://127.0.0.1:18000" }, 0, "controlPlane.name xds://127.0.0.1:18000", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := DefaultSpec()
+			c.change(&s)
+			driver, err := s.Driver()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.processors(); got != c.want {
+				t.Errorf("there are %d processors, want %d", got, c.want)
+			}
+			if got := newRecord(s).Scenario.ControlPlane.Processors; got != c.want {
+				t.Errorf("the record's scenario has %d processors, want %d", got, c.want)
+			}
+			if doubt := s.machineProcessors(driver); (doubt != nil) != (c.doubt != "" && here != scenario.DefaultProcessors) || doubt != nil && doubt.Detail != c.doubt {
+				t.Errorf("the doubt is %+v, want one of %q", doubt, c.doubt)
+			}
+			if err := s.checkResources(driver); fmt.Sprint(err) != cmp.Or(c.refuse, "<nil>") {
+				t.Errorf("error %v, want %q", err, c.refuse)
+			}
+		})
+	}
+}
+
+// A replica is held to its processors where this machine, slowed down, has more of them.
+func TestQuota(t *testing.T) {
+	here := float64(len(experiment.Processors()))
+	s := DefaultSpec()
+	for _, c := range []struct {
+		processors int
+		k          float64
+		want       controlplane.Quota
+	}{
+		{1, 4, controlplane.Quota{Processors: 0.25, Period: 400 * time.Millisecond}},
+		{8, 64, controlplane.Quota{Processors: 0.125, Period: 6400 * time.Millisecond}},
+		{1000, 1, controlplane.Quota{}},
+	} {
+		s.ControlPlane.Processors, s.Instrument.Dilation.Factor = c.processors, c.k
+		if got := s.quota(); got != c.want {
+			t.Errorf("%d processors at K = %g on %g: %+v, want %+v", c.processors, c.k, here, got, c.want)
 		}
 	}
-	if len(experiment.Processors()) == 0 {
-		t.Error("no processors")
+	s.ControlPlane.Processors, s.Instrument.Dilation.Factor = int(here), 1
+	if got := s.quota(); got != (controlplane.Quota{}) {
+		t.Errorf("as many as there are: %+v", got)
+	}
+	s.Existing = &Existing{}
+	if got := s.quota(); got != (controlplane.Quota{}) {
+		t.Errorf("in an existing cluster: %+v", got)
 	}
 }

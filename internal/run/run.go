@@ -44,7 +44,6 @@ type run struct {
 // bench is what a run is done on.
 type bench struct {
 	programs  programs
-	affinity  affinity
 	group     *process.Group // of everything that the run starts
 	env       place.Environment
 	api       experiment.APIServer
@@ -112,7 +111,6 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	}
 	r.journal.Update(func(run *record.Run) { run.Started = time.Now().UTC() })
 	err = experiment.RunSteps(ctx, []experiment.Step{
-		{Name: "reserving processors", Do: r.reserveProcessors},
 		{Name: "opening the process group", Do: r.openGroup, Reserve: stopTime},
 		{Name: "starting the cluster", Do: r.startCluster},
 		{Name: "starting the control plane", Do: r.startControlPlane},

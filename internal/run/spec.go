@@ -317,14 +317,6 @@ func (s Spec) checkVariants(d controlplane.Driver) error {
 	return nil
 }
 
-// checkResources checks what the control plane is given of this machine, and its environment.
-func (s Spec) checkResources(controlplane.Driver) error {
-	if all := len(experiment.Processors()); s.ControlPlane.CPUs > all {
-		return scenario.Refuse("controlPlane.cpus", s.ControlPlane.CPUs, "1 to %d, which is what there are", all)
-	}
-	return checkEnv("controlPlane.env", s.ControlPlane.Env)
-}
-
 // checkRealSidecars checks that there can be real sidecars.
 func (s Spec) checkRealSidecars(d controlplane.Driver) error {
 	real := s.Mesh.Sidecars.Real
@@ -403,7 +395,7 @@ func checkEnv(path string, env []string) error {
 		case strings.ContainsRune(kv, 0):
 			return scenario.Refuse(path, name, "a value without zero bytes") // it may be a secret
 		case name == "GOMAXPROCS":
-			return scenario.Refuse(path, kv, "controlPlane.cpus instead, which is recorded too")
+			return scenario.Refuse(path, kv, "controlPlane.processors instead, which is recorded too")
 		}
 	}
 	return nil

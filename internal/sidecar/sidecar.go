@@ -85,8 +85,6 @@ type Options struct {
 	// Token is called again when two thirds of a token's life have passed. It may be nil
 	// without a TokenFile.
 	Token func(context.Context) (proxy.Token, error)
-	// CPUs are the processors to run on; nil means all.
-	CPUs []int
 
 	// Started, if not nil, is called with each life's processes once they run. It
 	// must not block.
@@ -208,7 +206,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 func (s *Sidecar) live(ctx context.Context, number int) (*Crash, error) {
 	spec := process.Spec{
 		Name: s.opts.Name, Path: s.opts.Agent, Args: s.opts.Args, Env: s.opts.Env,
-		Dir: s.opts.Dir, Log: s.opts.Log, CPUs: s.opts.CPUs, Network: s.opts.Network, User: s.opts.User,
+		Dir: s.opts.Dir, Log: s.opts.Log, Network: s.opts.Network, User: s.opts.User,
 	}
 	if spec.Path == "" {
 		spec.Path = s.opts.Envoy

@@ -121,12 +121,11 @@ var Conditions = []Condition{
 	{"program's source", nil, scenario.Subject, (*Run).programSource},
 	{"sidecars' version", []string{"mesh.sidecars.version"}, scenario.Subject, func(r *Run) string { return r.Environment.ControlPlane.ProxyVersion }},
 	{ReplicasCondition, []string{"controlPlane.replicas"}, scenario.Subject, func(r *Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
-	{"GOMAXPROCS", nil, scenario.Subject, func(r *Run) string { return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS) }},
-	{"processors", []string{"controlPlane.cpus"}, scenario.Subject, func(r *Run) string {
-		if cpus := r.Environment.ControlPlane.CPUs; len(cpus) > 0 {
-			return fmt.Sprintf("%d, bound", len(cpus))
+	{"processors", []string{"controlPlane.processors"}, scenario.Subject, func(r *Run) string {
+		if r.Environment.ControlPlane.GOMAXPROCS == 0 {
+			return ""
 		}
-		return "all"
+		return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS)
 	}},
 	{"memory limit", []string{"controlPlane.memory"}, scenario.Subject, func(r *Run) string {
 		c := r.Environment.ControlPlane

@@ -376,7 +376,6 @@ type Instrument struct {
 	Saturation      *float64 `json:"saturation,omitempty"`      // as Usage.Saturation
 	WaitedSeconds   *float64 `json:"waitedSeconds,omitempty"`   // as Usage.WaitedSeconds
 	Lag             *Latency `json:"lag,omitempty"`             // how late a timer fires
-	CPUs            []int    `json:"cpus,omitempty"`            // processors it kept to, with all but the control plane; none = all
 	// Floor is what the same figures read against a control plane that costs
 	// nothing, by their paths in the record.
 	Floor map[string]float64 `json:"floor,omitempty"`

@@ -8,11 +8,13 @@ type Reason string
 // in base units; what Component and Detail hold is stated where it is not plain.
 const (
 	// Processors and restarts.
-	ReasonSaturated        Reason = "saturated"        // threads waited for a processor [share: of the phase]
-	ReasonAtLimit          Reason = "atLimit"          // the control plane used all that its GOMAXPROCS allows [peakCores, maxProcs]
-	ReasonRestarted        Reason = "restarted"        // a program was started again in a phase [restarts]
-	ReasonCrashed          Reason = "crashed"          // the control plane ended unasked; Detail: its error
-	ReasonLimitNotEnforced Reason = "limitNotEnforced" // the memory limit is only a setting of the program; Detail: why
+	ReasonSaturated             Reason = "saturated"             // threads waited for a processor [share: of the phase]
+	ReasonAtLimit               Reason = "atLimit"               // the control plane used all that its GOMAXPROCS allows [peakCores, maxProcs]
+	ReasonRestarted             Reason = "restarted"             // a program was started again in a phase [restarts]
+	ReasonCrashed               Reason = "crashed"               // the control plane ended unasked; Detail: its error
+	ReasonLimitNotEnforced      Reason = "limitNotEnforced"      // the memory limit is only a setting of the program; Detail: why
+	ReasonProcessorsNotEnforced Reason = "processorsNotEnforced" // nothing holds the control plane to its processors [processors]; Detail: why
+	ReasonMachineProcessors     Reason = "machineProcessors"     // those of Component are of its machine: time cannot be slowed down with Detail [processors: absent where they are not known]
 
 	// The instrument itself.
 	ReasonLateInstrument   Reason = "lateInstrument"   // scheduling lag [p99Seconds]
@@ -80,11 +82,13 @@ const (
 
 // sentences are the sentences of the reasons, in the language of fill.
 var sentences = map[Reason]string{
-	ReasonSaturated:        "saturated for up to {share:percent} of the phase: times are upper bounds, peak cores a lower bound of the demand",
-	ReasonAtLimit:          "used up to {peakCores:.2f} cores in its busiest second, and its GOMAXPROCS is {maxProcs}: what waited for a processor within it is not in its saturation, times are upper bounds, peak cores a lower bound of the demand",
-	ReasonRestarted:        "restarted {restarts:times}",
-	ReasonCrashed:          "{component} ended and was started again: {detail}",
-	ReasonLimitNotEnforced: "the control plane is given the limit as a setting (GOMEMLIMIT), and nothing enforces it: {detail}",
+	ReasonSaturated:             "saturated for up to {share:percent} of the phase: times are upper bounds, peak cores a lower bound of the demand",
+	ReasonAtLimit:               "used up to {peakCores:.2f} cores in its busiest second, and its GOMAXPROCS is {maxProcs}: what waited for a processor within it is not in its saturation, times are upper bounds, peak cores a lower bound of the demand",
+	ReasonRestarted:             "restarted {restarts:times}",
+	ReasonCrashed:               "{component} ended and was started again: {detail}",
+	ReasonProcessorsNotEnforced: "nothing holds the control plane to its {processors} processors: it may have used more than a machine of that size has: {detail}",
+	ReasonMachineProcessors:     "the control plane has the [{processors} ]processors of the machine that it runs on, because time cannot be slowed down with {detail}: new streams a second, pushes at once and all that follows from them are of that machine, and not of the scenario alone",
+	ReasonLimitNotEnforced:      "the control plane is given the limit as a setting (GOMEMLIMIT), and nothing enforces it: {detail}",
 
 	ReasonLateInstrument:   "scaler itself ran late: {p99Seconds:ms} at p99 of its own scheduling lag",
 	ReasonLateReceipt:      "scaler itself received late: {waited} of {responses} responses waited until it had room for them, up to {longestSeconds:ms} and {totalSeconds:.3g} s in all, and may have come that much earlier",

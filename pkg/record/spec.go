@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"scaler.mesh/scaler/pkg/scenario"
 	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Spec is what was asked of a run.
@@ -196,8 +197,7 @@ type Priority struct {
 	Note         string `json:"note,omitempty"` // why it is not a better mechanism
 }
 
-// Dilation states how a run was slowed down, so that its machine stands for one with K
-// times the processors.
+// Dilation states how a run was slowed down, so that its machine can do in K seconds what the modelled one does in one.
 type Dilation struct {
 	Factor float64 `json:"factor"` // K
 	// Settings are the control plane's as it ran; those of ControlPlaneSource are as
@@ -279,7 +279,6 @@ type ControlPlaneSource struct {
 	ProxyVersion string `json:"proxyVersion,omitempty"`
 	Replicas     int    `json:"replicas,omitempty"` // that were started at first
 	GOMAXPROCS   int    `json:"gomaxprocs,omitempty"`
-	CPUs         []int  `json:"cpus,omitempty"` // processors it was bound to; none = all
 	// MemoryLimitBytes is the limit that it was given (GOMEMLIMIT is 90 % of
 	// it), and that the kernel held it to if MemoryLimitEnforced.
 	MemoryLimitBytes    int64             `json:"memoryLimitBytes,omitempty"`

@@ -52,7 +52,7 @@ func TestCheck(t *testing.T) {
 		{scenario.Rollout, "mesh.sidecars.certificateLifetime=87601h", "got 87601h, want a duration from 10s to 87600h"},
 		{scenario.Rollout, captured + " mesh.scale=101", "got 101, want 1 to 100"},
 		{scenario.Rollout, "controlPlane.replicas=17", "got 17, want 1 to 16"},
-		{scenario.Rollout, "controlPlane.cpus=-1", "got -1, want 1 to 1024"},
+		{scenario.Rollout, "controlPlane.processors=-1", "got -1, want 1 to 1024"},
 		{scenario.Rollout, "controlPlane.memory=64Mi", ""},
 		{scenario.Rollout, "controlPlane.memory=16Ti", ""},
 		{scenario.Rollout, "controlPlane.memory=0", `got "0", want from 64Mi to 16Ti`},

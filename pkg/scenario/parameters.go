@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -157,8 +158,8 @@ var Parameters = []Parameter{
 
 	{Path: "controlPlane.name", Flag: "control-plane", Group: ControlPlaneGroup, Basic: true, Help: "control plane under test: istiod, osm, linkerd, reference or xds://HOST:PORT", HelpOf: map[string]string{Latency: "control plane of the sidecars"}, Commands: []string{Rollout, Bench, Limits, Tune, Latency}, Compared: Subject},
 	{Path: "controlPlane.version", Flag: "istio-version", FlagOf: map[string]string{Upgrades: "from"}, Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, or a line of versions, as in 1.29", Default: "the newest one known", Commands: []string{Rollout, Upgrades, Limits, Tune, Latency}, Compared: Subject},
-	{Path: "controlPlane.replicas", Flag: "replicas", Group: ControlPlaneGroup, Basic: true, Help: "replicas of the control plane, of which sidecars choose one at random for each connection; they share the processors", Min: 1, Max: 16, Compared: Subject},
-	{Path: "controlPlane.cpus", Flag: "control-plane-cpus", Group: ControlPlaneGroup, Basic: true, Help: "processors reserved for the control plane, also its GOMAXPROCS", Default: "all, shared", Min: 1, Max: 1024, Compared: Subject},
+	{Path: "controlPlane.replicas", Flag: "replicas", Group: ControlPlaneGroup, Basic: true, Help: "replicas of the control plane, of which sidecars choose one at random for each connection; each has processors and memory of its own", Min: 1, Max: 16, Compared: Subject},
+	{Path: "controlPlane.processors", Flag: "control-plane-cpus", Group: ControlPlaneGroup, Basic: true, Help: "processors of the modelled machine of each replica: its GOMAXPROCS, and the most that it may use, whatever this machine has", Default: strconv.Itoa(DefaultProcessors) + "; those of this machine where time cannot be slowed down", Min: 1, Max: 1024, Compared: Subject},
 	{Path: "controlPlane.memory", Flag: "control-plane-memory", Group: ControlPlaneGroup, Basic: true, Help: "memory limit of each replica, as in 512Mi or 2Gi; exceeding it is a result", Default: "none", Min: 64 << 20, Max: 1 << 44, Compared: Subject},
 	{Path: "controlPlane.env", Flag: "control-plane-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the control plane, repeatable; NAME alone has the value that it has here; values that look like secrets are masked in the record", Compared: Subject},
 	{Path: "controlPlane.connection.plaintext", Group: ControlPlaneGroup, Help: "connect without TLS and without a token", Where: ExternalServer, Commands: notUpgrade, Compared: Condition},

@@ -91,15 +91,24 @@ type Sidecars struct {
 
 // ControlPlane is the program under test, and what it is given.
 type ControlPlane struct {
-	Name       string     `json:"name,omitempty"`     // istiod, osm, linkerd, reference or xds://HOST:PORT
-	Version    string     `json:"version,omitempty"`  // release; "" = the newest known one
-	Replicas   int        `json:"replicas,omitempty"` // among which sidecars choose for each connection
-	CPUs       int        `json:"cpus,omitempty"`     // processors, and its GOMAXPROCS; 0 = all, shared
-	Memory     Bytes      `json:"memory,omitempty"`   // limit of each replica; 0 = none
-	Env        []string   `json:"env,omitempty"`      // further NAME=VALUE of its environment
+	Name       string     `json:"name,omitempty"`       // istiod, osm, linkerd, reference or xds://HOST:PORT
+	Version    string     `json:"version,omitempty"`    // release; "" = the newest known one
+	Replicas   int        `json:"replicas,omitempty"`   // among which sidecars choose for each connection
+	Processors int        `json:"processors,omitempty"` // of the machine of each replica; 0 = DefaultProcessors or, where time cannot be slowed down, those that there are
+	Memory     Bytes      `json:"memory,omitempty"`     // limit of each replica; 0 = none
+	Env        []string   `json:"env,omitempty"`        // further NAME=VALUE of its environment
 	Connection Connection `json:"connection,omitzero"`
 	Upgrade    Upgrade    `json:"upgrade,omitzero"`
 }
+
+// DefaultProcessors is the number of processors of the machine that a control plane is modelled on
+// unless a scenario states another: the same wherever the run is done. A control plane without a limit
+// has as many as its node, of which 4 to 16 are usual. Eight are more than istiod used in its busiest second with 1600
+// pods in any of the project's results (5.5), and do not bind it; with more, time would have to be slowed down
+// further for nothing on a small machine. What istiod derives from their number (GOMAXPROCS) is how many
+// sidecars it pushes to at once and how many new streams it takes a second: 55 each, see limits.go in
+// internal/controlplane/istio. The Go runtime derives the processors of garbage collection, a quarter, from it.
+const DefaultProcessors = 8
 
 // Connection is how sidecars reach a control plane that is not started by the run,
 // xds://HOST:PORT. File names are relative to the current folder.

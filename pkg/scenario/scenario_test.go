@@ -123,7 +123,7 @@ controlPlane:
   name: istiod
   version: "1.30"
   replicas: 2
-  cpus: 2
+  processors: 2
   memory: 512Mi
   env: [A=1, "B=x,y"]
 load:

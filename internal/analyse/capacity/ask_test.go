@@ -166,7 +166,6 @@ func TestTimesOfLimits(t *testing.T) {
 		{"one push at a time", mesh{pods: 1600, cpuSeconds: 300, processors: 8, replicas: 1, limits: &one}, Throttle, 300},
 		{"arrival", mesh{pods: 1600, arrival: 10, processors: 2, replicas: 1, limits: limits}, Arrival, 160},
 		{"a machine shared with all else", mesh{pods: 1600, cpuSeconds: 90, others: 150, machine: 2, processors: 2, replicas: 1, limits: limits}, Machine, 120},
-		{"processors of its own", mesh{pods: 1600, cpuSeconds: 90, others: 150, machine: 1, own: true, processors: 1, replicas: 1}, Machine, 150},
 		{"no limit known", mesh{pods: 1600, cpuSeconds: 90, processors: 2, replicas: 1}, Processor, 45},
 	} {
 		if got := c.m.times()[0]; got.Name != c.binds || math.Abs(got.Seconds-c.seconds) > 1e-9 {
@@ -178,7 +177,7 @@ func TestTimesOfLimits(t *testing.T) {
 // All programs of a dilated run share the processors of the machine that is stood for.
 func TestMachineOfDilatedRun(t *testing.T) {
 	run := permissive().runs(nil, 1, 200)[0]
-	run.Environment.CPUs, run.Environment.ControlPlane.CPUs = 2, nil
+	run.Environment.CPUs = 2
 	for k, want := range map[float64]float64{0: 2, 1: 2, 4: 8, 2.5: 5} {
 		run.Spec.Dilation = k
 		if got := meshOf(&run, nil).machine; got != want {
@@ -317,7 +316,7 @@ func TestDifferences(t *testing.T) {
 		"certificate storm (in the end; none)": func(r *record.Run) { r.Spec.CertificateStorm = true },
 		"program (a; b)":                       func(r *record.Run) { r.Environment.ControlPlane.Program = "b" },
 		"memory limit (512 MiB, told; none)":   func(r *record.Run) { r.Environment.ControlPlane.MemoryLimitBytes = 512 << 20 },
-		"processors (2, bound; all)":           func(r *record.Run) { r.Environment.ControlPlane.CPUs = []int{0, 1} },
+		"processors (2; 4)":                    func(r *record.Run) { r.Environment.ControlPlane.GOMAXPROCS = 4 },
 		"certificate lifetime (30s; none)":     func(r *record.Run) { r.Spec.CertificateLifetime = "30s" },
 		"memory (1.0 GiB; 2.0 GiB)":            func(r *record.Run) { r.Environment.MemoryBytes = 2 << 30 },
 		"profile (--profile typical --set mesh.parts.zones=0; plain)": func(r *record.Run) {

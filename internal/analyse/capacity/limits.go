@@ -37,8 +37,7 @@ type mesh struct {
 	processors        int     // of one replica
 	replicas          int
 	others            float64        // CPU seconds of everything else on the same machine; 0 = nothing else runs there
-	machine           float64        // processors of that machine, or of the modelled one, without those that only the control plane uses
-	own               bool           // the control plane has processors to itself
+	machine           float64        // processors of that machine, times the dilation
 	limits            *record.Limits // nil = none is known
 	// certificates is the largest number of certificates that nodes' proxies request;
 	// their streams were admitted before the rollout. 0 = each pod has a proxy, which
@@ -70,10 +69,7 @@ func (m mesh) times() []Limit {
 		all = append(all, Limit{Arrival, m.pods / m.arrival, fmt.Sprintf("%.3g pods a second came, which is the cluster's pace or the burst's", m.arrival)})
 	}
 	if m.others > 0 && m.machine > 0 {
-		work := m.others
-		if !m.own {
-			work += m.cpuSeconds
-		}
+		work := m.others + m.cpuSeconds
 		all = append(all, Limit{Machine, work / m.machine, fmt.Sprintf("%.3g CPU seconds of all programs on the machine's %g processors", work, m.machine)})
 	}
 	if l := m.limits; l != nil {
@@ -143,8 +139,7 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 	if cpu := r.Value(rolloutCPU); cpu != nil {
 		m.cpuSeconds = *cpu
 	}
-	m.own = len(c.CPUs) > 0
-	m.machine = float64(r.Environment.CPUs-len(c.CPUs)) * r.Slowdown()
+	m.machine = float64(r.Environment.CPUs) * r.Slowdown()
 	for _, name := range slices.Sorted(maps.Keys(r.Cluster)) { // in one order: sums of floats depend on it
 		if u := r.Cluster[name].Rollout; u != nil && u.CPUSeconds != nil {
 			m.others += *u.CPUSeconds

@@ -211,7 +211,7 @@ func TestNotComparable(t *testing.T) {
 	}
 	// Versions, settings and resources of the control plane are what is compared.
 	comparison(t, runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) {
-		r.Environment.ControlPlane = record.ControlPlaneSource{Name: "istiod", Version: "2", GOMAXPROCS: 1, CPUs: []int{0}, MemoryLimitBytes: 1 << 30}
+		r.Environment.ControlPlane = record.ControlPlaneSource{Name: "istiod", Version: "2", GOMAXPROCS: 1, MemoryLimitBytes: 1 << 30}
 	}), Options{})
 	// But not within one side.
 	mixed := append(runs("a", 3, 1), runs("a2", 3, 1, debounced)...)

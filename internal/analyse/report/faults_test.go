@@ -16,7 +16,6 @@ func disturbedRun() record.Run {
 	run.Arrival.Steps, run.Arrival.StepsLateSeconds = new(2), new(0.042)
 	run.Spec.StartDelay, run.Spec.Churn = "uniform:1s-5s", "2/s"
 	run.Spec.Faults = []string{"kill-control-plane@rollout", "rolling-restart@steady", "reset-streams:20%@steady"}
-	run.Environment.ControlPlane.CPUs = []int{1}
 	run.Environment.ControlPlane.MemoryLimitBytes, run.Environment.ControlPlane.MemoryLimitEnforced = 512<<20, true
 	run.ControlPlane.Churn = run.ControlPlane.Rollout
 	run.Certificates.Storm = &record.CertificateStorm{

@@ -101,9 +101,6 @@ func controlPlaneText(c record.ControlPlaneSource) string {
 	if c.GOMAXPROCS > 0 {
 		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", c.GOMAXPROCS))
 	}
-	if len(c.CPUs) > 0 {
-		parts = append(parts, fmt.Sprintf("bound to %s", output.Many(len(c.CPUs), "processor")))
-	}
 	if c.MemoryLimitBytes > 0 {
 		limit := fmt.Sprintf("memory limit of %d MiB as a setting", c.MemoryLimitBytes>>20)
 		if c.MemoryLimitEnforced {
@@ -119,7 +116,7 @@ func dilationText(spec record.Spec) string {
 	if spec.Dilation <= 1 {
 		return ""
 	}
-	return fmt.Sprintf("time slowed down %g times; figures are of a machine with %g times the processors", spec.Dilation, spec.Dilation)
+	return fmt.Sprintf("time slowed down %g times; figures are those of the modelled processors", spec.Dilation)
 }
 
 // choiceText states how trials chose the factor of a dilation.

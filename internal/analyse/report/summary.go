@@ -22,7 +22,7 @@ type axis struct {
 
 // texts are the properties that a report prints in words of its own.
 var texts = []axis{
-	{name: "control plane", value: func(r *record.Run) string { return controlPlaneText(r.Environment.ControlPlane) }, of: []string{"control plane", "sidecars' version", "replicas", "GOMAXPROCS"}},
+	{name: "control plane", value: func(r *record.Run) string { return controlPlaneText(r.Environment.ControlPlane) }, of: []string{"control plane", "sidecars' version", "replicas", "processors"}},
 	{name: "settings", value: func(r *record.Run) string { return orAbsent(settingsText(r.Environment.ControlPlane.Settings)) }, of: []string{}},
 	{name: "data plane", value: func(r *record.Run) string { return dataplaneText(r) }, of: []string{"data plane", "pods per node", "waypoints"}},
 	{name: "namespaces", value: func(r *record.Run) string { return strconv.Itoa(r.NamespaceCount()) }},

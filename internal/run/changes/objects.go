@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
-	"scaler.mesh/scaler/pkg/scenario"
 	"strconv"
+
+	"scaler.mesh/scaler/pkg/scenario"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -115,7 +115,7 @@ func (o Options) at(value float64) run.Spec {
 	case Memory:
 		s.ControlPlane.Memory = scenario.Bytes(value)
 	case CPUs:
-		s.ControlPlane.CPUs = int(value)
+		s.ControlPlane.Processors = int(value)
 	}
 	return s
 }

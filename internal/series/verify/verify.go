@@ -15,7 +15,6 @@ import (
 	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
-	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -29,11 +28,9 @@ type Options struct {
 	Like *record.Run
 	// Spec has what the record does not state: folders and programs. Other fields are
 	// replaced.
-	Spec run.Spec
-	// Processors is how many there are on this machine; 0 = as many as scaler may use.
-	Processors int
-	Run        run.Runner   // nil = a rollout
-	Progress   run.Progress // takes messages and status; the zero value shows nothing
+	Spec     run.Spec
+	Run      run.Runner   // nil = a rollout
+	Progress run.Progress // takes messages and status; the zero value shows nothing
 }
 
 // kill is the fault of a verification: the only program of a control plane is killed and
@@ -63,10 +60,7 @@ func (o Options) spec() (spec run.Spec, err error) {
 	spec.Mesh.Services, spec.Mesh.Namespaces = p.Target.Services, 0
 	spec.ControlPlane.Upgrade, spec.Phases.Cycle = scenario.Upgrade{}, 0
 	spec.Instrument.Calibrate, spec.Instrument.Priority = false, like.Environment.Priority != nil
-	spec.ControlPlane.Replicas = p.Request.Replicas
-	if spec.ControlPlane.CPUs, err = o.processors(); err != nil {
-		return spec, err
-	}
+	spec.ControlPlane.Replicas, spec.ControlPlane.Processors = p.Request.Replicas, p.Request.Processors
 	if err := spec.ControlPlane.Memory.UnmarshalText([]byte(p.Request.Resources.Limits.Memory)); err != nil {
 		return spec, fmt.Errorf("reading the plan's memory limit: %w", err)
 	}
@@ -95,28 +89,6 @@ func (o Options) Validate() error {
 	return err
 }
 
-// processors is the plan's GOMAXPROCS, of all replicas, as the flag of a rollout: 0 where the
-// control plane shares all that there are.
-func (o Options) processors() (int, error) {
-	limit, replicas, there := o.Plan.Request.Processors, o.Plan.Request.Replicas, o.available()
-	switch each := there / replicas; {
-	case each == 0:
-		return 0, fmt.Errorf("verifying a plan of %d replicas on a machine that has %s: want --replicas-max %d or less", replicas, output.Many(there, "processor"), there)
-	case limit > each:
-		return 0, fmt.Errorf("verifying a plan of %d x %d processors on a machine that has %d: want --control-plane-cpus %d, which plans for as many", replicas, limit, there, each)
-	case limit*replicas == there:
-		return 0, nil
-	}
-	return limit * replicas, nil
-}
-
-// available is how many processors a control plane can have here: as many as the machine
-// that is stood for, if the runs were dilated.
-func (o Options) available() int {
-	here := cmp.Or(o.Processors, len(experiment.Processors()))
-	return int(float64(here) * o.Like.Slowdown())
-}
-
 // Run carries out a plan and puts what came of it into the plan. The error is of
 // a plan that cannot be carried out here, of ctx, or of a run that failed for another
 // reason than its control plane; a plan that does not hold is no error.
@@ -137,7 +109,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil && (ctx.Err() != nil || !killed && !unconverged) {
 		return err
 	}
-	v := &capacity.Verification{Record: run.Dir, Replicas: spec.ControlPlane.Replicas, Processors: cmp.Or(spec.ControlPlane.CPUs, o.available()) / spec.ControlPlane.Replicas, MemoryBytes: int64(spec.ControlPlane.Memory)}
+	v := &capacity.Verification{Record: run.Dir, Replicas: spec.ControlPlane.Replicas, Processors: spec.ControlPlane.Processors, MemoryBytes: int64(spec.ControlPlane.Memory)}
 	v.Add(checks(o.Plan, &run, killed)...)
 	o.Plan.Verification = v
 	return nil

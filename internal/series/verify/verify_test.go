@@ -80,7 +80,7 @@ func TestRun(t *testing.T) {
 			var spec run.Spec
 			base := run.DefaultSpec()
 			base.Programs.Istio = "1.31.0"
-			err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 2, Spec: base, Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
+			err := Run(t.Context(), Options{Plan: p, Like: like, Spec: base, Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
 				spec = s
 				run := measured()
 				tc.change(&run)
@@ -106,7 +106,7 @@ func TestRun(t *testing.T) {
 				}
 			}
 			if spec.Pods() != 40 || spec.Mesh.Services != 4 || spec.Mesh.Namespaces != 0 || spec.Mesh.Seed != 7 || spec.Load.Arrival.String() != "10/2s" || spec.Mode() != "strict" ||
-				spec.ControlPlane.CPUs != 0 || spec.ControlPlane.Memory != 256<<20 || spec.Phases.Settle != seconds(1) || spec.Phases.Steady != seconds(5) || !spec.Instrument.Priority || spec.Instrument.Calibrate {
+				spec.ControlPlane.Processors != 2 || spec.ControlPlane.Memory != 256<<20 || spec.Phases.Settle != seconds(1) || spec.Phases.Steady != seconds(5) || !spec.Instrument.Priority || spec.Instrument.Calibrate {
 				t.Errorf("it ran %+v", spec)
 			}
 			if spec.Repeats != 1 || spec.Place.Context != "" || spec.ControlPlane.Version != "1.31.0" || !slices.Equal(spec.ControlPlane.Env, []string{"A=b"}) ||
@@ -133,7 +133,7 @@ func TestProxiesOfNodes(t *testing.T) {
 			p.Target.Dataplane, p.Target.PodsPerNode, p.Target.Nodes, p.Target.Proxy = "ambient", 20, 2, "ztunnel"
 			like.Scenario.Mesh.Dataplane, like.Scenario.Mesh.Profile, like.Scenario.Mesh.Parts = []string{"ambient"}, "plain", scenario.Parts{}
 			var spec run.Spec
-			err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 2, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
+			err := Run(t.Context(), Options{Plan: p, Like: like, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
 				spec = s
 				run := measured()
 				run.Spec.Probes, run.Change = s.Load.Probes, nil
@@ -159,7 +159,7 @@ func TestReplicas(t *testing.T) {
 	p, like := planned()
 	p.Request.Replicas, p.Request.Processors = 2, 1
 	var spec run.Spec
-	err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 3, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
+	err := Run(t.Context(), Options{Plan: p, Like: like, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
 		spec = s
 		run := measured()
 		run.Faults[0].Name = "kill-replica"
@@ -168,7 +168,7 @@ func TestReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if spec.ControlPlane.Replicas != 2 || spec.ControlPlane.CPUs != 2 || spec.ControlPlane.Memory != 256<<20 || spec.Load.Faults[0].String() != "kill-replica@steady" {
+	if spec.ControlPlane.Replicas != 2 || spec.ControlPlane.Processors != 1 || spec.ControlPlane.Memory != 256<<20 || spec.Load.Faults[0].String() != "kill-replica@steady" {
 		t.Errorf("it ran %+v", spec)
 	}
 	if v := p.Verification; !v.Passed || v.Replicas != 2 || v.Processors != 1 {
@@ -184,17 +184,17 @@ func TestRefusals(t *testing.T) {
 		change func(*capacity.Plan, *record.Run)
 		want   string
 	}{
-		"captured":   {func(_ *capacity.Plan, like *record.Run) { like.Mesh = &record.Mesh{File: "mesh.yaml"} }, "mesh.file"},
-		"little":     {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "63Mi" }, `controlPlane.memory: got "63Mi", want from 64Mi`},
-		"replicas":   {func(p *capacity.Plan, _ *record.Run) { p.Request.Replicas = 3 }, "--replicas-max 2"},
-		"of each":    {func(p *capacity.Plan, _ *record.Run) { p.Request.Replicas = 2 }, "2 x 2 processors on a machine that has 2: want --control-plane-cpus 1"},
-		"processors": {func(p *capacity.Plan, _ *record.Run) { p.Request.Processors = 3 }, "--control-plane-cpus 2"},
-		"memory":     {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "" }, "want more runs, or a memory limit to plan with"},
-		"run":        {func(*capacity.Plan, *record.Run) {}, broken.Error()},
+		"captured": {func(_ *capacity.Plan, like *record.Run) { like.Mesh = &record.Mesh{File: "mesh.yaml"} }, "mesh.file"},
+		"little":   {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "63Mi" }, `controlPlane.memory: got "63Mi", want from 64Mi`},
+		"processors": {func(p *capacity.Plan, like *record.Run) {
+			p.Request.Processors, like.Scenario.Instrument.Workers = 1000, 2
+		}, "controlPlane.processors: got 1000"},
+		"memory": {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "" }, "want more runs, or a memory limit to plan with"},
+		"run":    {func(*capacity.Plan, *record.Run) {}, broken.Error()},
 	} {
 		p, like := planned()
 		tc.change(p, like)
-		err := Run(t.Context(), Options{Plan: p, Like: like, Processors: 2, Spec: run.DefaultSpec(), Run: func(context.Context, run.Spec, run.Progress) (record.Run, error) {
+		err := Run(t.Context(), Options{Plan: p, Like: like, Spec: run.DefaultSpec(), Run: func(context.Context, run.Spec, run.Progress) (record.Run, error) {
 			return record.Run{}, broken
 		}})
 		if err == nil || !strings.Contains(err.Error(), tc.want) || p.Verification != nil {

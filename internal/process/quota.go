@@ -1,0 +1,103 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Bounds of the kernel for the period of a limit; see sched-bwc in its documentation.
+const (
+	minPeriod = time.Millisecond
+	maxPeriod = time.Second
+	// defaultPeriod is that of a container of Kubernetes.
+	defaultPeriod = 100 * time.Millisecond
+)
+
+// Quota limits the processor time of a child and its descendants. The zero value is no limit.
+type Quota struct {
+	Processors float64       // processor time, per time
+	Period     time.Duration // over which the limit holds, from 1 ms to 1 s; 0 = 100 ms
+}
+
+// CanLimitProcessors returns the reason why children cannot be given a quota; nil if they can. It
+// needs the control groups of a group with priorities, in which that of the child is made.
+func (g *Group) CanLimitProcessors(q Quota) error {
+	dir, err := g.levels.placement(PriorityFirst).quotaGroup("try", q, func(string) error { return nil })
+	if err != nil {
+		return err
+	}
+	return removeGroup(dir)
+}
+
+// quotaGroup makes the control group of a child with a quota, in that of its priority, and returns its
+// folder. planned is called with it before it is made.
+func (p placement) quotaGroup(name string, q Quota, planned func(dir string) error) (dir string, err error) {
+	const doing = "limiting its processors: %w"
+	if p.dir == "" {
+		return "", fmt.Errorf(doing, errors.New("there are no control groups for priorities"))
+	}
+	dir = filepath.Join(p.dir, groupName(name))
+	if err := planned(dir); err != nil {
+		return "", fmt.Errorf(doing, err)
+	}
+	_, v1 := os.Stat(filepath.Join(p.dir, "cpu.cfs_quota_us"))
+	if v1 != nil {
+		// Fails if the controllers are enabled already and the file may not be written: then
+		// their files exist.
+		_ = os.WriteFile(filepath.Join(p.dir, "cgroup.subtree_control"), []byte("+cpu"), 0)
+		_ = os.WriteFile(filepath.Join(p.dir, "cgroup.subtree_control"), []byte("+memory"), 0)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", fmt.Errorf(doing, err)
+	}
+	period, quota := q.micros()
+	if v1 == nil {
+		if err = writeControl(dir, "cpu.cfs_period_us", strconv.FormatInt(period, 10)); err == nil {
+			err = writeControl(dir, "cpu.cfs_quota_us", strconv.FormatInt(quota, 10))
+		}
+	} else {
+		err = writeControl(dir, "cpu.max", fmt.Sprintf("%d %d", quota, period))
+	}
+	if err != nil {
+		return "", fmt.Errorf(doing, errors.Join(err, removeGroup(dir)))
+	}
+	return dir, nil
+}
+
+// micros returns the period, and the processor time in it, in microseconds. The kernel takes no less
+// than a millisecond of each.
+func (q Quota) micros() (period, quota int64) {
+	length := q.Period
+	if length == 0 {
+		length = defaultPeriod
+	}
+	length = min(max(length, minPeriod), maxPeriod)
+	return length.Microseconds(), max(minPeriod.Microseconds(), int64(q.Processors*float64(length.Microseconds())))
+}
+
+// makeGroups makes the control groups of the child: that of its quota, which then takes the place of
+// that of its priority, and that of its memory.
+func (p *Process) makeGroups(planned func(dir string) error) (err error) {
+	if p.spec.Quota.Processors > 0 {
+		if p.quota, err = p.place.quotaGroup(p.spec.Name, p.spec.Quota, planned); err != nil {
+			return err
+		}
+		p.place.dir = p.quota
+	}
+	if err := p.makeGroup(planned); err != nil {
+		return errors.Join(err, p.removeQuota())
+	}
+	return nil
+}
+
+// removeQuota removes the control group of the quota after the child's processes have ended.
+func (p *Process) removeQuota() error {
+	if p.quota == "" {
+		return nil
+	}
+	return removeGroup(p.quota)
+}
