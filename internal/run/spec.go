@@ -80,7 +80,7 @@ func New(s Spec, d *scenario.Document) (Spec, error) {
 			return s, err
 		}
 		s.UseMesh(file)
-		if !d.Given("load.probes") {
+		if !d.Stated("load.probes") {
 			s.Load.Probes = 0 // changes of a captured mesh are not followed
 		}
 	}

@@ -41,7 +41,8 @@ func DefaultLatency() Scenario {
 
 // Check returns an *Error for the first field that was given and that a command, the place, the
 // mesh or the control plane of the scenario does not have, or whose value is out of its bounds.
-// What depends on the control plane's abilities, on files or on this machine is checked by who
+// A preset's value of a field that the scenario does not have is replaced by the default: with --mesh,
+// the number of pods of a preset is nobody's wish. What depends on the control plane's abilities, on files or on this machine is checked by who
 // runs the scenario.
 func (d *Document) Check(command string) error {
 	for _, p := range Parameters {
@@ -56,6 +57,12 @@ func (d *Document) Check(command string) error {
 			return fail("none with 'scaler " + command + "'")
 		}
 		if want := d.misplaced(p.Where); want != "" {
+			if d.given[p.Path].Preset {
+				was, _, _ := at(reflect.ValueOf(&d.defaults).Elem(), p.Path)
+				v.Set(was)
+				delete(d.given, p.Path)
+				continue
+			}
 			return fail(want)
 		}
 		if want := p.check(v); want != "" {

@@ -192,6 +192,32 @@ func TestCheck(t *testing.T) {
 }
 
 // TestCheckField checks the bounds and choices of a field that was not given.
+// A preset's values of fields that a captured mesh has no use for give way; those of the user are refused.
+func TestPresetGivesWay(t *testing.T) {
+	d := scenario.New(scenario.Default())
+	if err := d.ReadPreset(scenario.Rollout, "quick"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Set("mesh.file", "mesh.yaml", "--mesh"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check(scenario.Rollout); err != nil {
+		t.Error(err)
+	}
+	if d.Given("mesh.pods") || d.Scenario.Mesh.Pods[0] != scenario.Default().Mesh.Pods[0] {
+		t.Errorf("mesh.pods is %v, want the default", d.Scenario.Mesh.Pods)
+	}
+	if !d.Given("phases.steady") || d.Stated("phases.steady") || !d.Stated("mesh.file") {
+		t.Error("want phases.steady of the preset and mesh.file of the user")
+	}
+	if err := d.Set("mesh.pods", "20", "--pods"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check(scenario.Rollout); err == nil {
+		t.Error("mesh.pods of the user is accepted")
+	}
+}
+
 func TestCheckField(t *testing.T) {
 	s := scenario.Default()
 	for _, p := range scenario.Parameters {

@@ -20,6 +20,7 @@ type Document struct {
 	// Scenario is the outcome: the defaults, and over them all that was given.
 	Scenario Scenario
 	given    map[string]Source
+	defaults Scenario
 }
 
 // Source is where the value of a field was given.
@@ -27,6 +28,8 @@ type Source struct {
 	File string // name of the document; "" = it was set by its path
 	Line int    // in File, from 1
 	Flag string // that set it, as in --pods; "" = none
+	// Preset reports that File is a preset, whose values give way to what the user states.
+	Preset bool
 }
 
 // MaxDocument is the greatest size of a document, in bytes.
@@ -34,7 +37,7 @@ const MaxDocument = 1 << 20
 
 // New returns a document that consists of defaults.
 func New(defaults Scenario) *Document {
-	return &Document{Scenario: defaults, given: map[string]Source{}}
+	return &Document{Scenario: defaults, given: map[string]Source{}, defaults: defaults}
 }
 
 // Given reports whether a layer states the field at a path, or a field below it.
@@ -45,6 +48,12 @@ func (d *Document) Given(path string) bool {
 		}
 	}
 	return false
+}
+
+// Stated reports whether the user stated the field at a path; a preset's value is none of theirs.
+func (d *Document) Stated(path string) bool {
+	source, given := d.given[path]
+	return given && !source.Preset
 }
 
 // Source states where the field at a path was given last; the zero value if it was not.

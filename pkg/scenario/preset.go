@@ -44,7 +44,14 @@ func (d *Document) ReadPreset(command, name string) error {
 	if err != nil {
 		return err
 	}
-	return d.Read(PresetSource(name), bytes.NewReader(text))
+	if err := d.Read(PresetSource(name), bytes.NewReader(text)); err != nil {
+		return err
+	}
+	for path, source := range d.given {
+		source.Preset = source.Preset || source.File == PresetSource(name)
+		d.given[path] = source
+	}
+	return nil
 }
 
 // PresetNote is what a preset is for: the comment at the beginning of its file, as one line.
