@@ -130,7 +130,7 @@ func TestBadFiles(t *testing.T) {
 		{"address", service + "{clusterIP: 10.0.0.1, ports: [{port: 80}]}\n", `mesh.yaml: document 3: Service shop/cart: spec.clusterIP "10.0.0.1": want None, or none: the replay gives services their addresses`},
 		{"namespace", strings.ReplaceAll(service, "{name: shop}", "{name: store}") + "{ports: [{port: 80}]}\n", `mesh.yaml: document 3: Service shop/cart: metadata.namespace "shop": want a Namespace of the file`},
 		{"status", header + "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: {}\nstatus: {}\n", "mesh.yaml: document 3: Sidecar shop/s: field status: want apiVersion, kind, metadata and spec alone"},
-		{"no specification", header + "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: all\n", `mesh.yaml: document 3: Sidecar shop/s: spec "all": want an object`},
+		{"no specification", header + "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: all\n", `mesh.yaml: document 3: Sidecar shop/s: spec "all": want an object, or none`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

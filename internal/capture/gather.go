@@ -340,13 +340,14 @@ func (m *Mesh) uniqueNames() {
 	for _, w := range m.Workloads {
 		taken[w.ID()] = true
 	}
-	for i := 1; i < len(m.Workloads); i++ {
+	seen := map[string]bool{}
+	for i := range m.Workloads {
 		w := &m.Workloads[i]
-		if w.ID() != m.Workloads[i-1].ID() {
+		if id := w.ID(); !seen[id] {
+			seen[id] = true
 			continue
 		}
-		base := w.Name + "-" + strings.ToLower(w.Spec.Owner)
-		for w.Name = base; taken[w.ID()]; w.Name += "-x" {
+		for w.Name += "-" + strings.ToLower(w.Spec.Owner); taken[w.ID()]; w.Name += "-x" {
 		}
 		taken[w.ID()] = true
 	}

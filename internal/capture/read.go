@@ -121,8 +121,9 @@ func (r *reader) take(text []byte) error {
 			return fmt.Errorf("%s: field %s: want apiVersion, kind, metadata and spec alone", identity, field)
 		}
 	}
-	if _, isMap := object.Object["spec"].(map[string]any); !isMap {
-		return fieldError(identity, "spec", object.Object["spec"], "an object")
+	spec, written := object.Object["spec"]
+	if _, isMap := spec.(map[string]any); written && !isMap { // some policies have none, which says something
+		return fieldError(identity, "spec", spec, "an object, or none")
 	}
 	r.mesh.Objects = append(r.mesh.Objects, whole(object))
 	return nil

@@ -75,7 +75,7 @@ func (r Resource) trimmed(object *unstructured.Unstructured) *unstructured.Unstr
 		metadata["annotations"] = untyped(annotations)
 	}
 	trimmed := map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata}
-	if spec, ok := object.Object["spec"]; ok {
+	if spec := object.Object["spec"]; spec != nil {
 		trimmed["spec"] = spec
 	}
 	return (&unstructured.Unstructured{Object: trimmed}).DeepCopy()

@@ -3,11 +3,8 @@ package istio
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	extensions "istio.io/api/extensions/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	beta "istio.io/api/networking/v1beta1"
@@ -17,41 +14,41 @@ import (
 	"scaler.mesh/scaler/internal/capture"
 )
 
-// specs are the messages of the specifications of Istio's kinds; those that are missing are not
+// specs makes the messages of the specifications of Istio's kinds; those that are missing are not
 // checked before istiod does.
-var specs = map[string]func() proto.Message{
-	"AuthorizationPolicy":   func() proto.Message { return &security.AuthorizationPolicy{} },
-	"DestinationRule":       func() proto.Message { return &networking.DestinationRule{} },
-	"EnvoyFilter":           func() proto.Message { return &networking.EnvoyFilter{} },
-	"Gateway":               func() proto.Message { return &networking.Gateway{} },
-	"PeerAuthentication":    func() proto.Message { return &security.PeerAuthentication{} },
-	"ProxyConfig":           func() proto.Message { return &beta.ProxyConfig{} },
-	"RequestAuthentication": func() proto.Message { return &security.RequestAuthentication{} },
-	"ServiceEntry":          func() proto.Message { return &networking.ServiceEntry{} },
-	"Sidecar":               func() proto.Message { return &networking.Sidecar{} },
-	"Telemetry":             func() proto.Message { return &telemetry.Telemetry{} },
-	"VirtualService":        func() proto.Message { return &networking.VirtualService{} },
-	"WasmPlugin":            func() proto.Message { return &extensions.WasmPlugin{} },
-	"WorkloadEntry":         func() proto.Message { return &networking.WorkloadEntry{} },
-	"WorkloadGroup":         func() proto.Message { return &networking.WorkloadGroup{} },
+var specs = map[string]func() json.Unmarshaler{
+	"AuthorizationPolicy":   func() json.Unmarshaler { return &security.AuthorizationPolicy{} },
+	"DestinationRule":       func() json.Unmarshaler { return &networking.DestinationRule{} },
+	"EnvoyFilter":           func() json.Unmarshaler { return &networking.EnvoyFilter{} },
+	"Gateway":               func() json.Unmarshaler { return &networking.Gateway{} },
+	"PeerAuthentication":    func() json.Unmarshaler { return &security.PeerAuthentication{} },
+	"ProxyConfig":           func() json.Unmarshaler { return &beta.ProxyConfig{} },
+	"RequestAuthentication": func() json.Unmarshaler { return &security.RequestAuthentication{} },
+	"ServiceEntry":          func() json.Unmarshaler { return &networking.ServiceEntry{} },
+	"Sidecar":               func() json.Unmarshaler { return &networking.Sidecar{} },
+	"Telemetry":             func() json.Unmarshaler { return &telemetry.Telemetry{} },
+	"TrafficExtension":      func() json.Unmarshaler { return &extensions.TrafficExtension{} },
+	"VirtualService":        func() json.Unmarshaler { return &networking.VirtualService{} },
+	"WasmPlugin":            func() json.Unmarshaler { return &extensions.WasmPlugin{} },
+	"WorkloadEntry":         func() json.Unmarshaler { return &networking.WorkloadEntry{} },
+	"WorkloadGroup":         func() json.Unmarshaler { return &networking.WorkloadGroup{} },
 }
 
-// position is what protojson puts before an error: a place in the JSON that it was given, which no
-// file has.
-var position = regexp.MustCompile(`^proto:.?\(line \d+:\d+\): `)
-
-// checkMesh checks that the specification of each object of Istio's own kinds has fields and values
-// that its message has. What they may be together, istiod's webhook checks when they are made.
+// checkMesh checks that istiod can read the specification of each object of Istio's own kinds. It reads
+// them as istiod's client does, by the methods that istio.io/api generates: durations are those of Go,
+// as in 60m, and fields that this version does not know are ignored, as the API server drops them. What
+// the values may be together, istiod's webhook checks when the objects are made.
 func checkMesh(mesh *capture.Mesh) error {
 	for _, o := range mesh.Objects {
 		kind := o.GroupVersionKind()
 		message, known := specs[kind.Kind]
-		if capture.IsGatewayAPI(kind) || !known {
+		spec, written := o.Object["spec"]
+		if capture.IsGatewayAPI(kind) || !known || !written {
 			continue
 		}
-		text, err := json.Marshal(o.Object["spec"])
+		text, err := json.Marshal(spec)
 		if err == nil {
-			err = protojson.Unmarshal(text, message())
+			err = message().UnmarshalJSON(text)
 		}
 		if err != nil {
 			identity := capture.Identity(kind.Kind, o.GetNamespace(), o.GetName())
@@ -59,7 +56,7 @@ func checkMesh(mesh *capture.Mesh) error {
 			if place != "" {
 				place += ": "
 			}
-			return fmt.Errorf("%s%s: spec: %s: want a field and a value of %s", place, identity, position.ReplaceAllString(err.Error(), ""), strings.TrimSuffix(kind.GroupVersion().String(), "/"))
+			return fmt.Errorf("%s%s: spec: %s: want a value of %s", place, identity, err, strings.TrimSuffix(kind.GroupVersion().String(), "/"))
 		}
 	}
 	return nil
