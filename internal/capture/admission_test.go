@@ -59,8 +59,12 @@ func TestWithTemplates(t *testing.T) {
 	if got := client.Spec.Annotations[templatesKey]; got != asked {
 		t.Errorf("the workload asks for %q now", got)
 	}
-	gateway := Workload{Spec: WorkloadSpec{Gateway: true, Sidecar: true, Annotations: map[string]string{templatesKey: gatewayTemplate}}}
+	gateway := Workload{Spec: WorkloadSpec{Proxy: Gateway, Annotations: map[string]string{templatesKey: gatewayTemplate}}}
 	if w, others := gateway.WithTemplates(nil); others != nil || w.Template().Annotations[templatesKey] != gatewayTemplate {
 		t.Errorf("a gateway loses %v", others)
+	}
+	gateway.Spec.Annotations = map[string]string{templatesKey: "gateway,team-tuning"}
+	if w, others := gateway.WithTemplates([]string{"gateway"}); len(others) != 1 || w.Template().Annotations[templatesKey] != gatewayTemplate {
+		t.Errorf("a gateway with another template loses %v and asks for %q", others, w.Template().Annotations[templatesKey])
 	}
 }

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -49,13 +50,53 @@ func (m *Mesh) anonymize(hash func(string, int) string) error {
 	if a.err != nil {
 		return a.err
 	}
+	to.hideKinds()
 	for _, kind := range slices.Sorted(maps.Keys(patches)) {
-		to.LeftOut = append(to.LeftOut, LeftOut{Kind: kind, Count: patches[kind], Reason: "their content may be anything, which --anonymize cannot hide"})
+		to.leaveOut(kind, "their content may be anything, which --anonymize cannot hide", patches[kind])
 	}
 	to.Anonymized = true
 	to.sort()
 	*m = to
 	return m.check()
+}
+
+// hideKinds hides, in the counts of what was captured, kinds that somebody named, and the names of
+// objects that a cluster would refuse.
+func (h *Header) hideKinds() {
+	public := func(kind string) bool {
+		_, group, named := strings.Cut(kind, ".")
+		return !named || group == "apps" || group == "batch" || group == "autoscaling" || group == "policy" ||
+			strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, "istio.io")
+	}
+	const others = "kinds of other groups"
+	left := map[LeftOut]int{}
+	for _, l := range h.LeftOut {
+		if strings.HasPrefix(l.Reason, refused) {
+			l.Reason = strings.TrimSuffix(refused, ": ")
+		}
+		if !public(l.Kind) {
+			l.Kind = others
+		}
+		left[LeftOut{Kind: l.Kind, Reason: l.Reason}] += l.Count
+	}
+	h.LeftOut = nil
+	for l, count := range left {
+		l.Count = count
+		h.LeftOut = append(h.LeftOut, l)
+	}
+	slices.SortFunc(h.LeftOut, func(a, b LeftOut) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason)) })
+	all := map[string]Captured{}
+	for _, c := range h.Captured {
+		if !public(c.Kind) {
+			c.Kind = others
+		}
+		sum := all[c.Kind]
+		all[c.Kind] = Captured{Kind: c.Kind, Read: sum.Read + c.Read, Kept: sum.Kept + c.Kept}
+	}
+	h.Captured = nil
+	for _, kind := range slices.Sorted(maps.Keys(all)) {
+		h.Captured = append(h.Captured, all[kind])
+	}
 }
 
 // digest returns n letters and digits of a text's SHA-256, the first a letter.
@@ -83,7 +124,7 @@ type anonymizer struct {
 // verbatim lists names that are kept because every mesh has them.
 var verbatim = map[string]bool{
 	"": true, "*": true, ".": true, "~": true, "default": true, rootNamespace: true, "kube-system": true, "kube-public": true,
-	"kube-node-lease": true, "cluster": true, "local": true, "svc": true, "mesh": true, "istio": true, "istio-waypoint": true, "istio-remote": true,
+	"kube-node-lease": true, "cluster": true, "local": true, "svc": true, "mesh": true, "istio": true, "istio-waypoint": true, "istio-remote": true, proxyContainer: true,
 }
 
 // name returns the hash of a name. It is at least as long as the name, and at most as

@@ -103,7 +103,7 @@ func TestReplayOfCapture(t *testing.T) {
 	for i := range m.Workloads {
 		m.Workloads[i].Spec.Owner, m.Workloads[i].Spec.Zones = "Deployment", nil
 	}
-	m.LeftOut, again.LeftOut = nil, nil
+	m.Header, again.Header = Header{}, Header{}
 	if diff := cmp.Diff(written(t, m), written(t, again)); diff != "" {
 		t.Errorf("a replay is captured as another mesh:\n%s", diff)
 	}
@@ -111,12 +111,17 @@ func TestReplayOfCapture(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	good := written(t, shop(t))
-	header := "apiVersion: scaler.mesh/v1\nkind: Mesh\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\n"
-	workload := header + "apiVersion: scaler.mesh/v1\nkind: Workload\nmetadata: {name: cart, namespace: shop}\nspec: {owner: Deployment, sidecar: true, replicas: "
+	header := "apiVersion: scaler.mesh/v2\nkind: Mesh\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\n"
+	workload := header + "apiVersion: scaler.mesh/v2\nkind: Workload\nmetadata: {name: cart, namespace: shop}\nspec: {owner: Deployment, proxy: sidecar, replicas: "
 	service := header + "apiVersion: v1\nkind: Service\nmetadata: {name: cart, namespace: shop}\nspec: "
 	tests := []struct{ name, text, want string }{
 		{"empty", "", "mesh.yaml: it is empty: want a mesh, as 'scaler capture' writes it"},
-		{"a list", "apiVersion: v1\nkind: List\nitems: []\n", `mesh.yaml: document 1: apiVersion "v1", kind "List": want scaler.mesh/v1 and Mesh first, as 'scaler capture' writes it`},
+		{"a list", "apiVersion: v1\nkind: List\nitems: []\n", `mesh.yaml: document 1: apiVersion "v1", kind "List": want scaler.mesh/v2 and Mesh first, as 'scaler capture' writes it`},
+		{"another format", "apiVersion: scaler.mesh/v1\nkind: Mesh\n", "mesh.yaml: document 1: it is of format scaler.mesh/v1: want scaler.mesh/v2; capture the mesh again"},
+		{"no proxy", strings.Replace(workload, "sidecar", "envoy", 1) + "1}\n", `mesh.yaml: document 3: Workload shop/cart: spec.proxy "envoy": want none, sidecar, gateway, ambient, ztunnel or waypoint`},
+		{"a container twice", workload + "1, containers: [{name: a}, {name: a}]}\n", `mesh.yaml: document 3: Workload shop/cart: spec.containers[1].name "a": want a DNS label that no other container has`},
+		{"a port's name twice", workload + "1, containers: [{name: a, ports: [{name: x, port: 1}, {name: x, port: 2}]}]}\n", `mesh.yaml: document 3: Workload shop/cart: spec.containers[0].ports[1].name "x": want the name of a port, each once in a container`},
+		{"a service's port twice", service + "{ports: [{name: a, port: 80}, {name: b, port: 80}]}\n", "mesh.yaml: document 3: Service shop/cart: spec.ports[1].port 80: want each port of a protocol once"},
 		{"no YAML", header + "a: [", "mesh.yaml: document 3: line 1: did not find expected node content"},
 		{"a key twice", header + "kind: Service\nkind: Service\n", `mesh.yaml: document 3: unmarshal errors:`},
 		{"unknown kind", header + "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: shop}\n", `mesh.yaml: document 3: Secret of "v1": want a kind that is captured: Namespace, Service, Workload, DestinationRule,`},

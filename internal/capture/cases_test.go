@@ -1,11 +1,16 @@
 package capture
 
 import (
+	"bytes"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // meshOf is the mesh of files below testdata/cases.
@@ -49,5 +54,193 @@ func TestPolicyWithoutSpecification(t *testing.T) {
 	m := readAgain(t, meshOf(t, "unreadable/base.yaml", "unreadable/no-spec.yaml"))
 	if len(m.Objects) != 1 || m.Objects[0].GetName() != "allow-nothing" {
 		t.Errorf("objects %v, want the policy", m.Objects)
+	}
+}
+
+// endpoints are the endpoints of each service, by namespace/name.
+func endpoints(m Mesh) map[string]int {
+	all := map[string]int{}
+	for _, s := range m.Services {
+		all[s.Namespace+"/"+s.Name] = 0
+	}
+	m.eachSelected(func(s *corev1.Service, w *Workload) {
+		for _, p := range s.Spec.Ports {
+			if Target(p, w) > 0 {
+				all[s.Namespace+"/"+s.Name] += w.Spec.Replicas
+			}
+		}
+	})
+	return all
+}
+
+// Containers are kept apart: two may have ports of one name, and the first one's counts.
+func TestPortsOfOneName(t *testing.T) {
+	m := readAgain(t, meshOf(t, "port-names/duplicate.yaml"))
+	cart := m.Workloads[0]
+	want := []Container{
+		{Name: "main", Ports: []Port{{Name: "http", Port: 8080}, {Name: "metrics", Port: 9102}}},
+		{Name: "nginx", Ports: []Port{{Name: "http", Port: 8443}, {Name: "metrics", Port: 9113}}},
+	}
+	if diff := cmp.Diff(want, cart.Spec.Containers); diff != "" {
+		t.Error(diff)
+	}
+	if target := Target(m.Services[0].Spec.Ports[0], &cart); target != 8080 {
+		t.Errorf("the service leads to port %d, want that of the first container, 8080", target)
+	}
+	made := cart.Template().Spec.Containers
+	if len(made) != 2 || made[0].Name != "main" || made[1].Name != "nginx" || made[0].Ports[0].ContainerPort != 8080 || made[1].Ports[0].ContainerPort != 8443 {
+		t.Errorf("the replay's containers are %v", made)
+	}
+}
+
+// Ztunnels and waypoints are no sidecars, and pods in ambient mode have none.
+func TestAmbient(t *testing.T) {
+	m := readAgain(t, meshOf(t, "ambient/cluster.yaml"))
+	want := map[Proxy]int{Ambient: 3, Ztunnel: 40, Waypoint: 1}
+	if diff := cmp.Diff(want, m.Pods()); diff != "" {
+		t.Error(diff)
+	}
+	if sidecars, _ := m.Sidecars(); sidecars != 0 {
+		t.Errorf("%d sidecars, want none", sidecars)
+	}
+	var summary bytes.Buffer
+	if err := m.Summary(&summary); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"pods with sidecars    0 ", "pods in ambient mode  3 ", "ztunnels              40 ", "waypoints             1 "} {
+		if !strings.Contains(summary.String(), line) {
+			t.Errorf("the summary has no line %q:\n%s", line, &summary)
+		}
+	}
+}
+
+// Who takes part in ambient mode is said by labels of namespaces and pods, and by what the node's agent wrote.
+func TestWhoIsAmbient(t *testing.T) {
+	const ambient, injected = "istio.io/dataplane-mode: ambient", "istio-injection: enabled"
+	sidecar := "spec: {containers: [{name: app}, {name: istio-proxy, args: [proxy, sidecar]}]}"
+	native := "spec: {initContainers: [{name: istio-proxy, restartPolicy: Always, args: [proxy, sidecar]}], containers: [{name: app}]}"
+	for _, c := range []struct {
+		name, namespace, pod, spec string
+		want                       Proxy
+	}{
+		{"of an ambient namespace", ambient, "", "spec: {containers: [{name: app}]}", Ambient},
+		{"that left it", ambient, "labels: {istio.io/dataplane-mode: none}", "spec: {containers: [{name: app}]}", NoProxy},
+		{"of another namespace", "", "labels: {istio.io/dataplane-mode: ambient}", "spec: {containers: [{name: app}]}", Ambient},
+		{"that is redirected", "", "annotations: {ambient.istio.io/redirection: enabled}", "spec: {containers: [{name: app}]}", Ambient},
+		{"with a sidecar", ambient, "", sidecar, Sidecar},
+		{"with a native sidecar", injected, "", native, Sidecar},
+		{"that was there before injection", injected, "", "spec: {containers: [{name: app}]}", NoProxy},
+		{"a waypoint by its class", "", "labels: {gateway.networking.k8s.io/gateway-class-name: istio-waypoint}", "spec: {containers: [{name: istio-proxy}]}", Waypoint},
+		{"a gateway", "", "", "spec: {containers: [{name: istio-proxy, args: [proxy, router, --domain, x]}]}", Gateway},
+		{"a gateway by two templates", "", `annotations: {inject.istio.io/templates: "gateway,own"}`, "spec: {containers: [{name: istio-proxy}]}", Gateway},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := meshOfText(t, fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {%s}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: shop, %s}\n%s\n", c.namespace, c.pod, c.spec))
+			if got := m.Workloads[0].Spec.Proxy; got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// meshOfText is the mesh of one file.
+func meshOfText(t *testing.T, text string) Mesh {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cluster.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := FromFiles(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readAgain(t, m)
+}
+
+// Pods of one owner that services tell apart are workloads of their own.
+func TestPodsThatDiffer(t *testing.T) {
+	for _, c := range []struct {
+		file      string
+		workloads []string
+		endpoints map[string]int
+	}{
+		{"per-pod-labels/statefulset.yaml", []string{"broker-0 1", "broker-1 1", "broker-2 1"},
+			map[string]int{"data/broker": 3, "data/broker-0": 1, "data/broker-1": 1, "data/broker-2": 1}},
+		{"per-pod-labels/operator.yaml", []string{"pg 2", "pg-2 1"}, map[string]int{"data/pg-rw": 1, "data/pg-ro": 2, "data/pg-r": 3}},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			m := readAgain(t, meshOf(t, c.file))
+			var names []string
+			for _, w := range m.Workloads {
+				names = append(names, fmt.Sprint(w.Name, " ", w.Spec.Replicas))
+			}
+			if diff := cmp.Diff(c.workloads, names); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.endpoints, endpoints(m)); diff != "" {
+				t.Error(diff)
+			}
+			if found := m.Dangling(); len(found) > 0 {
+				t.Errorf("refers to nothing: %v", found)
+			}
+			if err := m.Anonymize(); err != nil {
+				t.Fatal(err)
+			}
+			if found := m.Dangling(); len(found) > 0 {
+				t.Errorf("without names, refers to nothing: %v", found)
+			}
+		})
+	}
+}
+
+// A StatefulSet whose pods were not given has the pods that Kubernetes makes of it.
+func TestPodsOfStatefulSet(t *testing.T) {
+	m := meshOfText(t, `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: data}
+spec: {replicas: 3, ordinals: {start: 5}, template: {metadata: {labels: {app: db}}, spec: {containers: [{name: db, ports: [{containerPort: 5432}]}]}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: last, namespace: data}
+spec: {selector: {statefulset.kubernetes.io/pod-name: db-7}, ports: [{port: 5432}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db-6, namespace: data, labels: {app: db, statefulset.kubernetes.io/pod-name: db-6, apps.kubernetes.io/pod-index: "6"}, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: u, controller: true}]}
+spec: {containers: [{name: db, ports: [{containerPort: 5432}]}]}
+`)
+	if len(m.Workloads) != 3 || m.Workloads[0].Name != "db-5" || m.Workloads[2].Name != "db-7" || m.Endpoints() != 1 || len(m.Dangling()) > 0 {
+		t.Errorf("workloads %v, %d endpoints, dangling %v", m.Workloads, m.Endpoints(), m.Dangling())
+	}
+}
+
+// Pods that differ only in what nobody asks for are one workload.
+func TestPodsThatAreAlike(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("apiVersion: v1\nkind: Service\nmetadata: {name: executors, namespace: spark}\nspec: {selector: {spark-role: executor}, ports: [{port: 7078}]}\n")
+	for i := range 50 {
+		fmt.Fprintf(&text, `---
+apiVersion: v1
+kind: Pod
+metadata: {name: exec-%[1]d, namespace: spark, labels: {spark-role: executor, spark-exec-id: "%[1]d"}, ownerReferences: [{apiVersion: v1, kind: Pod, name: driver, uid: u, controller: true}]}
+spec: {containers: [{name: executor}]}
+`, i)
+	}
+	m := meshOfText(t, text.String())
+	if len(m.Workloads) != 1 || m.Workloads[0].Spec.Replicas != 50 || m.Endpoints() != 50 || m.Workloads[0].Spec.Labels["spark-exec-id"] != "" {
+		t.Errorf("%d workloads, %d endpoints, want one of 50 pods without the label of each: %v", len(m.Workloads), m.Endpoints(), m.Workloads)
+	}
+}
+
+// During a canary some pods of a Rollout have another hash, which a service selects.
+func TestPodsOfCanary(t *testing.T) {
+	text := "apiVersion: v1\nkind: Service\nmetadata: {name: canary, namespace: shop}\nspec: {selector: {app: cart, rollouts-pod-template-hash: b}, ports: [{port: 80}]}\n"
+	for i, hash := range []string{"a", "a", "a", "b"} {
+		text += fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: cart-%[2]s-%[1]d, namespace: shop, labels: {app: cart, rollouts-pod-template-hash: %[2]s}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: cart-%[2]s, uid: u, controller: true}]}\nspec: {containers: [{name: app}]}\n", i, hash)
+	}
+	m := meshOfText(t, text)
+	if m.Endpoints() != 1 || len(m.Workloads) != 2 || len(m.Dangling()) > 0 {
+		t.Errorf("%d endpoints of %d workloads, want 1 of 2; dangling %v", m.Endpoints(), len(m.Workloads), m.Dangling())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"scaler.mesh/scaler/internal/topology"
@@ -18,12 +19,8 @@ import (
 func (m *Mesh) check() error {
 	namespaces := map[string]bool{}
 	for _, n := range m.Namespaces {
-		identity := Identity("Namespace", "", n.Name)
-		if wrong := validation.IsDNS1123Label(n.Name); wrong != nil {
-			return m.at(identity, fieldError(identity, "metadata.name", n.Name, "a DNS label"))
-		}
-		if err := checkLabels(identity, "metadata.labels", n.Labels); err != nil {
-			return m.at(identity, err)
+		if err := checkNamespace(n); err != nil {
+			return m.at(Identity("Namespace", "", n.Name), err)
 		}
 		namespaces[n.Name] = true
 	}
@@ -52,8 +49,8 @@ func (m *Mesh) check() error {
 	}
 	for _, o := range m.Objects {
 		identity := Identity(o.GetKind(), o.GetNamespace(), o.GetName())
-		if wrong := validation.IsDNS1123Subdomain(o.GetName()); wrong != nil {
-			return m.at(identity, fieldError(identity, "metadata.name", o.GetName(), "a DNS name"))
+		if err := checkObject(o); err != nil {
+			return m.at(identity, err)
 		}
 		if r, _ := Configuration(o.GroupVersionKind()); !r.Cluster {
 			if err := inNamespace(identity, o.GetNamespace()); err != nil {
@@ -107,6 +104,22 @@ func checkProtocol(identity, field string, protocol corev1.Protocol) error {
 	return fieldError(identity, field, string(protocol), "TCP, UDP or SCTP")
 }
 
+func checkNamespace(n Namespace) error {
+	identity := Identity("Namespace", "", n.Name)
+	if validation.IsDNS1123Label(n.Name) != nil {
+		return fieldError(identity, "metadata.name", n.Name, "a DNS label")
+	}
+	return checkLabels(identity, "metadata.labels", n.Labels)
+}
+
+func checkObject(o *unstructured.Unstructured) error {
+	identity := Identity(o.GetKind(), o.GetNamespace(), o.GetName())
+	if validation.IsDNS1123Subdomain(o.GetName()) != nil {
+		return fieldError(identity, "metadata.name", o.GetName(), "a DNS name")
+	}
+	return checkLabels(identity, "metadata.labels", o.GetLabels())
+}
+
 func checkService(identity string, s corev1.Service) error {
 	if wrong := validation.IsDNS1035Label(s.Name); wrong != nil {
 		return fieldError(identity, "metadata.name", s.Name, "a DNS label that begins with a letter")
@@ -126,7 +139,7 @@ func checkService(identity string, s corev1.Service) error {
 	if s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone {
 		return fieldError(identity, "spec.clusterIP", s.Spec.ClusterIP, "None, or none: the replay gives services their addresses")
 	}
-	names := map[string]bool{}
+	names, numbers := map[string]bool{}, map[string]bool{}
 	for i, p := range s.Spec.Ports {
 		field := fmt.Sprintf("spec.ports[%d]", i)
 		if err := checkPort(identity, field+".port", p.Port); err != nil {
@@ -138,6 +151,17 @@ func checkService(identity string, s corev1.Service) error {
 		if p.TargetPort.IntVal < 0 || p.TargetPort.IntVal > 65535 {
 			return fieldError(identity, field+".targetPort", p.TargetPort.IntVal, "1 to 65535, or the name of a port")
 		}
+		if target := p.TargetPort.StrVal; target != "" && validation.IsValidPortName(target) != nil {
+			return fieldError(identity, field+".targetPort", target, "1 to 65535, or the name of a port")
+		}
+		if p.Name != "" && validation.IsDNS1123Label(p.Name) != nil {
+			return fieldError(identity, field+".name", p.Name, "a DNS label")
+		}
+		number := fmt.Sprint(p.Port, protocol(p.Protocol))
+		if numbers[number] {
+			return fieldError(identity, field+".port", p.Port, "each port of a protocol once")
+		}
+		numbers[number] = true
 		if p.Name == "" && len(s.Spec.Ports) > 1 {
 			return fieldError(identity, field+".name", "", "a name, as the service has several ports")
 		}
@@ -145,6 +169,9 @@ func checkService(identity string, s corev1.Service) error {
 			return fieldError(identity, field+".name", p.Name, "each name once")
 		}
 		names[p.Name] = true
+	}
+	if err := checkLabels(identity, "metadata.labels", s.Labels); err != nil {
+		return err
 	}
 	return checkLabels(identity, "spec.selector", s.Spec.Selector)
 }
@@ -159,18 +186,20 @@ func checkWorkload(identity string, w Workload) error {
 	if w.Spec.Replicas < 1 || w.Spec.Replicas > topology.MaxPods {
 		return fieldError(identity, "spec.replicas", w.Spec.Replicas, fmt.Sprintf("1 to %d", topology.MaxPods))
 	}
-	if w.Spec.Gateway && !w.Spec.Sidecar {
-		return fieldError(identity, "spec.sidecar", false, "true, as it is a gateway")
+	if !slices.Contains(proxies, w.Spec.Proxy) {
+		return fieldError(identity, "spec.proxy", string(w.Spec.Proxy), "none, sidecar, gateway, ambient, ztunnel or waypoint")
 	}
 	if a := w.Spec.Account; a != "" && validation.IsDNS1123Subdomain(a) != nil {
 		return fieldError(identity, "spec.serviceAccount", a, "a DNS name")
 	}
-	for i, p := range w.Spec.Ports {
-		field := fmt.Sprintf("spec.ports[%d]", i)
-		if err := checkPort(identity, field+".port", p.Port); err != nil {
-			return err
+	containers := map[string]bool{}
+	for i, c := range w.Spec.Containers {
+		field := fmt.Sprintf("spec.containers[%d]", i)
+		if validation.IsDNS1123Label(c.Name) != nil || containers[c.Name] {
+			return fieldError(identity, field+".name", c.Name, "a DNS label that no other container has")
 		}
-		if err := checkProtocol(identity, field+".protocol", p.Protocol); err != nil {
+		containers[c.Name] = true
+		if err := checkPorts(identity, field+".ports", c.Ports); err != nil {
 			return err
 		}
 	}
@@ -180,4 +209,26 @@ func checkWorkload(identity string, w Workload) error {
 		}
 	}
 	return checkLabels(identity, "spec.labels", w.Spec.Labels)
+}
+
+// checkPorts checks the ports of a container.
+func checkPorts(identity, field string, ports []Port) error {
+	names := map[string]bool{}
+	for i, p := range ports {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if err := checkPort(identity, at+".port", p.Port); err != nil {
+			return err
+		}
+		if err := checkProtocol(identity, at+".protocol", p.Protocol); err != nil {
+			return err
+		}
+		if p.Name == "" {
+			continue
+		}
+		if wrong := validation.IsValidPortName(p.Name); wrong != nil || names[p.Name] {
+			return fieldError(identity, at+".name", p.Name, "the name of a port, each once in a container")
+		}
+		names[p.Name] = true
+	}
+	return nil
 }

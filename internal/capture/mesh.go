@@ -16,12 +16,14 @@ import (
 )
 
 // APIVersion is the version of a mesh file's own documents, of the kinds Kind and
-// WorkloadKind. The file begins with one document of kind Kind.
+// WorkloadKind: that of its format. The file begins with one document of kind Kind.
 const (
-	APIVersion   = "scaler.mesh/v1"
+	APIVersion   = apiGroup + "/v2"
 	Kind         = "Mesh"
 	WorkloadKind = "Workload"
 )
+
+const apiGroup = "scaler.mesh"
 
 // Mesh is a captured mesh. Each list is sorted by namespace and name, Objects by kind first.
 type Mesh struct {
@@ -43,8 +45,26 @@ type Header struct {
 	Anonymized bool `json:"anonymized,omitempty"`
 	// Scale is the number of copies of the captured mesh; 0 = one.
 	Scale int `json:"scale,omitempty"`
+	// Captured counts the objects that were given, by kind: those that are in the mesh, or in its
+	// workloads and zones, and by LeftOut those that are not.
+	Captured []Captured `json:"captured,omitempty"`
 	// LeftOut lists, by kind, what the cluster had and the file does not.
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
+}
+
+// Captured counts the objects of one kind.
+type Captured struct {
+	Kind string `json:"kind"` // as in LeftOut
+	Read int    `json:"read"`
+	Kept int    `json:"kept"`
+}
+
+// leaveOut records that objects of the mesh are left out of it.
+func (h *Header) leaveOut(kind, reason string, count int) {
+	h.LeftOut = append(h.LeftOut, LeftOut{Kind: kind, Count: count, Reason: reason})
+	if i := slices.IndexFunc(h.Captured, func(c Captured) bool { return c.Kind == kind }); i >= 0 {
+		h.Captured[i].Kept -= count
+	}
 }
 
 // LeftOut counts objects of one kind that the cluster had and the mesh does not.
@@ -70,17 +90,40 @@ type Workload struct {
 
 // WorkloadSpec is the description of a workload in a mesh file.
 type WorkloadSpec struct {
-	Owner    string `json:"owner"` // kind of what owned the pods, as in Deployment; Pod = nothing did
-	Replicas int    `json:"replicas"`
-	// Sidecar reports that each pod has a sidecar; false = they are outside the mesh.
-	Sidecar bool `json:"sidecar"`
-	// Gateway reports that the sidecar is a gateway: a proxy on its own, without an application.
-	Gateway     bool              `json:"gateway,omitempty"`
+	Owner       string            `json:"owner"` // kind of what owned the pods, as in Deployment; Pod = nothing did
+	Replicas    int               `json:"replicas"`
+	Proxy       Proxy             `json:"proxy"`
 	Account     string            `json:"serviceAccount,omitempty"` // "" = default
 	Labels      map[string]string `json:"labels,omitempty"`         // of its pods
 	Annotations map[string]string `json:"annotations,omitempty"`    // of its pods, those that its proxy depends on
-	Ports       []Port            `json:"ports,omitempty"`          // of its containers
+	Containers  []Container       `json:"containers,omitempty"`     // of its pods, in their order, without a sidecar; none = not known
 	Zones       []Zone            `json:"zones,omitempty"`          // of the nodes of its pods; none = not known
+}
+
+// Proxy says what each pod of a workload is in the mesh.
+type Proxy string
+
+// What pods are in a mesh.
+const (
+	NoProxy  Proxy = "none"    // outside
+	Sidecar  Proxy = "sidecar" // an application with a sidecar
+	Gateway  Proxy = "gateway" // a proxy of the sidecars' kind on its own
+	Ambient  Proxy = "ambient" // an application whose connections the ztunnel of its node takes
+	Ztunnel  Proxy = "ztunnel"
+	Waypoint Proxy = "waypoint"
+)
+
+// proxies are all values of a Proxy.
+var proxies = []Proxy{NoProxy, Sidecar, Gateway, Ambient, Ztunnel, Waypoint}
+
+// HasSidecar reports whether each pod has a proxy that a rollout simulates: a sidecar, or one that is a
+// gateway.
+func (w WorkloadSpec) HasSidecar() bool { return w.Proxy == Sidecar || w.Proxy == Gateway }
+
+// Container is one of a workload's pods.
+type Container struct {
+	Name  string `json:"name"`
+	Ports []Port `json:"ports,omitempty"`
 }
 
 // Port is a port of a container.

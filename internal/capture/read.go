@@ -78,6 +78,9 @@ func (r *reader) take(text []byte) error {
 	}
 	kind := object.GroupVersionKind()
 	if r.document == 1 {
+		if kind.Kind == Kind && kind.Group == apiGroup && object.GetAPIVersion() != APIVersion {
+			return fmt.Errorf("it is of format %s: want %s; capture the mesh again", object.GetAPIVersion(), APIVersion)
+		}
 		if object.GetAPIVersion() != APIVersion || kind.Kind != Kind {
 			return fmt.Errorf("apiVersion %q, kind %q: want %s and %s first, as 'scaler capture' writes it", object.GetAPIVersion(), kind.Kind, APIVersion, Kind)
 		}

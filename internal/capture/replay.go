@@ -28,7 +28,7 @@ func (m *Mesh) Topology() topology.Mesh {
 	for _, w := range m.Workloads {
 		s := topology.Service{
 			Name: w.Name, Workload: w.Name, Namespace: w.Namespace, Account: cmp.Or(w.Spec.Account, "default"),
-			Pods: w.Spec.Replicas, Outside: !w.Spec.Sidecar,
+			Pods: w.Spec.Replicas, Outside: !w.Spec.HasSidecar(),
 		}
 		if taken[s.Name] || len(s.Name) > maxLabel {
 			s.Name = w.unique(taken)
@@ -60,7 +60,7 @@ func (w Workload) unique(taken map[string]bool) string {
 // of pods without.
 func (m *Mesh) Sidecars() (sidecars, outside int) {
 	for _, w := range m.Workloads {
-		if w.Spec.Sidecar {
+		if w.Spec.HasSidecar() {
 			sidecars += w.Spec.Replicas
 		} else {
 			outside += w.Spec.Replicas
@@ -75,15 +75,26 @@ func Selects(s *corev1.Service, w *Workload) bool {
 		labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(w.Spec.Labels))
 }
 
+// Pods counts the pods of a mesh by what they are in it.
+func (m *Mesh) Pods() map[Proxy]int {
+	pods := map[Proxy]int{}
+	for _, w := range m.Workloads {
+		pods[w.Spec.Proxy] += w.Spec.Replicas
+	}
+	return pods
+}
+
 // Target returns the port of a workload's pods that a port of a service leads to; 0 if
-// they do not have it.
+// they do not have it. As in Kubernetes, a name is that of the first container that has it.
 func Target(p corev1.ServicePort, w *Workload) int32 {
 	if p.TargetPort.StrVal == "" {
 		return cmp.Or(p.TargetPort.IntVal, p.Port)
 	}
-	for _, of := range w.Spec.Ports {
-		if of.Name == p.TargetPort.StrVal && protocol(of.Protocol) == protocol(p.Protocol) {
-			return of.Port
+	for _, c := range w.Spec.Containers {
+		for _, of := range c.Ports {
+			if of.Name == p.TargetPort.StrVal && protocol(of.Protocol) == protocol(p.Protocol) {
+				return of.Port
+			}
 		}
 	}
 	return 0
@@ -128,7 +139,7 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 	var objects []*unstructured.Unstructured
 	with, accounts := map[string]bool{}, map[[2]string]bool{}
 	for _, w := range m.Workloads {
-		with[w.Namespace] = with[w.Namespace] || w.Spec.Sidecar
+		with[w.Namespace] = with[w.Namespace] || w.Spec.HasSidecar()
 		if w.Spec.Account != "" {
 			accounts[[2]string{w.Namespace, w.Spec.Account}] = true
 		}
@@ -179,9 +190,9 @@ func named(apiVersion, kind, namespace, name string) *unstructured.Unstructured 
 }
 
 // WithTemplates returns a workload that asks for none but these templates of injection, and those that
-// it asked for besides. Gateways ask for the one of gateways.
+// it asked for besides.
 func (w Workload) WithTemplates(known []string) (_ Workload, others []string) {
-	if w.Spec.Annotations[templatesKey] == "" || w.Spec.Gateway {
+	if asked := w.Spec.Annotations[templatesKey]; asked == "" || asked == gatewayTemplate && w.Spec.Proxy == Gateway {
 		return w, nil
 	}
 	var kept []string
@@ -205,7 +216,7 @@ func (w Workload) WithTemplates(known []string) (_ Workload, others []string) {
 }
 
 // Template returns the template of a workload's pods: with the captured labels, account,
-// ports and zones, one container that does nothing, and the label that makes injection
+// containers with their ports, which do nothing, and zones, and the label that makes injection
 // add a sidecar or none. Whoever creates the pods adds nodes and the labels of a run.
 func (w Workload) Template() corev1.PodTemplateSpec {
 	template := corev1.PodTemplateSpec{
@@ -213,24 +224,41 @@ func (w Workload) Template() corev1.PodTemplateSpec {
 		Spec:       corev1.PodSpec{ServiceAccountName: cmp.Or(w.Spec.Account, "default")},
 	}
 	maps.Copy(template.Labels, w.Spec.Labels)
-	container := corev1.Container{Name: "app", Image: "scaler.mesh/simulated"}
-	for _, p := range w.Spec.Ports {
-		container.Ports = append(container.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: p.Port, Protocol: p.Protocol})
-	}
+	template.Spec.Containers = w.containers()
 	switch {
-	case w.Spec.Gateway:
-		container.Name, container.Image = proxyContainer, "auto" // which injection replaces
+	case w.Spec.Proxy == Gateway:
 		if template.Annotations == nil {
 			template.Annotations = map[string]string{}
 		}
-		template.Annotations[templatesKey] = gatewayTemplate
+		template.Annotations[templatesKey] = cmp.Or(template.Annotations[templatesKey], gatewayTemplate)
 		template.Labels[injectLabel] = "true"
-	case !w.Spec.Sidecar:
+	case w.Spec.Proxy != Sidecar:
 		template.Labels[injectLabel] = "false"
 	}
-	template.Spec.Containers = []corev1.Container{container}
 	w.place(&template.Spec)
 	return template
+}
+
+// containers returns the containers of a workload's pods before injection, which replaces the image
+// auto. Pods have one at least.
+func (w Workload) containers() (all []corev1.Container) {
+	for _, c := range w.Spec.Containers {
+		of := corev1.Container{Name: c.Name, Image: "scaler.mesh/simulated"}
+		for _, p := range c.Ports {
+			of.Ports = append(of.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: p.Port, Protocol: p.Protocol})
+		}
+		if w.Spec.Proxy == Gateway && c.Name == proxyContainer {
+			of.Image = "auto"
+		}
+		all = append(all, of)
+	}
+	switch {
+	case w.Spec.Proxy == Gateway && !slices.ContainsFunc(all, func(c corev1.Container) bool { return c.Name == proxyContainer }):
+		return append(all, corev1.Container{Name: proxyContainer, Image: "auto"})
+	case all == nil:
+		return []corev1.Container{{Name: "app", Image: "scaler.mesh/simulated"}}
+	}
+	return all
 }
 
 // place spreads the pods of a workload evenly over the zones that they were captured in.

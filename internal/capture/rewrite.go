@@ -26,7 +26,7 @@ type rewriter struct {
 // mesh returns a copy of a mesh with other names.
 func (r rewriter) mesh(m *Mesh) Mesh {
 	to := Mesh{Header: m.Header}
-	to.LeftOut = slices.Clone(m.LeftOut)
+	to.LeftOut, to.Captured = slices.Clone(m.LeftOut), slices.Clone(m.Captured)
 	for _, n := range m.Namespaces {
 		to.Namespaces = append(to.Namespaces, Namespace{r.namespace(n.Name), r.labels(n.Labels), r.annotations(n.Annotations)})
 	}
@@ -64,9 +64,13 @@ func (r rewriter) workload(w Workload) Workload {
 		w.Spec.Account = r.name(w.Spec.Account)
 	}
 	w.Spec.Labels, w.Spec.Annotations = r.labels(w.Spec.Labels), r.annotations(w.Spec.Annotations)
-	w.Spec.Ports, w.Spec.Zones = slices.Clone(w.Spec.Ports), slices.Clone(w.Spec.Zones)
-	for i := range w.Spec.Ports {
-		w.Spec.Ports[i].Name = r.portName(w.Spec.Ports[i].Name)
+	w.Spec.Containers, w.Spec.Zones = slices.Clone(w.Spec.Containers), slices.Clone(w.Spec.Zones)
+	for i := range w.Spec.Containers {
+		c := &w.Spec.Containers[i]
+		c.Name, c.Ports = r.name(c.Name), slices.Clone(c.Ports)
+		for k := range c.Ports {
+			c.Ports[k].Name = r.portName(c.Ports[k].Name)
+		}
 	}
 	for i := range w.Spec.Zones {
 		z := &w.Spec.Zones[i]

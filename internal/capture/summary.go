@@ -38,24 +38,27 @@ func (m *Mesh) Summary(w io.Writer) error {
 		}
 	}
 	line("services", len(m.Services), fmt.Sprintf("%d ports; %d headless, %d ExternalName; %d endpoints", ports, headless, external, m.Endpoints()))
-	owners, gateways := map[string]int{}, 0
+	owners := map[string]int{}
 	for _, of := range m.Workloads {
 		owners[of.Spec.Owner]++
-		if of.Spec.Gateway {
-			gateways += of.Spec.Replicas
-		}
 	}
 	line("workloads", len(m.Workloads), counted(owners))
-	sidecars, outside := m.Sidecars()
-	line("pods with sidecars", sidecars, fmt.Sprintf("%d of them gateways", gateways))
-	line("pods without", outside, "")
+	pods := m.Pods()
+	line("pods with sidecars", pods[Sidecar]+pods[Gateway], fmt.Sprintf("%d of them gateways", pods[Gateway]))
+	if ambient := pods[Ambient] + pods[Ztunnel] + pods[Waypoint]; ambient > 0 {
+		line("pods in ambient mode", pods[Ambient], "which have no proxy of their own")
+		line("ztunnels", pods[Ztunnel], "")
+		line("waypoints", pods[Waypoint], "")
+	}
+	line("pods without", pods[NoProxy], "")
 	zones := map[string]int{}
 	for _, z := range m.Zones() {
 		zones[z.Zone] = z.Pods
 	}
 	line("zones", len(zones), counted(zones))
-	for _, of := range m.ObjectCounts() {
-		line(of.Kind, of.Count, "")
+	fmt.Fprintf(table, "\nOBJECTS\tREAD\tKEPT\n")
+	for _, c := range m.Captured {
+		fmt.Fprintf(table, "%s\t%d\t%d\n", c.Kind, c.Read, c.Kept)
 	}
 	if err := table.Flush(); err != nil {
 		return err

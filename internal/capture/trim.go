@@ -2,6 +2,7 @@ package capture
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,17 +19,34 @@ const (
 	proxyContainer  = "istio-proxy"
 )
 
+// Further names of labels and annotations.
+const (
+	podName        = "statefulset.kubernetes.io/pod-name"
+	podIndex       = "apps.kubernetes.io/pod-index"
+	canonical      = "service.istio.io/canonical-" // and name or revision, which injection adds where it is missing
+	dataplaneLabel = "istio.io/dataplane-mode"
+	redirection    = "ambient.istio.io/redirection" // of a pod whose connections a ztunnel takes
+)
+
 // droppedLabel reports whether a label is dropped: the labels that decide which pods get
-// a sidecar (Workload.Sidecar has that), those that controllers and injection add by
+// a sidecar (Workload.Proxy has that), those that controllers and injection add by
 // themselves, and scaler's own.
 func droppedLabel(name string) bool {
 	switch name {
-	case injectionLabel, revisionLabel, injectLabel, "security.istio.io/tlsMode",
-		"pod-template-hash", "controller-revision-hash", "pod-template-generation", "controller-uid", "job-name",
-		"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", corev1.LabelMetadataName:
+	case injectionLabel, revisionLabel, injectLabel, "security.istio.io/tlsMode", "pod-template-hash", corev1.LabelMetadataName:
 		return true
 	}
-	return strings.HasPrefix(name, "scaler.mesh/") || strings.HasPrefix(name, "batch.kubernetes.io/")
+	return strings.HasPrefix(name, "scaler.mesh/") || perPod(name)
+}
+
+// perPod reports whether a controller adds a label to its pods that a Deployment's pods do not have of
+// their own. It is kept where something selects pods by it.
+func perPod(name string) bool {
+	switch name {
+	case "controller-revision-hash", "pod-template-generation", "controller-uid", "job-name", podName, podIndex:
+		return true
+	}
+	return strings.HasPrefix(name, "batch.kubernetes.io/")
 }
 
 func keptLabels(labels map[string]string) map[string]string {
@@ -41,7 +59,7 @@ func keptAnnotations(annotations map[string]string) map[string]string {
 	return kept(annotations, func(name string) bool {
 		switch name {
 		case "networking.istio.io/exportTo", "networking.istio.io/traffic-distribution", templatesKey,
-			corev1.AnnotationTopologyMode, "ambient.istio.io/redirection":
+			corev1.AnnotationTopologyMode:
 			return true
 		}
 		return strings.HasPrefix(name, "traffic.sidecar.istio.io/") || strings.HasPrefix(name, "alpha.istio.io/") ||
@@ -124,66 +142,63 @@ func trimmedService(s corev1.Service) corev1.Service {
 	return t
 }
 
-// fill copies the properties of a pod's metadata and specification to a workload.
-func (w *WorkloadSpec) fill(meta metav1.ObjectMeta, spec corev1.PodSpec) {
-	w.Labels, w.Annotations = meta.Labels, meta.Annotations
-	w.Gateway = isGateway(meta, spec)
+// specOf returns what a pod's metadata and specification say of its workload: its proxy, account and
+// containers. Those of injection are none of the pod's own.
+func specOf(meta metav1.ObjectMeta, spec corev1.PodSpec) WorkloadSpec {
+	w := WorkloadSpec{Proxy: proxyOf(meta, spec)}
 	if spec.ServiceAccountName != "default" {
 		w.Account = spec.ServiceAccountName
 	}
-	for _, c := range spec.Containers {
-		if c.Name == proxyContainer && !w.Gateway {
+	containers := spec.Containers
+	for _, c := range spec.InitContainers { // those that stay have ports as well, after the others
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			containers = append(containers[:len(containers):len(containers)], c)
+		}
+	}
+	for _, c := range containers {
+		if c.Name == proxyContainer && (w.Proxy == Sidecar || w.Proxy == NoProxy) {
 			continue
 		}
+		of := Container{Name: c.Name}
 		for _, p := range c.Ports {
-			if w.Gateway && p.Name == "http-envoy-prom" {
+			if c.Name == proxyContainer && p.Name == "http-envoy-prom" {
 				continue // injection adds it
 			}
 			if p.Protocol == corev1.ProtocolTCP {
 				p.Protocol = ""
 			}
-			w.Ports = append(w.Ports, Port{p.Name, p.ContainerPort, p.Protocol})
+			of.Ports = append(of.Ports, Port{p.Name, p.ContainerPort, p.Protocol})
 		}
+		w.Containers = append(w.Containers, of)
 	}
+	return w
 }
 
-// isGateway reports whether a pod is a gateway: it requests the gateway template, or its
-// only proxy runs as a router.
-func isGateway(meta metav1.ObjectMeta, spec corev1.PodSpec) bool {
-	if meta.Annotations[templatesKey] == gatewayTemplate {
-		return true
+// proxyOf returns what a pod is by its proxy: what its arguments make of it, or the template of
+// injection that it requests. The proxy of a sidecar may be an init container.
+func proxyOf(meta metav1.ObjectMeta, spec corev1.PodSpec) Proxy {
+	if slices.Contains(strings.Split(meta.Annotations[templatesKey], ","), gatewayTemplate) {
+		return Gateway
 	}
-	for _, c := range spec.Containers {
-		if c.Name == proxyContainer && len(c.Args) > 1 && c.Args[0] == "proxy" && c.Args[1] == "router" {
-			return true
-		}
-	}
-	return false
-}
-
-// hasProxy reports whether a pod has a sidecar; native ones are init containers.
-func hasProxy(spec corev1.PodSpec) bool {
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for _, c := range containers {
-			if c.Name == proxyContainer {
-				return true
+			if c.Name != proxyContainer {
+				continue
 			}
+			role := ""
+			if len(c.Args) > 1 && c.Args[0] == "proxy" {
+				role = c.Args[1]
+			}
+			switch {
+			case role == "router":
+				return Gateway
+			case role == "waypoint", meta.Labels["gateway.networking.k8s.io/gateway-class-name"] == "istio-waypoint":
+				return Waypoint
+			case role == "ztunnel", meta.Labels["app"] == "ztunnel":
+				return Ztunnel
+			}
+			return Sidecar
 		}
 	}
-	return false
-}
-
-// asksForSidecar reports whether a template requests a sidecar, whatever its namespace
-// says.
-func asksForSidecar(meta metav1.ObjectMeta, spec corev1.PodSpec) bool {
-	if spec.HostNetwork {
-		return false
-	}
-	return meta.Labels[injectLabel] == "true" || meta.Labels[injectLabel] == "" && meta.Labels[revisionLabel] != ""
-}
-
-// refusesSidecar reports whether a template refuses a sidecar, whatever its namespace
-// says.
-func (w WorkloadSpec) refusesSidecar() bool {
-	return w.Labels[injectLabel] == "false" || w.Labels[injectLabel] == "" && w.Annotations[injectLabel] == "false"
+	return NoProxy
 }

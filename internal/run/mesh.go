@@ -84,6 +84,11 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 	case !s.withSidecars():
 		return refused("mesh.dataplane", s.Dataplane(), "whose pods have sidecars")
 	case s.Pods() == 0:
+		pods := s.Captured.Mesh.Pods()
+		if ambient := pods[capture.Ambient] + pods[capture.Ztunnel] + pods[capture.Waypoint]; ambient > 0 {
+			return scenario.Refuse("mesh.file", s.Captured.File, "one with a sidecar at least: its %d pods in ambient mode, %d ztunnels and %d waypoints are not replayed",
+				pods[capture.Ambient], pods[capture.Ztunnel], pods[capture.Waypoint])
+		}
 		return scenario.Refuse("mesh.file", s.Captured.File, "one with a sidecar at least")
 	case s.Load.Probes > 0:
 		return refused("load.probes", s.Load.Probes, "whose changes are not followed")
@@ -115,7 +120,7 @@ func (m *MeshFile) record() *record.Mesh {
 		Zones: len(m.Mesh.Zones()), Endpoints: m.Mesh.Endpoints(), Objects: map[string]int{},
 	}
 	for _, w := range m.Mesh.Workloads {
-		if w.Spec.Gateway {
+		if w.Spec.Proxy == capture.Gateway {
 			r.Gateways += w.Spec.Replicas
 		}
 	}

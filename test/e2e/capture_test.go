@@ -94,7 +94,7 @@ func readMesh(file string) capture.Mesh {
 // text is the file of a mesh without what was left out, which is about the cluster.
 func text(mesh capture.Mesh) string {
 	GinkgoHelper()
-	mesh.LeftOut = nil
+	mesh.LeftOut, mesh.Captured = nil, nil
 	mesh.Workloads = slices.Clone(mesh.Workloads)
 	for i := range mesh.Workloads { // pods are spread over the zones that they were in, as evenly as may be
 		of := &mesh.Workloads[i].Spec

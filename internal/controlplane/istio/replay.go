@@ -198,7 +198,7 @@ func (v visible) exported(to string) bool {
 // egressOf is what the Sidecar of a workload lets it see: one that selects it, else the one of its
 // namespace, else that of the root namespace. Gateways have none.
 func (r *replayed) egressOf(w *capture.Workload) egress {
-	if w.Spec.Gateway {
+	if w.Spec.Proxy == capture.Gateway {
 		return egress{all: true}
 	}
 	var own, ofNamespace, ofRoot []*unstructured.Unstructured
@@ -293,11 +293,11 @@ func (r *replayed) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Un
 // HTTP services in scope share, with the hosts that nothing else routes.
 func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []convergence.Want {
 	w, e := &r.mesh.Workloads[service], r.scopes[service]
-	if !w.Spec.Sidecar {
+	if !w.Spec.HasSidecar() {
 		return nil
 	}
 	var wants []convergence.Want
-	if !w.Spec.Gateway {
+	if w.Spec.Proxy != capture.Gateway {
 		wants = append(wants, convergence.WantOf(convergence.LDS, virtualOutbound), convergence.WantOf(convergence.LDS, virtualInbound))
 		wants = append(wants, r.inbound(w, e)...)
 	}
@@ -311,7 +311,7 @@ func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []c
 				continue
 			}
 			wants = append(wants, r.outbound(w, v, p)...)
-			if kindOf(p) == routed && !w.Spec.Gateway {
+			if kindOf(p) == routed && w.Spec.Proxy != capture.Gateway {
 				routes[p.Port] = append(routes[p.Port], v.host)
 			}
 		}
@@ -347,7 +347,7 @@ func (r *replayed) outbound(w *capture.Workload, v visible, p corev1.ServicePort
 	var wants []convergence.Want
 	add := func(name string, whole bool) {
 		wants = append(wants, convergence.WantOf(convergence.CDS, name))
-		if r.isChosen(v.host) || v.headless() && !w.Spec.Gateway {
+		if r.isChosen(v.host) || v.headless() && w.Spec.Proxy != capture.Gateway {
 			return
 		}
 		endpoints := convergence.WantOf(convergence.EDS, name)

@@ -14,7 +14,7 @@ import (
 )
 
 // meshHead is a mesh of two namespaces: a client in one, services with and without an address in the other.
-const meshHead = `apiVersion: scaler.mesh/v1
+const meshHead = `apiVersion: scaler.mesh/v2
 kind: Mesh
 ---
 apiVersion: v1
@@ -35,20 +35,20 @@ kind: Service
 metadata: {name: peers, namespace: b}
 spec: {clusterIP: None, selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}]}
 ---
-apiVersion: scaler.mesh/v1
+apiVersion: scaler.mesh/v2
 kind: Workload
 metadata: {name: client, namespace: a}
-spec: {owner: Deployment, replicas: 1, sidecar: true}
+spec: {owner: Deployment, replicas: 1, proxy: sidecar}
 ---
-apiVersion: scaler.mesh/v1
+apiVersion: scaler.mesh/v2
 kind: Workload
 metadata: {name: gateway, namespace: a}
-spec: {owner: Deployment, replicas: 1, sidecar: true, gateway: true}
+spec: {owner: Deployment, replicas: 1, proxy: gateway}
 ---
-apiVersion: scaler.mesh/v1
+apiVersion: scaler.mesh/v2
 kind: Workload
 metadata: {name: web, namespace: b}
-spec: {owner: Deployment, replicas: 2, sidecar: true, labels: {app: web}, ports: [{port: 8080}]}
+spec: {owner: Deployment, replicas: 2, proxy: sidecar, labels: {app: web}, containers: [{name: web, ports: [{port: 8080}]}]}
 `
 
 func destinationRule(namespace, spec string) string {

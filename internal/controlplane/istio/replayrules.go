@@ -171,7 +171,7 @@ func (r *replayed) wantEntries(w *capture.Workload, scope egress) []convergence.
 			if e.resolution == "STATIC" && !r.isChosen(e.host) {
 				wants = append(wants, convergence.WantOf(convergence.EDS, name))
 			}
-			if e.listens(p) && stock && !w.Spec.Gateway && !scope.partial {
+			if e.listens(p) && stock && w.Spec.Proxy != capture.Gateway && !scope.partial {
 				wants = append(wants, convergence.WantOf(convergence.LDS, anyAddress(p.number)))
 			}
 		}

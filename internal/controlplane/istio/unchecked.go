@@ -73,10 +73,14 @@ func (r *replayed) notChecked() []record.NotChecked {
 		}
 	}
 	for i, w := range r.mesh.Workloads {
-		if w.Spec.Gateway {
+		switch w.Spec.Proxy {
+		case capture.Ambient, capture.Ztunnel, capture.Waypoint:
+			u.add(record.UncheckedAmbient, w.Spec.Replicas, w.ID())
+		}
+		if w.Spec.Proxy == capture.Gateway {
 			u.add(record.UncheckedGateways, w.Spec.Replicas, w.ID())
 		}
-		if e := r.scopes[i]; w.Spec.Sidecar && (e.partial || e.ingress) {
+		if e := r.scopes[i]; w.Spec.HasSidecar() && (e.partial || e.ingress) {
 			u.add(record.UncheckedScope, 1, e.name+" for "+w.ID())
 		}
 	}

@@ -1,0 +1,338 @@
+package capture
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// owner is an object with a template for pods.
+type owner struct {
+	kind, namespace, name string
+	replicas              int // -1 = as many as there are pods
+	first                 int // ordinal of a StatefulSet's first pod
+	meta                  metav1.ObjectMeta
+	spec                  corev1.PodSpec
+}
+
+// pod is one that was seen, or that an owner has to have.
+type pod struct {
+	name, node string
+	meta       metav1.ObjectMeta
+	spec       WorkloadSpec
+}
+
+func ownerKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
+
+// owner takes a workload that has a template.
+func (g *Gatherer) owner(object *unstructured.Unstructured) error {
+	o := &owner{kind: object.GetKind(), namespace: cmp.Or(object.GetNamespace(), metav1.NamespaceDefault), name: object.GetName(), replicas: 1}
+	var template corev1.PodTemplateSpec
+	switch o.kind {
+	case "Deployment":
+		var d appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
+			return err
+		}
+		template = d.Spec.Template
+		if d.Spec.Replicas != nil {
+			o.replicas = int(*d.Spec.Replicas)
+		}
+	case "StatefulSet":
+		var s appsv1.StatefulSet
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &s); err != nil {
+			return err
+		}
+		template = s.Spec.Template
+		if s.Spec.Replicas != nil {
+			o.replicas = int(*s.Spec.Replicas)
+		}
+		if s.Spec.Ordinals != nil {
+			o.first = int(s.Spec.Ordinals.Start)
+		}
+	default:
+		var d appsv1.DaemonSet
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
+			return err
+		}
+		template, o.replicas = d.Spec.Template, -1
+		if _, known, _ := unstructured.NestedInt64(object.Object, "status", "desiredNumberScheduled"); known {
+			o.replicas = int(d.Status.DesiredNumberScheduled)
+		}
+	}
+	o.meta, o.spec = template.ObjectMeta, template.Spec
+	g.owners[ownerKey(o.kind, o.namespace, o.name)] = o
+	return nil
+}
+
+// pod adds a pod to those of its owner.
+func (g *Gatherer) pod(object *unstructured.Unstructured) error {
+	var p corev1.Pod
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &p); err != nil {
+		return err
+	}
+	p.Namespace = cmp.Or(p.Namespace, metav1.NamespaceDefault)
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		g.LeaveOut("pods", finished, 1)
+		return nil
+	}
+	if p.DeletionTimestamp != nil {
+		g.LeaveOut("pods", leaving, 1)
+		return nil
+	}
+	kind, name := ownerOf(p)
+	of := pod{name: p.Name, node: p.Spec.NodeName, meta: p.ObjectMeta, spec: specOf(p.ObjectMeta, p.Spec)}
+	if of.spec.Proxy == NoProxy && p.Annotations[redirection] == "enabled" {
+		of.spec.Proxy = Ambient
+	}
+	key := ownerKey(kind, p.Namespace, name)
+	g.pods[key] = append(g.pods[key], of)
+	return nil
+}
+
+// ownerOf returns the owner of a pod. The name of a Deployment is that of its ReplicaSet
+// without the hash of the template.
+func ownerOf(p corev1.Pod) (kind, name string) {
+	owner := metav1.GetControllerOf(&p)
+	if owner == nil {
+		return "Pod", p.Name
+	}
+	if hash := p.Labels["pod-template-hash"]; owner.Kind == "ReplicaSet" && hash != "" {
+		if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok {
+			return "Deployment", name
+		}
+	}
+	return owner.Kind, owner.Name
+}
+
+// workloads returns the pods of an owner, one workload for those that are alike: that differ in nothing
+// that the control plane reads and in no label that something selects pods by.
+func (g *Gatherer) workloads(key string) []Workload {
+	o, pods := g.owners[key], g.pods[key]
+	kind, id, _ := strings.Cut(key, " ")
+	namespace, name, _ := strings.Cut(id, "/")
+	replicas := len(pods)
+	if o != nil {
+		if o.replicas >= 0 {
+			replicas = o.replicas
+		} else {
+			replicas = max(1, replicas)
+		}
+		if replicas == 0 {
+			g.LeaveOut(strings.ToLower(kind)+"s.apps", withoutReplicas, 1)
+			if len(pods) > 0 {
+				g.LeaveOut("pods", scaledDown, len(pods))
+			}
+			return nil
+		}
+		pods = g.withMissing(o, pods, replicas)
+	}
+	slices.SortFunc(pods, func(a, b pod) int { return cmp.Or(cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name)) })
+	g.trim(namespace, o, pods)
+	groups := alike(pods)
+	var all []Workload
+	for i, group := range groups {
+		w := Workload{Namespace: namespace, Name: name, Spec: group[0].spec}
+		w.Spec.Owner, w.Spec.Replicas, w.Spec.Zones = kind, len(group), g.zones(group)
+		switch ordinal, ok := strings.CutPrefix(group[0].name, name+"-"); {
+		case len(groups) > 1 && len(group) == 1 && ok && isNumber(ordinal):
+			w.Name = group[0].name
+		case i > 0:
+			w.Name = name + "-" + strconv.Itoa(i+1)
+		}
+		all = append(all, w)
+	}
+	if o != nil {
+		switch seen := len(pods); {
+		case len(groups) == 1:
+			all[0].Spec.Replicas = replicas
+		case seen < replicas: // pods that were not seen are like most
+			all[0].Spec.Replicas += replicas - seen
+		}
+	}
+	return all
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 32)
+	return err == nil
+}
+
+// withMissing adds pods that an owner has to have and that were not seen: one if there is none, and
+// those of a StatefulSet whose names something selects them by.
+func (g *Gatherer) withMissing(o *owner, pods []pod, replicas int) []pod {
+	own := pod{name: o.name, meta: o.meta, spec: specOf(o.meta, o.spec)}
+	if own.spec.Proxy == NoProxy && g.injects(o) {
+		own.spec.Proxy = Sidecar
+	}
+	if o.kind != "StatefulSet" || !g.selected[podName] && !g.selected[podIndex] {
+		if len(pods) == 0 {
+			return []pod{own}
+		}
+		return pods
+	}
+	seen := map[string]bool{}
+	for _, p := range pods {
+		seen[p.name] = true
+	}
+	if len(pods) > 0 {
+		own.spec = pods[0].spec
+	}
+	for i := range replicas {
+		ordinal := strconv.Itoa(o.first + i)
+		missing := own
+		if missing.name = o.name + "-" + ordinal; seen[missing.name] {
+			continue
+		}
+		missing.meta.Labels = maps.Clone(o.meta.Labels)
+		if missing.meta.Labels == nil {
+			missing.meta.Labels = map[string]string{}
+		}
+		missing.meta.Labels[podName], missing.meta.Labels[podIndex] = missing.name, ordinal
+		pods = append(pods, missing)
+	}
+	return pods
+}
+
+// injects reports whether the pods of a template without a proxy get a sidecar.
+func (g *Gatherer) injects(o *owner) bool {
+	switch {
+	case o.spec.HostNetwork, o.meta.Labels[injectLabel] == "false",
+		o.meta.Labels[injectLabel] == "" && o.meta.Annotations[injectLabel] == "false":
+		return false
+	case o.meta.Labels[injectLabel] == "true", o.meta.Labels[injectLabel] == "" && o.meta.Labels[revisionLabel] != "":
+		return true
+	}
+	labels := g.namespaces[o.namespace]
+	return labels[injectionLabel] == "enabled" || labels[injectionLabel] == "" && labels[revisionLabel] != ""
+}
+
+// trim reduces the pods of an owner to what matters of them. With a template, they are as it says, and of
+// their own labels those stay that matter. Without, a label that not all pods have alike stays if it
+// matters.
+func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
+	differ := map[string]bool{}
+	for _, p := range pods {
+		for name, value := range p.meta.Labels {
+			for _, other := range pods {
+				if of, there := other.meta.Labels[name]; !there || of != value {
+					differ[name] = true
+					break
+				}
+			}
+		}
+	}
+	for i := range pods {
+		p := &pods[i]
+		if p.spec.Proxy == NoProxy && g.isAmbient(namespace, p.meta, o) {
+			p.spec.Proxy = Ambient
+		}
+		labels, annotations := maps.Clone(p.meta.Labels), p.meta.Annotations
+		maps.DeleteFunc(labels, func(name, _ string) bool { return differ[name] && !g.matters(name) })
+		if o != nil {
+			of := specOf(o.meta, o.spec)
+			p.spec.Account, p.spec.Containers = of.Account, of.Containers
+			labels, annotations = maps.Clone(o.meta.Labels), o.meta.Annotations
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			for name, value := range p.meta.Labels {
+				if _, there := o.meta.Labels[name]; g.matters(name) && (there || !strings.HasPrefix(name, canonical)) {
+					labels[name] = value
+				}
+			}
+		}
+		p.spec.Labels = kept(labels, func(name string) bool { return !droppedLabel(name) || g.selected[name] && perPod(name) })
+		if p.spec.Annotations = keptAnnotations(annotations); p.spec.Proxy == Gateway && p.spec.Annotations[templatesKey] == gatewayTemplate {
+			delete(p.spec.Annotations, templatesKey) // a replay adds it, also where the control plane made the gateway without
+		}
+	}
+}
+
+// isAmbient reports whether a pod without a proxy is in ambient mode by its labels or those of its
+// namespace.
+func (g *Gatherer) isAmbient(namespace string, meta metav1.ObjectMeta, o *owner) bool {
+	if o != nil && o.spec.HostNetwork {
+		return false
+	}
+	return cmp.Or(meta.Labels[dataplaneLabel], g.namespaces[namespace][dataplaneLabel]) == "ambient"
+}
+
+// matters reports whether pods that differ in a label differ to the control plane: something selects
+// pods by it, or Istio reads it.
+func (g *Gatherer) matters(name string) bool {
+	switch name {
+	case "app", "version", "app.kubernetes.io/name", "app.kubernetes.io/version":
+		return true
+	}
+	return g.selected[name] || strings.HasPrefix(name, "istio.io/") || strings.HasPrefix(name, canonical) || strings.HasPrefix(name, "networking.istio.io/")
+}
+
+// alike groups pods that do not differ, the largest group first.
+func alike(pods []pod) [][]pod {
+	groups, order := map[string][]pod{}, []string{}
+	for _, p := range pods {
+		text, err := json.Marshal(p.spec)
+		if err != nil {
+			text = fmt.Append(nil, p.name) // a specification is data
+		}
+		key := string(text)
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], p)
+	}
+	var all [][]pod
+	for _, key := range order {
+		all = append(all, groups[key])
+	}
+	slices.SortStableFunc(all, func(a, b []pod) int { return len(b) - len(a) })
+	return all
+}
+
+// zones returns the zones of pods, by their nodes.
+func (g *Gatherer) zones(pods []pod) (all []Zone) {
+	counts := map[Zone]int{}
+	for _, p := range pods {
+		if zone := g.nodes[p.node]; zone.Zone != "" {
+			counts[zone]++
+		}
+	}
+	for zone, n := range counts {
+		zone.Pods = n
+		all = append(all, zone)
+	}
+	slices.SortFunc(all, func(a, b Zone) int { return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone)) })
+	return all
+}
+
+// uniqueNames gives workloads of different kinds with the same name different names,
+// because a replay makes a Deployment of each.
+func (m *Mesh) uniqueNames() {
+	taken := map[string]bool{}
+	for _, w := range m.Workloads {
+		taken[w.ID()] = true
+	}
+	seen := map[string]bool{}
+	for i := range m.Workloads {
+		w := &m.Workloads[i]
+		if id := w.ID(); !seen[id] {
+			seen[id] = true
+			continue
+		}
+		for w.Name += "-" + strings.ToLower(w.Spec.Owner); taken[w.ID()]; w.Name += "-x" {
+		}
+		taken[w.ID()] = true
+	}
+	m.sort()
+}
