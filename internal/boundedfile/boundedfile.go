@@ -23,12 +23,24 @@ var (
 
 // Read reads a file, which has to be a regular one of most bytes at most.
 func Read(path string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := Open(path, most)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	return ReadOpen(f, most)
+}
+
+// Open opens a file to be read, which has to be a regular one of most bytes at most.
+func Open(path string, most int64) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(f, most); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // OpenIn opens a file below a folder, by its path in there, to be read. It has to be a regular file

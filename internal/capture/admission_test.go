@@ -9,7 +9,7 @@ import (
 
 // The replay has no labels by which the API server refuses pods, and all others.
 func TestReplayIsAdmitted(t *testing.T) {
-	m, err := FromFiles(filepath.Join("testdata", "cases", "pod-security.yaml"))
+	m, err := FromFiles(t.Context(), filepath.Join("testdata", "cases", "pod-security.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestReplayIsAdmitted(t *testing.T) {
 
 // Pods ask for templates of injection that there are, and the captured mesh stays as it was.
 func TestWithTemplates(t *testing.T) {
-	m, err := FromFiles(filepath.Join("testdata", "cases", "injection-templates.yaml"))
+	m, err := FromFiles(t.Context(), filepath.Join("testdata", "cases", "injection-templates.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

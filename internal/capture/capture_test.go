@@ -30,7 +30,7 @@ func written(t *testing.T, m Mesh) string {
 
 func shop(t *testing.T) Mesh {
 	t.Helper()
-	m, err := FromFiles(filepath.Join("testdata", "cluster.yaml"), filepath.Join("testdata", "configuration.yaml"))
+	m, err := FromFiles(t.Context(), filepath.Join("testdata", "cluster.yaml"), filepath.Join("testdata", "configuration.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestFilesThatAreNone(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := FromFiles(path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := FromFiles(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", text, err, want)
 		}
 	}

@@ -19,7 +19,7 @@ func meshOf(t *testing.T, files ...string) Mesh {
 	for i := range files {
 		files[i] = filepath.Join("testdata", "cases", files[i])
 	}
-	m, err := FromFiles(files...)
+	m, err := FromFiles(t.Context(), files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func meshOfText(t *testing.T, text string) Mesh {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := FromFiles(path)
+	m, err := FromFiles(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,7 @@ func TestLargeFile(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := FromFiles(path)
+	m, err := FromFiles(t.Context(), path)
 	if err != nil || len(m.Services)+len(m.Objects) != objects {
 		t.Fatalf("%d services, %d objects: %v", len(m.Services), len(m.Objects), err)
 	}

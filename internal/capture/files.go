@@ -1,26 +1,26 @@
 package capture
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"strings"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
 // FromFiles captures the mesh of objects in files, as `kubectl get -A -o yaml` or -o json prints
-// them: lists and single objects, in any order. Errors name the file and the document.
-func FromFiles(paths ...string) (Mesh, error) {
+// them, jq divides them and editors write them: single objects, lists and lists of lists, in any order, as
+// documents in YAML or as a stream of JSON. Errors name the file and the place. A pipe is read until ctx is
+// done.
+func FromFiles(ctx context.Context, paths ...string) (Mesh, error) {
 	g := NewGatherer()
 	for _, path := range paths {
-		if err := g.addFile(path); err != nil {
+		if err := g.addFile(ctx, path); err != nil {
 			return Mesh{}, err
 		}
 	}
@@ -31,59 +31,91 @@ func FromFiles(paths ...string) (Mesh, error) {
 	return mesh, nil
 }
 
-func (g *Gatherer) addFile(path string) error {
-	f, err := os.Open(path)
+func (g *Gatherer) addFile(ctx context.Context, path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // of a FIFO, too, opening ends
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(io.LimitReader(f, maxFile)))
-	for n := 1; ; n++ {
-		text, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = g.addDocument(text)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: document %d: %w", path, n, err)
-		}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular() && info.Mode()&os.ModeNamedPipe == 0:
+		return fmt.Errorf("%s: want a file or a pipe", path)
 	}
+	stop := context.AfterFunc(ctx, func() { f.Close() }) // a read of a pipe ends
+	defer stop()
+	values := 0
+	err = eachValue(f, func(_ string, value []byte) error {
+		values++
+		return g.addValue(value)
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fmt.Errorf("%s: %w", path, err)
+	case values == 0:
+		return fmt.Errorf("%s: it is empty: want objects, as 'kubectl get -A -o yaml' prints them", path)
+	}
+	return nil
 }
 
-// addDocument adds the objects of a document.
-func (g *Gatherer) addDocument(text []byte) error {
-	if len(bytes.TrimSpace(text)) == 0 {
+// addValue adds the objects of a value in JSON.
+func (g *Gatherer) addValue(text []byte) error {
+	if bytes.Equal(text, []byte("null")) {
+		return nil // a document without content
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return err
+	}
+	return g.addObjects(value, "", "")
+}
+
+// addObjects adds an object, those of a list, or of a list of lists. apiVersion and kind are those of items
+// that a typed list leaves out.
+func (g *Gatherer) addObjects(value any, apiVersion, kind string) error {
+	const want = "as 'kubectl get -A -o yaml' prints them"
+	list := func(items []any, apiVersion, kind string) error {
+		for i, item := range items {
+			if err := g.addObjects(item, apiVersion, kind); err != nil {
+				return fmt.Errorf("item %d: %w", i+1, err)
+			}
+		}
 		return nil
 	}
-	document := text
-	if !json.Valid(text) { // which JSON need not pass through, and takes ten times as long
-		var err error
-		if document, err = yaml.YAMLToJSON(text); err != nil {
-			return err
+	switch v := value.(type) {
+	case []any:
+		return list(v, "", "")
+	case map[string]any:
+		object := whole(&unstructured.Unstructured{Object: v})
+		if object.GetKind() == "" && object.GetAPIVersion() == "" && kind != "" {
+			object.SetAPIVersion(apiVersion)
+			object.SetKind(kind)
 		}
-	}
-	if bytes.Equal(document, []byte("null")) { // nothing but comments
-		return nil
-	}
-	object := &unstructured.Unstructured{}
-	if err := json.Unmarshal(document, &object.Object); err != nil {
-		return errors.New("want objects, as 'kubectl get -A -o yaml' prints them")
-	}
-	if object.GetKind() == "" || object.GetAPIVersion() == "" {
-		return errors.New("want apiVersion and kind, as 'kubectl get -A -o yaml' prints them")
-	}
-	if !object.IsList() {
-		return g.add(whole(object))
-	}
-	return object.EachListItem(func(item runtime.Object) error {
-		one, ok := item.(*unstructured.Unstructured)
-		if !ok || one.GetKind() == "" {
-			return errors.New("an item of the list has no kind")
+		if object.GetKind() == "" || object.GetAPIVersion() == "" {
+			return errors.New("want apiVersion and kind, " + want)
 		}
-		return g.add(whole(one))
-	})
+		items, isList := v["items"].([]any)
+		of, named := strings.CutSuffix(object.GetKind(), "List")
+		if !named || !isList && v["items"] != nil {
+			return g.add(object)
+		}
+		if object.GetContinue() != "" {
+			count := 0
+			if rest := object.GetRemainingItemCount(); rest != nil {
+				count = int(*rest)
+			}
+			g.LeaveOut(object.GetKind(), "the list goes on: what follows is not in the file", count)
+		}
+		if of == "" {
+			return list(items, "", "")
+		}
+		return list(items, object.GetAPIVersion(), of)
+	}
+	return errors.New("want objects, " + want)
 }
 
 // whole converts numbers of an object to those that clients of Kubernetes use: whole ones

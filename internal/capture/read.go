@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -12,34 +11,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
-// maxFile bounds a mesh's file.
-const maxFile = 1 << 30
-
-// Read reads the file of a mesh, to its end. Its error names the file, the document, the object, the
-// field and what is wanted.
+// Read reads the file of a mesh, to its end, in any form that eachValue takes. Its error names the file,
+// the document, the object, the field and what is wanted.
 func Read(name string, from io.Reader) (Mesh, error) {
 	r := reader{file: name, mesh: Mesh{places: map[string]string{}}}
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(io.LimitReader(from, maxFile)))
-	for {
-		text, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return Mesh{}, fmt.Errorf("%s: %w", name, err)
-		}
-		if len(bytes.TrimSpace(text)) == 0 {
-			continue
-		}
-		r.document++
-		if err := r.take(text); err != nil {
-			return Mesh{}, fmt.Errorf("%s: document %d: %w", name, r.document, err)
-		}
+	err := eachValue(from, func(place string, value []byte) error {
+		r.documents++
+		r.place = name + ": " + place
+		return r.take(value)
+	})
+	if err != nil {
+		return Mesh{}, fmt.Errorf("%s: %w", name, err)
 	}
-	if r.document == 0 {
+	if r.documents == 0 {
 		return Mesh{}, fmt.Errorf("%s: it is empty: want a mesh, as 'scaler capture' writes it", name)
 	}
 	if err := r.mesh.check(); err != nil {
@@ -51,13 +37,11 @@ func Read(name string, from io.Reader) (Mesh, error) {
 
 // reader reads a file, document by document.
 type reader struct {
-	file     string
-	document int // of the last one read, from 1
-	mesh     Mesh
+	file      string
+	documents int    // that were read
+	place     string // of the last one
+	mesh      Mesh
 }
-
-// place returns the position of the current document.
-func (r *reader) place() string { return fmt.Sprintf("%s: document %d", r.file, r.document) }
 
 // fieldError returns the error for a field with an invalid value.
 func fieldError(identity, field string, value any, want string) error {
@@ -67,17 +51,13 @@ func fieldError(identity, field string, value any, want string) error {
 	return fmt.Errorf("%s: %s %v: want %s", identity, field, value, want)
 }
 
-func (r *reader) take(text []byte) error {
-	document, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
-	}
+func (r *reader) take(document []byte) error {
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(document, &object.Object); err != nil || object.Object == nil {
 		return errors.New("want an object with apiVersion and kind")
 	}
 	kind := object.GroupVersionKind()
-	if r.document == 1 {
+	if r.documents == 1 {
 		if kind.Kind == Kind && kind.Group == apiGroup && object.GetAPIVersion() != APIVersion {
 			return fmt.Errorf("it is of format %s: want %s; capture the mesh again", object.GetAPIVersion(), APIVersion)
 		}
@@ -91,8 +71,8 @@ func (r *reader) take(text []byte) error {
 	if first := r.mesh.places[unique]; first != "" {
 		return fmt.Errorf("%s: it is in %s already: want each object once", identity, strings.TrimPrefix(first, r.file+": "))
 	}
-	r.mesh.places[unique] = r.place()
-	r.mesh.places[identity] = r.place()
+	r.mesh.places[unique] = r.place
+	r.mesh.places[identity] = r.place
 	switch object.GetAPIVersion() + " " + kind.Kind {
 	case "v1 Namespace":
 		var n namespaceDocument

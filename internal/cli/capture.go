@@ -81,7 +81,7 @@ func (o *captureOptions) run(ctx context.Context, args []string, s streams) erro
 
 func (o *captureOptions) capture(ctx context.Context, files []string, s streams) (capture.Mesh, error) {
 	if len(files) > 0 {
-		mesh, err := capture.FromFiles(files...)
+		mesh, err := capture.FromFiles(ctx, files...)
 		if err != nil {
 			return mesh, usagef("%w", err)
 		}

@@ -6,13 +6,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/scenario"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/internal/boundedfile"
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
@@ -34,9 +34,9 @@ var capturedKnobs = controlplane.Knobs{MTLS: topology.Captured, Scope: topology.
 // ReadMesh reads the file of a captured mesh and makes so many copies of it. The error names
 // the field, mesh.file or mesh.scale.
 func ReadMesh(path string, scale int) (*MeshFile, error) {
-	f, err := os.Open(path)
+	f, err := boundedfile.Open(path, capture.MaxFile)
 	if err != nil {
-		return nil, fmt.Errorf("mesh.file: %w", err)
+		return nil, scenario.Refuse("mesh.file", path, "the file of a mesh: %s", boundedfile.Cause(err))
 	}
 	defer f.Close()
 	digest := sha256.New()

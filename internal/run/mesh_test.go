@@ -1,0 +1,58 @@
+package run
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const smallMesh = `apiVersion: scaler.mesh/v2
+kind: Mesh
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: scaler.mesh/v2
+kind: Workload
+metadata: {name: cart, namespace: shop}
+spec: {owner: Deployment, proxy: sidecar, replicas: 2}
+`
+
+// What is no file of a mesh is refused at once, with the field.
+func TestReadMesh(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(
+		os.WriteFile(at("mesh.yaml"), []byte(smallMesh), 0o600),
+		os.WriteFile(at("windows.yaml"), []byte("\ufeff"+strings.ReplaceAll(smallMesh, "\n", "\r\n")), 0o600),
+		os.WriteFile(at("v1.yaml"), []byte("apiVersion: scaler.mesh/v1\nkind: Mesh\n"), 0o600),
+		os.WriteFile(at("large.yaml"), nil, 0o600),
+		os.Truncate(at("large.yaml"), 1<<40),
+		unix.Mkfifo(at("pipe"), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		at("mesh.yaml"):    "",
+		at("windows.yaml"): "",
+		at("v1.yaml"):      "mesh.file: " + at("v1.yaml") + ": document 1: it is of format scaler.mesh/v1: want scaler.mesh/v2; capture the mesh again",
+		at("none.yaml"):    "mesh.file: got \"" + at("none.yaml") + "\", want the file of a mesh: no such file or directory",
+		at("pipe"):         "mesh.file: got \"" + at("pipe") + "\", want the file of a mesh: it is no regular file",
+		"/dev/zero":        `mesh.file: got "/dev/zero", want the file of a mesh: it is no regular file`,
+		dir:                "mesh.file: got \"" + dir + "\", want the file of a mesh: it is no regular file: it is a directory",
+		at("large.yaml"):   "mesh.file: got \"" + at("large.yaml") + "\", want the file of a mesh: it is too large: it has 1099511627776 bytes, want 1073741824 at most",
+	} {
+		m, err := ReadMesh(path, 1)
+		switch {
+		case want == "" && err != nil, want != "" && (err == nil || err.Error() != want):
+			t.Errorf("%s: got %v, want %q", path, err, want)
+		case want == "" && len(m.Mesh.Workloads) != 1:
+			t.Errorf("%s: %d workloads, want 1", path, len(m.Mesh.Workloads))
+		}
+	}
+}
