@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // meshOf is the mesh of files below testdata/cases.
@@ -242,5 +243,38 @@ func TestPodsOfCanary(t *testing.T) {
 	m := meshOfText(t, text)
 	if m.Endpoints() != 1 || len(m.Workloads) != 2 || len(m.Dangling()) > 0 {
 		t.Errorf("%d endpoints of %d workloads, want 1 of 2; dangling %v", m.Endpoints(), len(m.Workloads), m.Dangling())
+	}
+}
+
+// A hundred copies of Services of type LoadBalancer need no node ports, of which a cluster has fewer.
+func TestManyPorts(t *testing.T) {
+	m := meshOf(t, "scale/nodeports.yaml")
+	hundred, err := m.Times(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := 0
+	for _, o := range hundred.Surroundings(nil) {
+		if o.GetKind() != "Service" {
+			continue
+		}
+		if allocate, there, _ := unstructured.NestedBool(o.Object, "spec", "allocateLoadBalancerNodePorts"); allocate || !there {
+			t.Fatalf("%s/%s gets node ports", o.GetNamespace(), o.GetName())
+		}
+		of, _, _ := unstructured.NestedSlice(o.Object, "spec", "ports")
+		ports += len(of)
+	}
+	if sidecars, _ := hundred.Sidecars(); ports != 3000 || sidecars != 1 {
+		t.Errorf("%d ports and %d proxies, want 3000 and 1", ports, sidecars)
+	}
+	readAgain(t, hundred)
+	for i := range m.Services {
+		m.Services[i].Spec.Type = corev1.ServiceTypeNodePort
+		for port := range int32(1000) {
+			m.Services[i].Spec.Ports = append(m.Services[i].Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("p-%d", port), Port: 10_000 + port})
+		}
+	}
+	if _, err := m.Times(100); err == nil || !strings.Contains(err.Error(), "the mesh has 303000 ports of services of type NodePort: want 65535 at most") {
+		t.Errorf("with ports of nodes: %v", err)
 	}
 }

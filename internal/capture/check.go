@@ -36,6 +36,9 @@ func (m *Mesh) check() error {
 			return m.at(identity, first(err))
 		}
 	}
+	if err := m.checkServices(); err != nil {
+		return err
+	}
 	pods := 0
 	for _, w := range m.Workloads {
 		identity := Identity(WorkloadKind, w.Namespace, w.Name)
@@ -57,6 +60,32 @@ func (m *Mesh) check() error {
 				return m.at(identity, err)
 			}
 		}
+	}
+	return nil
+}
+
+// Bounds of what a cluster has for services.
+const (
+	maxAddresses = 65_000 // of the range of an embedded cluster
+	maxNodePorts = 65_535
+)
+
+// checkServices checks that there are addresses and node ports for all services.
+func (m *Mesh) checkServices() error {
+	addresses, ports := 0, 0
+	for _, s := range m.Services {
+		if s.Spec.ClusterIP != corev1.ClusterIPNone && s.Spec.Type != corev1.ServiceTypeExternalName {
+			addresses++
+		}
+		if s.Spec.Type == corev1.ServiceTypeNodePort {
+			ports += len(s.Spec.Ports)
+		}
+	}
+	switch {
+	case addresses > maxAddresses:
+		return fmt.Errorf("the mesh has %d services with an address: want %d at most", addresses, maxAddresses)
+	case ports > maxNodePorts:
+		return fmt.Errorf("the mesh has %d ports of services of type NodePort: want %d at most", ports, maxNodePorts)
 	}
 	return nil
 }

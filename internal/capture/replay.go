@@ -170,6 +170,9 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 		}
 		object["apiVersion"], object["kind"] = "v1", "Service"
 		delete(object, "status")
+		if s := &m.Services[i]; s.Spec.Type == corev1.ServiceTypeLoadBalancer { // of which there may be more than node ports, and nobody asks for one
+			_ = unstructured.SetNestedField(object, false, "spec", "allocateLoadBalancerNodePorts")
+		}
 		objects = append(objects, &unstructured.Unstructured{Object: withoutDefaults(object)})
 	}
 	return objects

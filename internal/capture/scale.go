@@ -55,7 +55,10 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 		to.Objects = append(to.Objects, part.Objects...)
 	}
 	to.sort()
-	return to, to.check()
+	if err := to.check(); err != nil {
+		return Mesh{}, scenario.Refuse("mesh.scale", n, "fewer copies: %s", err)
+	}
+	return to, nil
 }
 
 func copyName(name string, copied int) string { return name + "-" + strconv.Itoa(copied) }

@@ -44,6 +44,15 @@ func ReadMesh(path string, scale int) (*MeshFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mesh.file: %w", err)
 	}
+	pods := mesh.Pods()
+	switch ambient := pods[capture.Ambient] + pods[capture.Ztunnel] + pods[capture.Waypoint]; {
+	case pods[capture.Sidecar]+pods[capture.Gateway] > 0:
+	case ambient > 0:
+		return nil, scenario.Refuse("mesh.file", path, "one with a sidecar at least: its %d pods in ambient mode, %d ztunnels and %d waypoints are not replayed",
+			pods[capture.Ambient], pods[capture.Ztunnel], pods[capture.Waypoint])
+	default:
+		return nil, scenario.Refuse("mesh.file", path, "one with a sidecar at least")
+	}
 	m := &MeshFile{File: path, Digest: hex.EncodeToString(digest.Sum(nil))[:12], Scale: scale}
 	if m.Mesh, err = mesh.Times(scale); err != nil {
 		return nil, err
@@ -83,13 +92,6 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 		return scenario.Refuse("mesh.file", s.Captured.File, "none with controlPlane.name %s, which cannot replay one", s.ControlPlane.Name)
 	case !s.withSidecars():
 		return refused("mesh.dataplane", s.Dataplane(), "whose pods have sidecars")
-	case s.Pods() == 0:
-		pods := s.Captured.Mesh.Pods()
-		if ambient := pods[capture.Ambient] + pods[capture.Ztunnel] + pods[capture.Waypoint]; ambient > 0 {
-			return scenario.Refuse("mesh.file", s.Captured.File, "one with a sidecar at least: its %d pods in ambient mode, %d ztunnels and %d waypoints are not replayed",
-				pods[capture.Ambient], pods[capture.Ztunnel], pods[capture.Waypoint])
-		}
-		return scenario.Refuse("mesh.file", s.Captured.File, "one with a sidecar at least")
 	case s.Load.Probes > 0:
 		return refused("load.probes", s.Load.Probes, "whose changes are not followed")
 	case s.Load.Changes.PerSecond > 0:

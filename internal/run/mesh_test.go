@@ -30,6 +30,8 @@ func TestReadMesh(t *testing.T) {
 	if err := errors.Join(
 		os.WriteFile(at("mesh.yaml"), []byte(smallMesh), 0o600),
 		os.WriteFile(at("windows.yaml"), []byte("\ufeff"+strings.ReplaceAll(smallMesh, "\n", "\r\n")), 0o600),
+		os.WriteFile(at("outside.yaml"), []byte(strings.ReplaceAll(smallMesh, "proxy: sidecar", "proxy: none")), 0o600),
+		os.WriteFile(at("ambient.yaml"), []byte(strings.ReplaceAll(smallMesh, "proxy: sidecar", "proxy: ambient")), 0o600),
 		os.WriteFile(at("v1.yaml"), []byte("apiVersion: scaler.mesh/v1\nkind: Mesh\n"), 0o600),
 		os.WriteFile(at("large.yaml"), nil, 0o600),
 		os.Truncate(at("large.yaml"), 1<<40),
@@ -41,6 +43,8 @@ func TestReadMesh(t *testing.T) {
 		at("mesh.yaml"):    "",
 		at("windows.yaml"): "",
 		at("v1.yaml"):      "mesh.file: " + at("v1.yaml") + ": document 1: it is of format scaler.mesh/v1: want scaler.mesh/v2; capture the mesh again",
+		at("outside.yaml"): "mesh.file: got \"" + at("outside.yaml") + "\", want one with a sidecar at least",
+		at("ambient.yaml"): "mesh.file: got \"" + at("ambient.yaml") + "\", want one with a sidecar at least: its 2 pods in ambient mode, 0 ztunnels and 0 waypoints are not replayed",
 		at("none.yaml"):    "mesh.file: got \"" + at("none.yaml") + "\", want the file of a mesh: no such file or directory",
 		at("pipe"):         "mesh.file: got \"" + at("pipe") + "\", want the file of a mesh: it is no regular file",
 		"/dev/zero":        `mesh.file: got "/dev/zero", want the file of a mesh: it is no regular file`,
