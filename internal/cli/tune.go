@@ -45,8 +45,11 @@ is varied about the preset: it takes one run for each value, and its effect is
 that of the setting alone. --all-combinations tries every combination, which also
 shows what settings do only together, and takes many more runs.
 
-A value is recommended if some figure is established to be better and none worse.
-With --goal one figure must become better, and what becomes worse is stated. With
+A value is recommended if some figure is established to be better, and every other
+is shown not to become worse by more than its margin: 10 % for processor time,
+memory and the length of the rollout, 25 % for latencies. If harm is neither
+established nor excluded there is no recommendation, and the exit code is 4. With
+--goal one figure must become better, and what becomes worse, or may, is stated. With
 --slo only values that meet the objective in every run are considered; if the
 preset misses it, the objective's figure is the goal. Otherwise there is no
 significant gain.
@@ -60,7 +63,7 @@ folder for each value, which 'scaler compare' reads again. tune.json there is th
 result, written after each run. The same command with the same --out resumes a
 tuning that was interrupted; with more --repeats it adds to it. The exit code is
 0 if a value is recommended or none gains, 3 if no value meets the objective, and
-4 if there were too few runs to tell.`,
+4 if there were too few runs to tell, or harm is not excluded.`,
 		Example: `  # two settings, one at a time: (1 + 3 + 3) x 5 runs
   scaler tune --setting PILOT_PUSH_THROTTLE=20,50,100 \
     --setting PILOT_DEBOUNCE_AFTER=50ms,100ms,500ms --pods 200 --slo 'push.p99<2s'

@@ -30,9 +30,9 @@ type Answer string
 // The answers of a tuning. That of a sweep of knobs is its effects.
 const (
 	Recommends Answer = "recommended" // a value: see Result.Recommended
-	NoGain     Answer = "noGain"      // no value is significantly better without being worse
+	NoGain     Answer = "noGain"      // no value is significantly better without being worse by more than a margin
 	NotMet     Answer = "notMet"      // no value meets the objective in every run
-	Unknown    Answer = "unknown"     // too few runs for any test, or the objective is undecided
+	Unknown    Answer = "unknown"     // too few runs for any test, the objective is undecided, or harm is not excluded
 )
 
 // Done is a run that was done.
@@ -67,6 +67,7 @@ type Result struct {
 	Objective   string           `json:"objective,omitempty"`
 	Goal        string           `json:"goal,omitempty"` // path of the figure that is to become better
 	Meets       []Meeting        `json:"meets,omitempty"`
+	Margins     []Margin         `json:"margins,omitempty"` // of a tuning: how much worse figures may become with a recommended value
 	Effects     *compare.Effects `json:"effects,omitempty"`
 	Runs        []Done           `json:"runs"` // in the order in which they were done
 	Started     time.Time        `json:"started"`
@@ -164,7 +165,11 @@ func Print(w io.Writer, format string, r *Result) error {
 		}
 		if r.Effects != nil {
 			if t := r.Effects.Table(r.what); len(t.Rows) > 0 {
-				parts = append(parts, show(t), strings.Join(r.Effects.Notes(), "\n")+"\n")
+				notes := r.Effects.Notes()
+				if r.Margins != nil {
+					notes = append(notes, marginsText())
+				}
+				parts = append(parts, show(t), strings.Join(notes, "\n")+"\n")
 			}
 		}
 		return strings.Join(parts, "\n")

@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -20,11 +21,13 @@ import (
 // measured are the figures of a made-up run.
 type measured struct{ cpu, push float64 }
 
-// bench makes runs up: those of an environment have the figures of it, within 1 %.
+// bench makes runs up: those of an environment have the figures of it, within 1 %, and a
+// processor time that varies by spread where that is above 0.
 type bench struct {
 	t      *testing.T
 	of     func(env string) measured
 	random *rand.Rand
+	spread float64
 	asked  []string // environments, in the order of the runs
 	ends   func(env string) error
 }
@@ -47,6 +50,10 @@ func (b *bench) run(_ context.Context, spec run.Spec, _ run.Progress) (record.Ru
 	}
 	about := func(v float64) *float64 { return new(v * (1 + 0.01*b.random.NormFloat64())) }
 	m := b.of(env)
+	cpu := about(m.cpu)
+	if b.spread > 0 {
+		cpu = new(m.cpu * math.Exp(b.spread*b.random.NormFloat64()))
+	}
 	settings := map[string]string{}
 	for _, kv := range spec.ControlPlane.Env {
 		name, value, _ := strings.Cut(kv, "=")
@@ -56,7 +63,7 @@ func (b *bench) run(_ context.Context, spec run.Spec, _ run.Progress) (record.Ru
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: spec.Name(), Status: record.StatusCompleted, Started: time.Now(),
 		Spec:         record.Spec{Pods: spec.Pods()},
 		Environment:  record.Environment{ControlPlane: record.ControlPlaneSource{Name: "istiod", Settings: settings}},
-		ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{CPUSeconds: about(m.cpu)}},
+		ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{CPUSeconds: cpu}},
 		Change:       &record.Change{Changes: new(200), Push: &record.Latency{Unit: "s", Count: 1000, P50: about(m.push), P99: about(2 * m.push)}},
 	}
 	if b.ends != nil {
@@ -143,6 +150,47 @@ func TestRecommendation(t *testing.T) {
 		var printed strings.Builder
 		if err := Print(&printed, "table", r); err != nil || !strings.Contains(printed.String(), "change.push.p50") {
 			t.Errorf("%s: %v\n%s", name, err, printed.String())
+		}
+	}
+}
+
+// A value that is better in one figure is recommended only where it is shown that no other becomes worse by
+// more than its margin. That a figure is not established to be worse shows nothing.
+func TestHarmThatIsNotExcluded(t *testing.T) {
+	for name, c := range map[string]struct {
+		cpu, spread float64 // of the value that pushes in half the time; the preset has 10 s
+		goal        string
+		answer      Answer
+		says        string
+	}{
+		"no harm":                           {cpu: 10, spread: 0.02, answer: Recommends, says: "A=2 is recommended"},
+		"harm below the margin is possible": {cpu: 10.3, spread: 0.02, answer: Recommends, says: "A=2 is recommended"},
+		"harm is likely":                    {cpu: 10.5, spread: 0.2, answer: Unknown, says: "harm is not excluded: rollout.cpuSeconds +"},
+		"nothing is known of harm":          {cpu: 10, spread: 0.4, answer: Unknown, says: "margin 10 %"},
+		"harm is accepted":                  {cpu: 10.5, spread: 0.2, goal: "change.push.p50", answer: Recommends, says: "it may cost rollout.cpuSeconds +"},
+		"harm is established":               {cpu: 15, spread: 0.02, answer: NoGain, says: "A=2 trades"},
+	} {
+		b := newBench(t, func(env string) measured {
+			if env == "A=2" {
+				return measured{c.cpu, 0.05}
+			}
+			return flat(env)
+		})
+		b.spread = c.spread
+		o, err := tuning(t, b, 5, "A=1,2").WithObjective(nil, c.goal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Answer != c.answer || (r.Recommended == "A=2") != (c.answer == Recommends) || !strings.Contains(strings.Join(r.Sentences, "\n"), c.says) {
+			t.Errorf("%s: %s, %s, %q: want %s, %q", name, r.Answer, r.Recommended, r.Sentences, c.answer, c.says)
+		}
+		var printed strings.Builder
+		if err := Print(&printed, "table", r); err != nil || !strings.Contains(printed.String(), "10 % for processor time, memory and the length of the rollout, 25 % for latencies") {
+			t.Errorf("%s: the margins are not printed: %v\n%s", name, err, printed.String())
 		}
 	}
 }

@@ -155,6 +155,7 @@ var errGoal = errors.New("want a figure of docs/reference/figures.md that has a 
 // recommend states which value is recommended, if any.
 func recommend(r *Result, o Options) {
 	judged := r.judge(o)
+	r.Margins = margins
 	say := func(format string, args ...any) { r.Sentences = append(r.Sentences, fmt.Sprintf(format, args...)) }
 	r.Sentences, r.Recommended = []string{}, ""
 	if o.Objective != nil && !slices.ContainsFunc(r.Meets, func(m Meeting) bool { return m.always() }) {
@@ -175,10 +176,18 @@ func recommend(r *Result, o Options) {
 	if best := best(judged, o, r); best != nil {
 		r.Answer, r.Recommended = Recommends, best.name
 		text := fmt.Sprintf("%s is recommended: %s", best.name, list(changesOf(best.gains)))
-		if len(best.losses) > 0 {
-			text += "; it costs " + list(changesOf(best.losses))
+		if costs := slices.Concat(best.losses, best.slight); len(costs) > 0 {
+			text += "; it costs " + list(changesOf(costs))
+		}
+		if len(best.unproven) > 0 {
+			text += "; it may cost " + list(marginsOf(best.unproven))
 		}
 		say("%s.", text)
+	} else if open := openHarm(judged); len(open) > 0 {
+		r.Answer = Unknown
+		for _, j := range open {
+			say("No recommendation of %s: it is better in %s, and harm is not excluded: %s. A tuning with more repeats decides it.", j.name, list(changesOf(j.gains)), list(marginsOf(j.unproven)))
+		}
 	} else {
 		r.Answer = NoGain
 		say("No significant gain: none of %s is better than the %s without being worse, in %s.", output.Many(len(o.Variants), "value"), o.Base, output.Many(r.Effects.Tests, "test"))
@@ -206,8 +215,10 @@ func (r *Result) tooFew() bool {
 type judgement struct {
 	name          string
 	gains, losses []*compare.Figure
-	excluded      string // why it cannot be recommended
-	meets         bool   // the objective, in every run
+	slight        []*compare.Figure // established to be worse, by less than their margin
+	unproven      []*compare.Figure // neither established to be worse nor shown not to be by more than their margin
+	excluded      string            // why it cannot be recommended
+	meets         bool              // the objective, in every run
 }
 
 // judge sorts the established effects of each variant.
@@ -220,8 +231,12 @@ func (r *Result) judge(o Options) []judgement {
 			switch better, worse := e.Figures[k].Better(); {
 			case better:
 				j.gains = append(j.gains, &e.Figures[k])
+			case worse && harmless(&e.Figures[k], r.Effects.Alpha):
+				j.slight = append(j.slight, &e.Figures[k])
 			case worse:
 				j.losses = append(j.losses, &e.Figures[k])
+			case !harmless(&e.Figures[k], r.Effects.Alpha):
+				j.unproven = append(j.unproven, &e.Figures[k])
 			}
 		}
 		if len(e.Runs.Unused) > 0 {
@@ -239,8 +254,8 @@ func (r *Result) judge(o Options) []judgement {
 
 // best is the variant that is recommended; nil = none. With a goal, or where the base
 // misses the objective, one figure must be better, whatever else becomes worse: then the
-// one that is best in it. Else it is one that is worse in nothing, and of several the one
-// whose improvements multiply to the greatest.
+// one that is best in it. Else it is one that is shown not to be worse in anything by more
+// than its margin, and of several the one whose improvements multiply to the greatest.
 func best(judged []judgement, o Options, r *Result) *judgement {
 	goal := o.Goal
 	if o.Objective != nil && !r.Meets[0].always() {
@@ -250,7 +265,7 @@ func best(judged []judgement, o Options, r *Result) *judgement {
 	most := 0.0
 	for i := range judged {
 		j := &judged[i]
-		if j.excluded != "" || goal == "" && len(j.losses) > 0 {
+		if j.excluded != "" || goal == "" && len(j.losses)+len(j.unproven) > 0 {
 			continue
 		}
 		sum := 0.0
@@ -273,6 +288,23 @@ func gain(f *compare.Figure) float64 {
 		return math.Abs(math.Log1p(*f.Difference))
 	}
 	return 1e-6
+}
+
+// openHarm returns the variants that gain, and of which harm is neither established nor
+// excluded.
+func openHarm(judged []judgement) []judgement {
+	return slices.DeleteFunc(slices.Clone(judged), func(j judgement) bool {
+		return len(j.gains) == 0 || len(j.losses) > 0 || len(j.unproven) == 0 || j.excluded != ""
+	})
+}
+
+// marginsOf describes the changes of figures, with their margins.
+func marginsOf(figures []*compare.Figure) []string {
+	var all []string
+	for _, f := range figures {
+		all = append(all, f.Change()+", margin "+percent(marginOf(f.Path)))
+	}
+	return all
 }
 
 func changesOf(figures []*compare.Figure) []string {
