@@ -96,6 +96,7 @@ func ofWork(term string) bool {
 // phaseWork is the processor time of a phase, without the usage at rest, with the amounts
 // of each part.
 type phaseWork struct {
+	run   int // which one it is of
 	phase record.PhaseName
 	amounts
 	cpuSeconds float64
@@ -160,7 +161,7 @@ func workOf(r *record.Run) []phaseWork {
 			pods, present = float64(r.PodCount()), meanPresent
 		}
 		w := phaseWork{
-			phase.Name,
+			0, phase.Name,
 			amounts{pods: pods, certificates: own[certificatesMetric], pushes: own[pushesMetric], bytes: *rate * *phase.Seconds},
 			*cpu - present**rest**phase.Seconds,
 		}
@@ -204,6 +205,9 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 		if math.Abs(simulated-measured.pushes) > unlike*measured.pushes+float64(rollout.Round()) {
 			return nil, fmt.Errorf("the pushes of the run of %d pods do not follow from when its pods came: %d were simulated, %.0f measured",
 				r.PodCount(), counts.Responses, measured.pushes)
+		}
+		for i := range of {
+			of[i].run = len(simulatedRuns)
 		}
 		phases, rest = append(phases, of...), append(rest, *restOf(r)/measured.pods)
 		rounds = append(rounds, float64(rollout.Round()))
@@ -337,12 +341,72 @@ func fitPossible(parts []part, phases []phaseWork, need amounts) (workCosts, err
 		}
 		negative := slices.IndexFunc(fit.Terms, func(t stats.Term) bool { return t.Value < 0 })
 		if negative < 0 {
-			row := workRow(parts, need)
-			return workCosts{Fit: fit, used: parts, need: need, total: around(fit.At(row), halfWidth(fit, row))}, nil
+			c := workCosts{Fit: fit, used: parts, need: need}
+			c.byRun(phases)
+			return c, nil
 		}
 		parts = without(parts, parts[negative].name)
 	}
 	return workCosts{}, errNoModel
+}
+
+// byRun sets the intervals of the costs and of the total. The phases of one run have its
+// machine and its moment in common, so that runs are resampled, and not phases: all is
+// fitted again without each of the runs. There are too few runs to draw them with replacement: of eight, most draws
+// lack a size. Student's t has as many degrees of freedom as there are runs less one. No
+// interval is narrower than with independent phases, which is what is left where one run
+// alone determines a part.
+func (c *workCosts) byRun(phases []phaseWork) {
+	row := workRow(c.used, c.need)
+	value := c.At(row)
+	var totals []float64
+	each := make([][]float64, len(c.used))
+	runs := runsOf(phases)
+	for _, run := range runs {
+		rest := slices.DeleteFunc(slices.Clone(phases), func(w phaseWork) bool { return w.run == run })
+		fit, err := fitParts(c.used, rest)
+		if err != nil {
+			continue
+		}
+		totals = append(totals, fit.At(row))
+		for i, term := range fit.Terms {
+			each[i] = append(each[i], term.Value)
+		}
+	}
+	freedom := min(len(runs)-1, c.Spare)
+	t := stats.Student(confidence, freedom)
+	c.Terms = slices.Clone(c.Terms)
+	for i := range c.Terms {
+		term := &c.Terms[i]
+		half := max(term.High-term.Value, t*stats.JackknifeDeviation(each[i]))
+		term.Low, term.High = term.Value-half, term.Value+half
+	}
+	half := max(halfWidth(c.Fit, row), t*math.Hypot(stats.JackknifeDeviation(totals), value*c.ofRuns(phases)))
+	c.total = around(value, half)
+}
+
+// ofRuns returns by which share of the costs the rollout of one more run deviates from
+// them: the standard deviation of those of the runs.
+func (c *workCosts) ofRuns(phases []phaseWork) float64 {
+	squares, n := 0.0, 0
+	for _, w := range phases {
+		if w.phase == record.PhaseRollout {
+			off := w.cpuSeconds/c.At(workRow(c.used, w.amounts)) - 1
+			squares, n = squares+off*off, n+1
+		}
+	}
+	return max(c.Sigma, math.Sqrt(squares/float64(max(1, n-1))))
+}
+
+// runsOf returns the runs of phases, each once.
+func runsOf(phases []phaseWork) []int {
+	var runs []int
+	for _, w := range phases {
+		if !slices.Contains(runs, w.run) {
+			runs = append(runs, w.run)
+		}
+	}
+	return runs
 }
 
 // allowFor makes the interval contain both cases where pushes or bytes are left out: bytes cost nothing, or

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // Cluster holds observations that are not independent of each other, such as those that
@@ -140,4 +142,16 @@ func (p pool) quantile(q float64, weights []int64) float64 {
 		}
 	}
 	return math.Inf(1)
+}
+
+// JackknifeDeviation returns the standard error of an estimate, given its values without
+// each of the clusters in turn (delete-one jackknife: Davison and Hinkley, Bootstrap
+// Methods and their Application, section 3.2.1). It needs no assumption about how the
+// observations within a cluster depend on each other. It is 0 for fewer than two values.
+func JackknifeDeviation(without []float64) float64 {
+	n := float64(len(without))
+	if n < 2 {
+		return 0
+	}
+	return math.Sqrt((n-1)*(n-1)/n) * stat.StdDev(without, nil)
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 func TestNewCluster(t *testing.T) {
@@ -119,4 +121,24 @@ func naiveHolds(single []Cluster, q, truth float64) bool {
 		}
 	}
 	return math.Abs(below-q*n) <= 1.96*math.Sqrt(n*q*(1-q))
+}
+
+// Of a mean, the jackknife is its standard error, whatever the values.
+func TestJackknifeDeviationOfMean(t *testing.T) {
+	values := []float64{3, 1, 4, 1, 5, 9, 2, 6}
+	n := float64(len(values))
+	var without []float64
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	for _, v := range values {
+		without = append(without, (sum-v)/(n-1))
+	}
+	if got, want := JackknifeDeviation(without), stat.StdErr(stat.StdDev(values, nil), n); math.Abs(got/want-1) > 1e-12 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := JackknifeDeviation([]float64{1}); got != 0 {
+		t.Errorf("%v of one value", got)
+	}
 }
