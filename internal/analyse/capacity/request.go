@@ -130,7 +130,7 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 	peaking, peak := p.worst(func(s State) *Bounds { return s.PeakCores })
 	if o.LimitProcessors {
 		p.Request.Resources.Limits.CPU = fmt.Sprint(math.Ceil(max(float64(m.processors), cores*more, peak)))
-		p.doubt("request.resources.limits.cpu", "what it costs to be throttled was not measured: the runs had no quota. A control plane that uses its quota within 100 ms stands still until the next 100 ms")
+		p.doubt("request.resources.limits.cpu", "what a control plane loses when it is throttled was not measured: once it has used its quota of 100 ms, it stands still until the next")
 		if peaking == "" {
 			p.doubt("request.resources.limits.cpu", "no run has the cores of a control plane over 100 ms, so that the limit is that of GOMAXPROCS")
 		}

@@ -176,6 +176,24 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// The run has the planned processors whatever this machine has and however much time is slowed down.
+func TestProcessors(t *testing.T) {
+	for processors := 1; processors <= 9; processors++ {
+		p, like := planned()
+		p.Request.Processors = processors
+		like.Scenario.Instrument.Dilation = scenario.Dilation{Factor: 4}
+		o := Options{Plan: p, Like: like, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
+			if s.ControlPlane.Processors != processors {
+				t.Errorf("it ran %d processors, want %d", s.ControlPlane.Processors, processors)
+			}
+			return measured(), nil
+		}}
+		if err := Run(t.Context(), o); err != nil || p.Verification.Processors != processors {
+			t.Errorf("%d processors: %v, %+v", processors, err, p.Verification)
+		}
+	}
+}
+
 // What cannot be carried out is refused before anything is started, and a run that failed
 // for a reason of its own is an error.
 func TestRefusals(t *testing.T) {
