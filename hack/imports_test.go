@@ -18,7 +18,7 @@ var floors = [][]string{
 	},
 	{ // mechanisms, and what reads records
 		"pkg/xdsprobe", "internal/capture", "internal/component", "internal/cluster", "internal/workload", "internal/observe",
-		"internal/sidecar", "internal/dataplane", "internal/measure", "internal/grafana", "internal/analyse", "internal/dilation",
+		"internal/sidecar", "internal/dataplane", "internal/measure", "internal/speed", "internal/grafana", "internal/analyse", "internal/dilation",
 	},
 	{"internal/istioagent", "internal/ztunnel", "internal/place", "internal/loadagent"}, // made of mechanisms
 	{"internal/controlplane"}, // one package for each control plane, and their list

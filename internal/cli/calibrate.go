@@ -9,14 +9,18 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/calibrate"
+	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fidelity"
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/speed"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 type calibrateOptions struct {
 	spec     calibrate.Spec
 	faithful fidelity.Spec
 	fidelity bool
+	speed    bool
 	output   string
 }
 
@@ -38,6 +42,10 @@ it is missing.
 latencies must grow by exactly that amount, and that many pushes must be lost.
 Such a calibration is not kept.
 
+--speed measures how fast a processor of this machine is, for a second, and prints
+that alone: a fixed piece of work that resembles a control plane's, in units of a
+reference processor. Each rollout does it before and after.
+
 --fidelity compares a simulated sidecar with a real one: an Envoy with Istio's
 agent. They belong to two pods of one workload on istiod and connect through one
 recording proxy. For each knob and each mode it compares the node metadata, the
@@ -57,6 +65,9 @@ which needs root, as by unshare --user --map-root-user.`,
   scaler calibrate --sidecars 100
   scaler calibrate --sidecars 100 --delay 50ms --drop 0.05 --timeout 2s
 
+  # how fast this machine is
+  scaler calibrate --speed
+
   # compare a simulated sidecar with a real one
   scaler calibrate --fidelity --envoy /usr/bin/envoy
 
@@ -74,6 +85,7 @@ which needs root, as by unshare --user --map-root-user.`,
 	f.Float64Var(&o.spec.Drop, "drop", 0, "share of the pushes, 0 to 1, that the control plane drops")
 	f.DurationVar(&o.spec.Timeout, "timeout", o.spec.Timeout, "time, beyond --delay, after which a push counts as lost")
 	f.DurationVar(&o.spec.Hold, "hold", o.spec.Hold, "length of the idle time in which the cost of holding the sidecars is measured")
+	f.BoolVar(&o.speed, "speed", false, "measure the speed of the machine's processors alone")
 	f.BoolVar(&o.fidelity, "fidelity", false, "compare a simulated sidecar with a real Envoy")
 	f.StringSliceVar(&o.faithful.Cases, "cases", o.faithful.Cases, "with --fidelity: modes and single knobs to compare with")
 	f.IntVar(&o.faithful.Starts, "starts", o.faithful.Starts, "with --fidelity: starts of each sidecar per case")
@@ -92,6 +104,9 @@ which needs root, as by unshare --user --map-root-user.`,
 func (o *calibrateOptions) run(cmd *cobra.Command, s streams) error {
 	if err := parseOutput(o.output, output.Formats...); err != nil {
 		return err
+	}
+	if o.speed {
+		return o.runSpeed(cmd, s)
 	}
 	if o.fidelity {
 		return o.runFidelity(cmd, s)
@@ -120,6 +135,31 @@ var (
 	fidelityFlags = []string{"cases", "starts", "seed", "envoy", "ztunnel"}
 	floorFlags    = []string{"sidecars", "services", "xds", "delay", "drop", "timeout", "hold"}
 )
+
+// runSpeed measures the speed of the machine.
+func (o *calibrateOptions) runSpeed(cmd *cobra.Command, s streams) error {
+	for _, flag := range append(append([]string{"fidelity", "changes"}, fidelityFlags...), floorFlags...) {
+		if cmd.Flags().Changed(flag) {
+			return usagef("parsing --%s %q: want none with --speed", flag, cmd.Flags().Lookup(flag).Value)
+		}
+	}
+	measured, err := speed.Measure(cmd.Context())
+	if err != nil {
+		return err
+	}
+	return report.PrintSpeed(s.out, o.output, &record.MachineSpeed{
+		APIVersion: record.APIVersion, Kind: record.SpeedKind, Schema: record.Schema,
+		Scaler: experiment.Version(), Machine: experiment.Machine(), Speed: measured,
+	})
+}
+
+// newSpeedCommand does the work of a speed for another scaler, which starts it itself.
+func newSpeedCommand(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use: speed.Command, Short: "Do a fixed piece of work and print the speed of this process", Hidden: true, Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return speed.Do(s.out) },
+	}
+}
 
 // errUnfaithful ends a comparison that found what nobody can explain.
 var errUnfaithful = errors.New("the simulated proxy differs from the real one")

@@ -116,6 +116,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newEchoCommand(),
 		newLoadAgentCommand(),
 		newCapLogsCommand(),
+		newSpeedCommand(s),
 		newWorkerCommand(s),
 	)
 	addHelpAndCompletion(root)

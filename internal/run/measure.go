@@ -55,6 +55,7 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 	if err := r.awaitSeries(ctx, m); err != nil {
 		return err
 	}
+	r.measureSteal(m)
 	usage := r.usageFigures(m)
 	if err := usage.measure(ctx, r.progress.say); err != nil {
 		return err

@@ -21,6 +21,10 @@ import (
 func newRecord(spec Spec) record.Run {
 	t := spec.topology().Defaults()
 	knobs := spec.Knobs()
+	var processor *record.Processor // of a cluster that is there already it is not known
+	if spec.Place.Context == "" {
+		processor = &record.Processor{Model: experiment.Machine().CPUModel}
+	}
 	return record.Run{
 		Mesh:       spec.Captured.record(),
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema,
@@ -56,6 +60,7 @@ func newRecord(spec Spec) record.Run {
 			Kernel:      experiment.Kernel(),
 			Scaler:      experiment.Version(),
 			Knobs:       record.Knobs(knobs),
+			Processor:   processor,
 		},
 		Pods: &record.Pods{Requested: t.Pods},
 	}

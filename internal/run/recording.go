@@ -20,6 +20,7 @@ type recording struct {
 	metrics  *measure.Metrics
 	recorder *measure.Recorder
 	jobs     []string // that the recorder scrapes
+	steals   steals
 	// containers are those of real sidecars whose usage the kubelets count; nil where there are none.
 	containers *containers.Sidecars
 }
@@ -129,6 +130,9 @@ func runInfo(controlPlane string, document record.Run) measure.RunInfo {
 // edge reads the counters of all processes, and counts streams: the edge of a phase.
 func (r *run) edge() (time.Time, error) {
 	at, err := r.workers.edge(r.sampler)
+	if err == nil {
+		r.steals.read(at)
+	}
 	if err == nil && r.replicas != nil {
 		r.replicas.Edge(at)
 	}

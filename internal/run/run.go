@@ -109,6 +109,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	if err := r.prepare(ctx); err != nil {
 		return r.journal.Run(), errors.Join(err, writer.Discard())
 	}
+	r.speedBefore(ctx)
 	r.journal.Update(func(run *record.Run) { run.Started = time.Now().UTC() })
 	err = experiment.RunSteps(ctx, []experiment.Step{
 		{Name: "opening the process group", Do: r.openGroup, Reserve: stopTime},
@@ -143,6 +144,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "faults", Do: r.faultsInSteady},
 		{Name: "finishing", Do: r.complete},
 	})
+	r.speedAfter(ctx)
 	return r.finish(err)
 }
 

@@ -16,6 +16,8 @@ var UsageFigures = []FigureOf[Usage]{
 	{Figure: Figure{Path: "cores.peak", Unit: UnitCores, Label: "cores, peak", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Peak }},
 	{Figure: Figure{Path: "cores.peak100ms", Unit: UnitCores, Label: "cores, peak of 100 ms", Counts: "100 ms", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Peak100ms }},
 	{Figure: Figure{Path: "cpuSeconds", Unit: UnitSeconds, Label: "CPU time", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return u.CPUSeconds }},
+	{Figure: Figure{Path: "referenceCPUSeconds", Unit: UnitSeconds, Label: "CPU time, reference", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return u.ReferenceCPUSeconds }},
+	{Figure: Figure{Path: "referenceCores", Unit: UnitCores, Label: "cores, reference, mean", Counts: "phase", Better: BetterLower, NotCompared: true}, Of: func(u *Usage) *float64 { return u.ReferenceCores }},
 	{Figure: Figure{Path: "memoryBytes.mean", Unit: UnitBytes, Label: "memory, mean", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).Mean }},
 	{Figure: Figure{Path: "memoryBytes.peak", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).Peak }},
 	{Figure: Figure{Path: "memoryBytes.end", Unit: UnitBytes, Label: "memory, end", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).End }},

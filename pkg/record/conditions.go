@@ -102,6 +102,12 @@ var Conditions = []Condition{
 	{"change duration", []string{"phases.changes"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.ChangeSeconds) }},
 
 	{"CPUs", nil, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Environment.CPUs) }},
+	{"processor model", nil, scenario.Condition, func(r *Run) string {
+		if p := r.Environment.Processor; p != nil {
+			return p.Model
+		}
+		return ""
+	}},
 	{"memory", nil, scenario.Condition, func(r *Run) string {
 		if r.Environment.MemoryBytes == 0 {
 			return ""

@@ -24,7 +24,7 @@ const (
 // clock. The peak of readiness is a number of pods, counted within one second of the machine
 // that is stood for.
 func (f Figure) Scaling() Scaling {
-	if name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]; name == "cpuSeconds" || name == "readyPeakPerSecond" {
+	if name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]; name == "cpuSeconds" || name == "referenceCPUSeconds" || name == "readyPeakPerSecond" {
 		return ScalingNone
 	}
 	switch f.Unit {

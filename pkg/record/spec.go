@@ -109,12 +109,15 @@ func partText(value float64) string { return strconv.FormatFloat(max(0, value), 
 
 // Environment is what a run was measured on; "" and 0 mean not known.
 type Environment struct {
-	CPUs         int                `json:"cpus,omitempty"` // that scaler and all it started may use
-	MemoryBytes  int64              `json:"memoryBytes,omitempty"`
-	Kernel       string             `json:"kernel,omitempty"`
-	Kubernetes   string             `json:"kubernetes,omitempty"`
-	Kwok         string             `json:"kwok,omitempty"`
-	Scaler       string             `json:"scaler,omitempty"`
+	CPUs        int    `json:"cpus,omitempty"` // that scaler and all it started may use
+	MemoryBytes int64  `json:"memoryBytes,omitempty"`
+	Kernel      string `json:"kernel,omitempty"`
+	Kubernetes  string `json:"kubernetes,omitempty"`
+	Kwok        string `json:"kwok,omitempty"`
+	Scaler      string `json:"scaler,omitempty"`
+	// Processor is that of the machine, and its speed; nil where the run used a cluster that was
+	// there already.
+	Processor    *Processor         `json:"processor,omitempty"`
 	ControlPlane ControlPlaneSource `json:"controlPlane,omitzero"`
 	Knobs        Knobs              `json:"knobs,omitzero"`
 	// Priority is which programs ran first where they competed for processors; nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -305,6 +306,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	if m.limits == nil {
 		s.doubt("limits", "the records hold no limits of %s: rollout time is by processors and arrival alone", c.Name)
 	}
+	s.doubtSpeed()
 	if n := existing(s.runs); n > 0 {
 		s.doubt("controlPlane", "%s of %d used a control plane that was there already: its memory before a run may contain what earlier runs needed, so that the memory of the mesh may be forecast too low, and what else the cluster did is in all figures", output.Many(n, "run"), len(s.runs))
 	}
@@ -340,6 +342,26 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 func (s *sample) doubtVague(figure string, e estimate, o Options) {
 	if e.bounded && (e.high > (1+vague)*e.value || e.low < (1-vague)*e.value) {
 		s.doubt(figure, "the interval is wide, from %+.0f%% to %+.0f%%: %s, or as near to the target as is possible", (e.low/e.value-1)*100, (e.high/e.value-1)*100, advice(s, o))
+	}
+}
+
+// doubtSpeed doubts processor time of runs that were not made at one speed.
+func (s *sample) doubtSpeed() {
+	var speeds []record.Speed
+	drifted := 0
+	for _, run := range s.runs {
+		if speed, ok := run.Environment.Processor.Speed(); ok {
+			speeds = append(speeds, speed)
+		}
+		if math.Abs(run.Environment.Processor.Drift()) > record.SpeedBound {
+			drifted++
+		}
+	}
+	if text := record.SpeedsText(speeds); text != "" {
+		s.doubt(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", text)
+	}
+	if drifted > 0 {
+		s.doubt(rolloutCPU, "in %s of %d a processor was more than %.0f%% faster or slower after the run than before it", output.Many(drifted, "run"), len(s.runs), record.SpeedBound*100)
 	}
 }
 

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -145,11 +146,37 @@ func (p pair) remarks(rules rules) (all []string) {
 	if x, y := p.a.first.Environment.ControlPlane.Name, p.b.first.Environment.ControlPlane.Name; rules.across == nil && x != y && x != "" && y != "" {
 		say("A is of control plane %s and B of %s: figures need not mean the same with both; --across-control-planes compares those that do", x, y)
 	}
+	all = append(all, speedRemarks(a, b)...)
 	if x, y := p.a.first.Environment.Scaler, p.b.first.Environment.Scaler; x != y {
 		say("scaler itself differs: %s in A, %s in B", orNone(x), orNone(y))
 	}
 	if len(rules.differs(p.a.first, p.b.first))+len(differences(rules.conditions, p.a.first, p.b.first)) == 0 {
 		say("the records say the same of both control planes")
+	}
+	return all
+}
+
+// speedRemarks state that the machine was not equally fast in all runs, or within some: processor
+// time then differs for that reason, too.
+func speedRemarks(a, b []*record.Run) (all []string) {
+	var known []record.Speed
+	drifted, runs := 0, 0
+	for _, side := range [][]*record.Run{a, b} {
+		for _, run := range side {
+			runs++
+			if s, ok := run.Environment.Processor.Speed(); ok {
+				known = append(known, s)
+			}
+			if math.Abs(run.Environment.Processor.Drift()) > record.SpeedBound {
+				drifted++
+			}
+		}
+	}
+	if text := record.SpeedsText(known); text != "" {
+		all = append(all, fmt.Sprintf("processor time and cores of these runs are not in one unit: %s; referenceCPUSeconds is", text))
+	}
+	if drifted > 0 {
+		all = append(all, fmt.Sprintf("in %d of %d runs a processor was more than %.0f%% faster or slower after the run than before it: processor time may be off by as much", drifted, runs, record.SpeedBound*100))
 	}
 	return all
 }

@@ -13,6 +13,18 @@ func PrintCalibration(w io.Writer, format string, c *record.Calibration) error {
 	return output.Print(w, format, "a calibration", c, func(markdown bool) string { return calibrationDocument(c).as(markdown) })
 }
 
+// PrintSpeed prints the speed of a machine in one of output.Formats.
+func PrintSpeed(w io.Writer, format string, s *record.MachineSpeed) error {
+	return output.Print(w, format, "a speed", s, func(markdown bool) string { return speedDocument(s).as(markdown) })
+}
+
+func speedDocument(s *record.MachineSpeed) document {
+	t := table{Head: plain("processor", "reference processors", "slowest part", "quickest part", "CPU time", "work")}
+	three := func(v float64) string { return fmt.Sprintf("%.3g", v) }
+	t.Add(plain(orAbsent(s.Machine.CPUModel), three(s.Speed.Speed), three(s.Speed.Low), three(s.Speed.High), seconds(&s.Speed.CPUSeconds), s.Speed.Work)...)
+	return document{title: "speed", facts: []fact{measuredOn(s.Machine), {"scaler", unmarked(s.Scaler)}}, tables: []table{t}}
+}
+
 func calibrationDocument(c *record.Calibration) document {
 	d := document{
 		title: "calibration",

@@ -58,7 +58,7 @@ type usageRow struct {
 var usageRows = func() []usageRow {
 	var rows []usageRow
 	for _, f := range record.UsageFigures {
-		rare := f.Path == "cores.peak100ms" || strings.HasPrefix(f.Path, "workingSetBytes.")
+		rare := f.Path == "cores.peak100ms" || f.Path == "referenceCPUSeconds" || f.Path == "referenceCores" || strings.HasPrefix(f.Path, "workingSetBytes.")
 		rows = append(rows, usageRow{f.Label, f.Path, rare, func(u *record.Usage) string { return figureText(f.Unit, f.Of(u)) }})
 	}
 	return rows

@@ -25,6 +25,7 @@ var explanations = []explanation{
 	{record.ReasonLost, "Lost observations", "What had not come by the time limit counts as slower than all that came. A quantile that falls among the lost is shown as a lower bound.", "lost", "%s lost"},
 	{record.ReasonSaturated, "Saturated processors", "Threads were ready to run and waited for a processor. Times measured meanwhile are upper bounds, and peak cores are a lower bound of the demand.", "share", "%s of the phase"},
 	{record.ReasonAtLimit, "Processor limit reached", "The control plane used all processors that its GOMAXPROCS allows. Times measured meanwhile are upper bounds, and peak cores are a lower bound of the demand.", "peakCores", "%s cores at the peak"},
+	{record.ReasonSpeedDrifted, "Machine became faster or slower", "A processor of the machine was faster or slower after the run than before. Processor time and cores may be off by as much.", "share", "by %s"},
 	{record.ReasonSidecarsWaited, "Sidecars waited for processors", "Latencies with sidecars, and what sidecars add, are upper bounds.", "share", "%s of the time"},
 	{record.ReasonLateInstrument, "scaler was scheduled late", "Latencies include the delay with which scaler itself observed.", "p99Seconds", "scheduling lag of %s at p99"},
 	{record.ReasonPaused, "scaler did not run", "scaler itself was stopped for a time. What happened meanwhile was seen later, and peaks may be missed.", "pausedSeconds", "for %s"},

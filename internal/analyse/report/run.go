@@ -52,6 +52,9 @@ func (r *runReport) facts() []fact {
 		{"machine", unmarked(machineText(env))},
 		{"started", unmarked(r.startedText())},
 	}
+	if text := processorText(env.Processor); text != "" {
+		facts = append(facts, fact{"processor", r.mark("environment.processor", "").on(text)})
+	}
 	if len(env.ControlPlane.Settings) > 0 {
 		facts = slices.Insert(facts, 1, fact{"settings", unmarked(settingsText(env.ControlPlane.Settings))})
 	}
@@ -227,6 +230,36 @@ func machineText(env record.Environment) string {
 		}
 	}
 	return orAbsent(strings.Join(parts, ", "))
+}
+
+// processorText states the processor's model, its speed and what the hypervisor took; "" where
+// nothing is known.
+func processorText(p *record.Processor) string {
+	if p == nil {
+		return ""
+	}
+	var parts []string
+	if p.Model != "" {
+		parts = append(parts, p.Model)
+	}
+	for _, s := range []struct {
+		when string
+		of   *record.Speed
+	}{{"before", p.Before}, {"after", p.After}} {
+		if s.of != nil {
+			parts = append(parts, fmt.Sprintf("%.3g reference processors %s the run (%.3g to %.3g)", s.of.Speed, s.when, s.of.Low, s.of.High))
+		}
+	}
+	var steal []string
+	for _, phase := range phasesShown {
+		if share, known := p.Steal[phase.name]; known && share >= 0.001 {
+			steal = append(steal, fmt.Sprintf("%s in %s", percent(&share), phase.name))
+		}
+	}
+	if steal != nil {
+		parts = append(parts, "stolen by others on its host: "+strings.Join(steal, ", "))
+	}
+	return strings.Join(parts, "; ")
 }
 
 func (r *runReport) startedText() string {

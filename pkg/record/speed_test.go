@@ -1,0 +1,66 @@
+package record
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func speedAt(speed float64) *Speed {
+	return &Speed{Work: "1", Speed: speed, Low: speed / 2, High: 2 * speed, CPUSeconds: 1}
+}
+
+func TestSpeedOfProcessor(t *testing.T) {
+	p := &Processor{Before: speedAt(1), After: speedAt(1.2)}
+	if s, ok := p.Speed(); !ok || s.Speed != 1.1 || s.Low != 0.5 || s.High != 2.4 || s.CPUSeconds != 2 {
+		t.Errorf("got %+v, %v", s, ok)
+	}
+	if got := p.Drift(); math.Abs(got-0.2) > 1e-9 {
+		t.Errorf("drift %g, want 0.2", got)
+	}
+	other := speedAt(1)
+	other.Work = "2"
+	for name, p := range map[string]*Processor{"none": nil, "no speed": {}, "none after": {Before: speedAt(1)}, "another work": {Before: speedAt(1), After: other}} {
+		if s, ok := p.Speed(); ok || p.Drift() != 0 {
+			t.Errorf("%s: %+v, drift %g", name, s, p.Drift())
+		}
+	}
+}
+
+func TestSpeedsText(t *testing.T) {
+	other := *speedAt(1)
+	other.Work = "2"
+	for _, test := range []struct {
+		speeds []Speed
+		want   string
+	}{
+		{nil, ""}, {[]Speed{*speedAt(1)}, ""}, {[]Speed{*speedAt(1), *speedAt(1.05)}, ""},
+		{[]Speed{*speedAt(1), *speedAt(1.06), *speedAt(1.02)}, "1 to 1.06 reference processors, more than 5% apart"},
+		{[]Speed{*speedAt(1), other}, "different works, 1 and 2"},
+	} {
+		if got := SpeedsText(test.speeds); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			t.Errorf("%+v: %q, want %q", test.speeds, got, test.want)
+		}
+	}
+}
+
+// Processor time in units of the reference processor is that of this machine times its speed,
+// and cores are those of the modelled machine once time is no longer slowed down.
+func TestNormalize(t *testing.T) {
+	made := func(p *Processor) *Usage {
+		run := Run{ControlPlane: &ByPhase[*Usage]{Rollout: &Usage{CPUSeconds: new(10.0), Cores: &Level{Mean: new(0.5)}}, Probe: &Usage{}}}
+		run.Environment.Processor, run.Spec.Dilation = p, 4
+		run.Normalize()
+		scaled, err := run.Undilated()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return scaled.ControlPlane.Rollout
+	}
+	if u := made(&Processor{Before: speedAt(1), After: speedAt(2)}); *u.ReferenceCPUSeconds != 15 || *u.ReferenceCores != 3 || *u.CPUSeconds != 10 || *u.Cores.Mean != 2 {
+		t.Errorf("%g s and %g cores of %g s and %g", *u.ReferenceCPUSeconds, *u.ReferenceCores, *u.CPUSeconds, *u.Cores.Mean)
+	}
+	if u := made(&Processor{Before: speedAt(1)}); u.ReferenceCPUSeconds != nil || u.ReferenceCores != nil {
+		t.Error("processor time in a unit that is not known")
+	}
+}
