@@ -238,10 +238,17 @@ type Latency struct {
 // observations are too short, too, by as much as nobody knows.
 const clampedShare = 0.01
 
+// clampedOnce is of how many observations one may be clamped, though it is a larger share: it
+// is no quantile from p10 up.
+const clampedOnce = 10
+
 // Unknown reports that the latency is not known: its start was seen after its end in more
-// than a few of its observations, 1 of 100 or, of fewer, one.
+// than a few of its observations: more than 1 of 100, but for one of ten or more.
 func (l *Latency) Unknown() bool {
-	return l != nil && float64(l.Clamped) > max(1, clampedShare*float64(l.Count))
+	if l == nil || l.Clamped == 1 && l.Count >= clampedOnce {
+		return false
+	}
+	return float64(l.Clamped) > clampedShare*float64(l.Count)
 }
 
 // Known is the latency with what is known of it: of one that is not, the counts alone.

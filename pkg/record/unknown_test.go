@@ -12,7 +12,7 @@ func TestUnknownLatency(t *testing.T) {
 		count, clamped int64
 		want           bool
 	}{
-		{40, 20, true}, {40, 2, true}, {40, 1, false}, {40, 0, false}, {4000, 40, false}, {4000, 41, true}, {1, 1, false},
+		{40, 20, true}, {40, 2, true}, {40, 1, false}, {40, 0, false}, {4000, 40, false}, {4000, 41, true}, {10, 1, false}, {9, 1, true}, {2, 1, true}, {1, 1, true}, {0, 0, false},
 	} {
 		l := Latency{Unit: "s", Count: test.count, Lost: 3, Clamped: test.clamped, Min: new(0.0), Mean: new(0.1), P50: new(0.0), P90: new(0.2), P99: new(0.3), P999: new(0.3), Max: new(0.4)}
 		if got := l.Unknown(); got != test.want {
