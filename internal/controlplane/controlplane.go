@@ -74,6 +74,9 @@ type Captured struct {
 	// of the captured one, and knobs do not count. Of what the mesh has and Wants says nothing of
 	// it returns what is not checked.
 	Replay func(mesh *capture.Mesh) (Mesh, []record.NotChecked)
+	// Machines are the endpoints that services have besides those which the API server lists, by
+	// "namespace/name:port".
+	Machines func(mesh *capture.Mesh) map[string]convergence.Endpoints
 	// Templates are the names of the templates that pods can be injected by.
 	Templates func(ctx context.Context) ([]string, error)
 }

@@ -6,6 +6,7 @@ package fleet
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Options are what a fleet is made of. All fields but the last four are needed.
+// Options are what a fleet is made of. All fields but the last five are needed.
 type Options struct {
 	Driver    controlplane.Driver        // of the control plane; needed
 	Adapter   *controlplane.ControlPlane // of the control plane; needed
@@ -50,6 +51,9 @@ type Options struct {
 	// wait for what is a matter of time.
 	Slowdown proxy.Slowdown
 	Real     *RealOptions // the real sidecars among them; nil = none
+	// Machines are the endpoints of services, by "namespace/name:port", besides those that the API server
+	// lists: always there, and none of the mesh's; nil = none.
+	Machines map[string]convergence.Endpoints
 	// Nodes is how many nodes there are whose pods are served by a proxy of the node, all or those that
 	// the Adapter's Nodes serve; 0 = each pod has a proxy of its own.
 	Nodes int
@@ -211,12 +215,12 @@ func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 		f.Revisions.listed[name] = l
 		for i, r := range f.Revisions.list() {
 			endpoints := r.endpoints(l)
-			r.tracker.SetEndpoints(name, endpoints, ev.Seen)
+			r.tracker.SetEndpoints(name, f.withMachines(name, endpoints), ev.Seen)
 			if i > 0 {
 				continue
 			}
 			if f.real != nil {
-				f.real.tracker.SetEndpoints(name, endpoints, ev.Seen)
+				f.real.tracker.SetEndpoints(name, f.withMachines(name, endpoints), ev.Seen)
 			}
 			if name != controlplane.Serviceless && !f.nodes.isWaypoint(ev.Service) {
 				f.Endpoints.set(name, endpoints, ev.Seen)
@@ -225,6 +229,16 @@ func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 	}
 	f.Revisions.mu.Unlock()
 	f.notify()
+}
+
+// withMachines are the endpoints of a service port with those that the API server does not list.
+func (f *Fleet) withMachines(name string, listed convergence.Endpoints) convergence.Endpoints {
+	if len(f.Machines[name]) == 0 {
+		return listed
+	}
+	all := maps.Clone(listed)
+	maps.Copy(all, f.Machines[name])
+	return all
 }
 
 // Rollout marks the time in which the plan is followed: pods that it creates, and

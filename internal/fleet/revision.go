@@ -67,6 +67,11 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 	r.adapter.Store(adapter)
 	r.tracker.OnUsable, r.tracker.OnComplete = observer{f}.usable, observer{f}.complete
 	r.tracker.Delivered, r.tracker.Missed = r.delivered, r.missed
+	for name, endpoints := range f.Machines { // from the beginning: nothing may ever be listed with them
+		if _, listed := f.Revisions.listed[name]; !listed {
+			r.tracker.SetEndpoints(name, endpoints, time.Now())
+		}
+	}
 	if f.nodes != nil {
 		r.scopes[""] = r.tracker.Scope(adapter.Nodes.Wants(f.Mesh, f.Knobs)) // of the nodes' proxies
 		for name, w := range f.nodes.waypoints {
@@ -94,7 +99,7 @@ func (s *Revisions) Join(adapter *controlplane.ControlPlane) {
 	defer s.mu.Unlock()
 	r := newRevision(s.fleet, adapter)
 	for name, l := range s.listed {
-		r.tracker.SetEndpoints(name, r.endpoints(l), l.seen)
+		r.tracker.SetEndpoints(name, s.fleet.withMachines(name, r.endpoints(l)), l.seen)
 	}
 	all := append(slices.Clone(s.list()), r)
 	s.all.Store(&all)
@@ -108,7 +113,7 @@ func (s *Revisions) Replace(adapter *controlplane.ControlPlane) {
 	first := s.list()[0]
 	first.adapter.Store(adapter)
 	for name, l := range s.listed {
-		first.tracker.SetEndpoints(name, first.endpoints(l), time.Now())
+		first.tracker.SetEndpoints(name, s.fleet.withMachines(name, first.endpoints(l)), time.Now())
 	}
 }
 

@@ -158,6 +158,7 @@ func (r *run) useMesh(ctx context.Context) error {
 	}
 	mesh, unchecked := r.adapter.Captured.Replay(&r.spec.Captured.Mesh)
 	r.adapter.Mesh, r.adapter.Probes = mesh, nil
+	r.machines = r.adapter.Captured.Machines(&r.spec.Captured.Mesh)
 	injection, err := r.adapter.Captured.Templates(ctx)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Latencies: r.observed.latencies, Metrics: r.metrics,
 		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
 		Seed: r.spec.Mesh.Seed, Delay: r.spec.Mesh.Sidecars.StartDelay, Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Real: r.realOptions(),
-		Slowdown: proxy.Slowdown(r.spec.dilation()), Nodes: r.dataplane().nodeProxies(),
+		Slowdown: proxy.Slowdown(r.spec.dilation()), Nodes: r.dataplane().nodeProxies(), Machines: r.machines,
 	})
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -50,7 +51,8 @@ type bench struct {
 	resources controlplane.Resources
 	dilation  *record.Dilation // nil where time is not slowed down and no trial was made
 	adapter   *controlplane.ControlPlane
-	templates []corev1.PodTemplateSpec // of the pods of a captured mesh
+	templates []corev1.PodTemplateSpec         // of the pods of a captured mesh
+	machines  map[string]convergence.Endpoints // of a captured mesh's services, besides pods
 }
 
 // programs are what a run needs and does not start.

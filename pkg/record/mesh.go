@@ -46,7 +46,7 @@ const (
 	UncheckedInbound    Unchecked = "inbound-policies"    // objects that decide what inbound listeners accept
 	UncheckedRoutes     Unchecked = "routes"              // objects that change routes
 	UncheckedClusters   Unchecked = "cluster-settings"    // DestinationRules: the settings of clusters, and subsets that do not follow from one rule
-	UncheckedEntries    Unchecked = "service-entries"     // hosts of ServiceEntries of which not all is compared, and WorkloadEntries
+	UncheckedEntries    Unchecked = "service-entries"     // hosts of ServiceEntries of which not all is compared, and WorkloadEntries whose endpoint no Service is expected to have
 	UncheckedHeadless   Unchecked = "headless-listeners"  // ports of headless Services without a known HTTP protocol: listeners of their endpoints
 	UncheckedExternal   Unchecked = "external-names"      // ExternalName Services: names of other Services
 	UncheckedListeners  Unchecked = "address-listeners"   // ports without a known HTTP protocol: listeners of Service addresses

@@ -170,7 +170,7 @@ var _ = Describe("a captured mesh", func() {
 		dir := filepath.Dir(where.state)
 		files := func(names ...string) string {
 			mesh := filepath.Join(dir, names[0])
-			args := []string{"capture", "-o", mesh}
+			args := []string{"capture", "--output-file", mesh}
 			for _, name := range names {
 				args = append(args, filepath.Join("testdata", name))
 			}
@@ -178,8 +178,8 @@ var _ = Describe("a captured mesh", func() {
 			return mesh
 		}
 		By("though their namespaces enforce a level of pod security, and they ask for a template of injection that nobody has")
-		run := replayed(where, files("pod-security.yaml", "injection-templates.yaml"), "admitted")
-		Expect(*run.Pods.Converged).To(Equal(5))
+		run := replayed(where, files("pod-security.yaml", "injection-templates.yaml", "machine.yaml"), "admitted")
+		Expect(*run.Pods.Converged).To(Equal(8), "with the endpoint of the virtual machine")
 		Expect(run.Mesh.NotChecked).To(ContainElement(record.NotChecked{What: record.UncheckedTemplates, Count: 1, Examples: []string{"team-tuning of shop/client"}}))
 
 		By("unless the webhook refuses them")

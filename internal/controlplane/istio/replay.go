@@ -44,6 +44,7 @@ type replayed struct {
 	rules    []rule         // DestinationRules
 	entries  []entry        // hosts of ServiceEntries
 	named    map[string]int // by host: services and ServiceEntries that have it
+	machines []machine      // WorkloadEntries
 
 	configured bool // ProxyConfigs change what proxies are configured to
 }
@@ -54,6 +55,7 @@ type visible struct {
 	host     string
 	rule     *rule    // the only DestinationRule for it; nil = none, or several
 	exportTo []string // namespaces, "*" all, "." its own, "~" none; empty = all
+	blurred  bool     // it selects a machine of which the endpoint is not certain
 }
 
 // egress is what a workload's Sidecar lets it see.
@@ -87,6 +89,7 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 	}
 	for i := range r.services {
 		r.services[i].rule = ruleOf(r.rules, r.services[i].host)
+		r.services[i].blurred = slices.ContainsFunc(r.machines, func(m machine) bool { return !m.certain() && m.selected(r.services[i]) })
 		r.named[r.services[i].host]++
 	}
 	for _, e := range r.entries {
@@ -124,6 +127,8 @@ func (r *replayed) readObject(o *unstructured.Unstructured) {
 		}
 	case "ProxyConfig":
 		r.configured = true
+	case "WorkloadEntry":
+		r.machines = append(r.machines, readMachine(o))
 	case "ServiceEntry":
 		for _, e := range readEntry(o) {
 			r.entries = append(r.entries, e)
@@ -178,7 +183,7 @@ func (v visible) headless() bool { return !v.external() && v.Spec.ClusterIP == c
 // rules of their own (SupportsUnhealthyEndpoints and the node-local filter of istiod's pilot/pkg).
 func (v visible) some() bool {
 	local := v.Spec.InternalTrafficPolicy != nil && *v.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
-	return local || v.Spec.TrafficDistribution != nil || v.Spec.PublishNotReadyAddresses ||
+	return local || v.blurred || v.Spec.TrafficDistribution != nil || v.Spec.PublishNotReadyAddresses ||
 		v.Annotations["networking.istio.io/traffic-distribution"] != "" || v.Annotations[corev1.AnnotationTopologyMode] != ""
 }
 
@@ -393,6 +398,11 @@ func (r *replayed) inbound(w *capture.Workload, e egress) []convergence.Want {
 
 // Holds is not known: the services decide about the least that a sidecar holds.
 func (r *replayed) Holds(topology.Mesh, controlplane.Knobs, int) []convergence.Key { return nil }
+
+// Machines are the endpoints of WorkloadEntries that services select.
+func (c captured) Machines(mesh *capture.Mesh) map[string]convergence.Endpoints {
+	return newReplayed(configuration(c), mesh).Machines()
+}
 
 // Templates are those of the injector's configuration, and their other names.
 func (c captured) Templates(ctx context.Context) ([]string, error) {

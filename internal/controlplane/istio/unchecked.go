@@ -89,9 +89,11 @@ func (r *replayed) notChecked() []record.NotChecked {
 			u.add(record.UncheckedEntries, 1, e.host+" of "+e.Namespace+"/"+e.Name)
 		}
 	}
+	machines := r.comparedMachines()
 	for _, o := range r.mesh.Objects {
-		if what, ok := uncheckedKinds[o.GetKind()]; ok {
-			u.add(what, 1, capture.Identity(o.GetKind(), o.GetNamespace(), o.GetName()))
+		id := capture.Identity(o.GetKind(), o.GetNamespace(), o.GetName())
+		if what, ok := uncheckedKinds[o.GetKind()]; ok && !slices.Contains(machines, id) {
+			u.add(what, 1, id)
 		}
 	}
 	for _, d := range r.mesh.Dangling() {

@@ -1,0 +1,77 @@
+package istio
+
+import (
+	"maps"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// A Service that selects pods and a virtual machine has the endpoints of both.
+func TestMachines(t *testing.T) {
+	mesh, err := capture.FromFiles(t.Context(), filepath.Join("testdata", "machine.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReplayed(configuration{}, &mesh)
+	want := map[string]convergence.Endpoints{"shop/cart:http": {netip.MustParseAddrPort("192.0.2.10:8080"): convergence.Healthy}}
+	if diff := cmp.Diff(want, r.Machines(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+		t.Error(diff)
+	}
+	if slices.ContainsFunc(r.notChecked(), func(n record.NotChecked) bool { return n.What == record.UncheckedEntries }) {
+		t.Error("the WorkloadEntry counts as not checked")
+	}
+
+	change := func(field string, value any) *replayed {
+		mesh.Objects[0] = mesh.Objects[0].DeepCopy()
+		if err := unstructured.SetNestedField(mesh.Objects[0].Object, value, "spec", field); err != nil {
+			t.Fatal(err)
+		}
+		return newReplayed(configuration{}, &mesh)
+	}
+	for _, uncertain := range []struct{ field, value string }{{"network", "vm"}, {"address", "cart.example.com"}} {
+		r := change(uncertain.field, uncertain.value)
+		if len(r.Machines()) != 0 || !r.services[0].some() {
+			t.Errorf("%s %s: %v, of a Service whose endpoints are compared: %v; want none, and not", uncertain.field, uncertain.value, r.Machines(), !r.services[0].some())
+		}
+		change("network", "")
+		change("address", "192.0.2.10")
+	}
+	if r := change("labels", map[string]any{"app": "other"}); len(r.Machines()) != 0 || r.services[0].some() {
+		t.Errorf("%v of a machine that is not selected", r.Machines())
+	}
+	mesh.Objects[0].SetLabels(map[string]string{"app": "cart"})
+	if r := newReplayed(configuration{}, &mesh); len(r.Machines()) != 1 {
+		t.Errorf("%v of a machine that is selected by its own labels", slices.Collect(maps.Keys(r.Machines())))
+	}
+}
+
+// The port of a machine is the one that its entry has by name, else the Service's number.
+func TestMachinePort(t *testing.T) {
+	for i, test := range []struct {
+		port  corev1.ServicePort
+		ports map[string]int64
+		want  int64
+	}{
+		{corev1.ServicePort{Name: "http", Port: 80}, nil, 80},
+		{corev1.ServicePort{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}, nil, 8080},
+		{corev1.ServicePort{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}, map[string]int64{"http": 9090}, 9090},
+		{corev1.ServicePort{Name: "http", Port: 80, TargetPort: intstr.FromString("web")}, map[string]int64{"web": 9091}, 9091},
+		{corev1.ServicePort{Name: "http", Port: 80, TargetPort: intstr.FromString("web")}, map[string]int64{"http": 9091}, 0},
+	} {
+		if got := (machine{ports: test.ports}).port(test.port); got != test.want {
+			t.Errorf("%d: %d, want %d", i, got, test.want)
+		}
+	}
+}
