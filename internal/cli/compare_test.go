@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // repeats makes a folder with so many runs that needed these cores, give or take
@@ -20,7 +21,7 @@ func repeats(t *testing.T, n int, cores float64) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run := record.Run{Status: record.StatusCompleted, Spec: record.Spec{Pods: 5}, ControlPlane: &record.ByPhase[*record.Usage]{
+		run := record.Run{Status: record.StatusCompleted, Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{5}}}, ControlPlane: &record.ByPhase[*record.Usage]{
 			Rollout: &record.Usage{Cores: &record.Level{Mean: new(cores * (1 + 0.01*float64(i)))}},
 		}}
 		if err := w.Save(&run); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // ladder makes a folder with records of these sizes, two runs of each, on a control
@@ -23,7 +24,7 @@ func ladder(t *testing.T, sizes ...int) string {
 			memory := &record.Level{Mean: new((122 + n) * 1e6 * factor), Peak: new((122 + n) * 1e6 * factor)}
 			err = w.Save(&record.Run{
 				Status:      record.StatusCompleted,
-				Spec:        record.Spec{Pods: pods, Services: pods / 10, Mode: "strict", Burst: "all"},
+				Scenario:    scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{pods}, Services: pods / 10, Mode: scenario.List[string]{"strict"}}},
 				Environment: record.Environment{CPUs: 2, ControlPlane: record.ControlPlaneSource{Name: "istiod", GOMAXPROCS: 2}},
 				Phases:      []record.Phase{{Name: record.PhaseRollout, Seconds: new(n / 20), EndedBy: record.EndedByConverged}},
 				ControlPlane: &record.ByPhase[*record.Usage]{

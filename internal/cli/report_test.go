@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // twoRuns makes a folder with the records of two runs, and one without any.
@@ -18,7 +19,7 @@ func twoRuns(t *testing.T) (out, empty string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Save(&record.Run{Status: record.StatusCompleted, Spec: record.Spec{Pods: 5}}); err != nil {
+		if err := w.Save(&record.Run{Status: record.StatusCompleted, Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{5}}}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // What a server of a cluster answers is printed without what a terminal would obey.
@@ -42,7 +43,7 @@ func TestNamesOfFoldersFromElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Save(&record.Run{Status: record.StatusCompleted, Spec: record.Spec{Pods: 5, Mode: "strict"}}); err != nil {
+		if err := w.Save(&record.Run{Status: record.StatusCompleted, Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{5}, Mode: scenario.List[string]{"strict"}}}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {

@@ -32,7 +32,7 @@ func trialRun() record.Run {
 	started := time.Unix(1000, 0)
 	return record.Run{
 		Started: started, Finished: new(started.Add(50 * time.Second)),
-		Spec:         record.Spec{Pods: 400, Mode: "strict"},
+		Scenario:     scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{400}, Mode: scenario.List[string]{"strict"}}},
 		Phases:       []record.Phase{{Name: record.PhaseRollout, Seconds: new(30.0)}},
 		ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{CPUSeconds: new(10.0), WaitedSeconds: new(25.0)}},
 		Instrument:   &record.Instrument{Cores: new(0.2), WaitedSeconds: new(1.0)},

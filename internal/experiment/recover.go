@@ -18,7 +18,7 @@ var clusterComponents = []string{"etcd", "kube-apiserver", "kube-controller-mana
 // samples. Phases that have figures, and runs that ended by themselves or go on
 // without samples, stay as they are. The error names the samples' file.
 func Recover(run *record.Run) error {
-	if run.Finished != nil || run.Status != record.StatusInterrupted || slowed(run) || len(run.Phases) == 0 {
+	if run.Finished != nil || run.Status != record.StatusInterrupted || run.Slowdown() > 1 || len(run.Phases) == 0 {
 		return nil
 	}
 	history, err := measure.ReadHistory(run.Samples, SampleInterval)
@@ -47,12 +47,6 @@ func Recover(run *record.Run) error {
 		}
 	}
 	return nil
-}
-
-// slowed says that figures of a run are to be scaled, which is done when it ends.
-func slowed(run *record.Run) bool {
-	d := run.Environment.Dilation
-	return run.Slowdown() > 1 || d != nil && d.Factor != 1
 }
 
 // recoverPhase computes the figures of one phase; what cannot be computed stays absent.

@@ -98,7 +98,7 @@ func TestRecoverLeavesOthersAsTheyAre(t *testing.T) {
 		"completed":             func(r *record.Run) { r.Status = record.StatusCompleted },
 		"interrupted and ended": func(r *record.Run) { r.Finished = new(time.Now()) },
 		"without samples":       func(r *record.Run) { r.Dir += "/latencies" },
-		"dilated":               func(r *record.Run) { r.Environment.Dilation = &record.Dilation{} },
+		"dilated":               func(r *record.Run) { r.Scenario.Instrument.Dilation.Factor = 4 },
 		"other edges": func(r *record.Run) {
 			r.Phases = []record.Phase{{Name: record.PhaseSteady, Start: time.Now()}, {Name: record.PhaseSteady, Start: r.Phases[0].Start, End: new(time.Now())}}
 		},

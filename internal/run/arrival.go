@@ -42,20 +42,6 @@ func (s Spec) checkArrival(controlplane.Driver) error {
 	return nil
 }
 
-// burstText is how pods arrive, as the record has it: a rate as bursts of one pod.
-func (s Spec) burstText() string {
-	size, interval := s.Load.Arrival.Bursts()
-	return scenario.Arrival{Size: size, Interval: interval}.String()
-}
-
-// arrivalText is the rate at which pods arrive one by one, as the record has it; "" where they arrive in bursts.
-func (s Spec) arrivalText() string {
-	if s.Load.Arrival.Rate == 0 {
-		return ""
-	}
-	return s.Load.Arrival.String()
-}
-
 // deployment creates the mesh of a rollout as planned.
 type deployment struct {
 	plan     []workload.Step

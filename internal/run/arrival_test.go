@@ -29,10 +29,6 @@ func TestCheckArrival(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	s := spec(func(s *Spec) { s.Load.Arrival.Rate = 10 })
-	if r := newRecord(s); r.Spec.Burst != "1/100ms" || r.Spec.Arrival != "10/s" {
-		t.Errorf("recorded as burst %q, arrival %q", r.Spec.Burst, r.Spec.Arrival)
-	}
 }
 
 func TestArrivalDoubt(t *testing.T) {

@@ -121,19 +121,19 @@ func (l Ladder) trials() (all []Spec) {
 // version and settings are not part of it: runs that differ in them are compared, and need the same factor.
 func (l Ladder) likeness() any {
 	type trial struct {
-		Spec         record.Spec
-		Knobs        record.Knobs
-		ControlPlane string
-		Processors   int
-		Replicas     int
-		NoPriority   bool
-		Mesh         *record.Mesh
+		Scenario scenario.Scenario
+		Parts    scenario.Parts
+		Knobs    record.Knobs
+		Mesh     *record.Mesh
 	}
 	var trials []trial
 	for _, spec := range l.trials() {
 		spec.Phases.ConvergeTimeout = 0
 		r := newRecord(spec)
-		trials = append(trials, trial{r.Spec, r.Environment.Knobs, spec.ControlPlane.Name, spec.processors(), spec.ControlPlane.Replicas, !spec.Instrument.Priority, r.Mesh})
+		asked := r.Scenario
+		asked.ControlPlane = scenario.ControlPlane{Name: asked.ControlPlane.Name, Processors: asked.ControlPlane.Processors, Replicas: asked.ControlPlane.Replicas}
+		asked.Mesh.Sidecars.Version = ""
+		trials = append(trials, trial{asked, r.Parts, r.Environment.Knobs, r.Mesh})
 	}
 	return []any{experiment.Machine(), trials}
 }

@@ -103,12 +103,11 @@ func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (cont
 		if s.Choice == nil {
 			return r, nil
 		}
-		return r, &record.Dilation{Factor: 1, Auto: s.Choice}
+		return r, &record.Dilation{Auto: s.Choice}
 	}
 	d := driver.Dilation.Dilate(r.Env, r.Processors(), s.dilation())
 	r.Env, r.Args = d.Env, d.Args
 	return r, &record.Dilation{
-		Factor: s.dilation(),
 		Scaled: slices.Concat([]string{
 			"processor time that each replica of the control plane may use: its processors, divided by K",
 			"arrival of pods, start delays, changes, churn, and the length of faults",

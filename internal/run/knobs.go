@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -57,7 +57,7 @@ func (s Spec) modes(d controlplane.Driver) []string {
 func (s Spec) preset() string {
 	switch {
 	case s.Captured != nil:
-		return topology.Captured
+		return record.CapturedMode
 	case s.Mesh.Settings != (scenario.Settings{}):
 		return ""
 	}

@@ -188,7 +188,7 @@ func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) 
 		setCollected(*slot, m.live)
 	}
 	m.doubtUsage("controlPlane."+string(w.Name), w.Name, usage)
-	if doubt := doubtLimit(m.document.Environment.ControlPlane, m.dilation, w.Name, usage); doubt != nil {
+	if doubt := doubtLimit(m.document.Environment.ControlPlane, m.document.SlowdownIn(w.Name), w.Name, usage); doubt != nil {
 		m.journal.Warn(*doubt)
 	}
 	return nil
@@ -197,8 +197,8 @@ func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) 
 // doubtLimit warns that a control plane used all processors that its GOMAXPROCS lets it use,
 // where its saturation does not say so; nil where it did not. Cores were measured on this
 // machine, and GOMAXPROCS is of the one that is modelled.
-func doubtLimit(source record.ControlPlaneSource, d *record.Dilation, phase record.PhaseName, u measure.Usage) *record.Warning {
-	peak := d.Of(phase) * u.CoresPeak
+func doubtLimit(source record.ControlPlaneSource, slowdown float64, phase record.PhaseName, u measure.Usage) *record.Warning {
+	peak := slowdown * u.CoresPeak
 	if u.Saturation != nil && *u.Saturation > record.Saturated || !source.AtLimit(peak) {
 		return nil
 	}

@@ -147,24 +147,20 @@ func TestLimitOfModelledProcessors(t *testing.T) {
 		{4, 1.95, 8, 7.8}, {4, 1.8, 8, 0},
 		{4, 0.5, 2, 2}, // fewer processors than the machine could model
 	} {
-		var d *record.Dilation
-		if test.k > 1 {
-			d = &record.Dilation{Factor: test.k, RealTime: []record.PhaseName{record.PhaseSteady}}
-		}
 		source := record.ControlPlaneSource{Name: "istiod", GOMAXPROCS: test.procs}
 		used := measure.Usage{CoresPeak: test.peak, Saturation: new(0.01)}
 		var got float64
-		if w := doubtLimit(source, d, record.PhaseRollout, used); w != nil {
+		if w := doubtLimit(source, test.k, record.PhaseRollout, used); w != nil {
 			got = w.Values["peakCores"]
 		}
 		if got != test.want {
 			t.Errorf("K = %g, %g cores here, %d processors there: a warning with %g cores, want %g", test.k, test.peak, test.procs, got, test.want)
 		}
-		if w := doubtLimit(source, d, record.PhaseSteady, used); d != nil && w != nil {
+		if w := doubtLimit(source, 1, record.PhaseSteady, used); test.k > 1 && w != nil {
 			t.Errorf("K = %g: %g cores in a phase that is not slowed down are the limit of %d processors", test.k, test.peak, test.procs)
 		}
 		used.Saturation = new(0.5)
-		if w := doubtLimit(source, d, record.PhaseRollout, used); w != nil {
+		if w := doubtLimit(source, test.k, record.PhaseRollout, used); w != nil {
 			t.Errorf("K = %g: a second warning next to that of saturation", test.k)
 		}
 	}

@@ -117,8 +117,8 @@ func (m *MeshFile) record() *record.Mesh {
 	}
 	_, outside := m.Mesh.Sidecars()
 	r := &record.Mesh{
-		File: m.File, Digest: m.Digest, Anonymized: m.Mesh.Anonymized, Scale: m.Scale,
-		Services: len(m.Mesh.Services), Workloads: len(m.Mesh.Workloads), Outside: outside,
+		Digest: m.Digest, Anonymized: m.Mesh.Anonymized,
+		Namespaces: len(m.Mesh.Namespaces), Services: len(m.Mesh.Services), Workloads: len(m.Mesh.Workloads), Outside: outside,
 		Zones: len(m.Mesh.Zones()), Endpoints: m.Mesh.Endpoints(), Objects: map[string]int{},
 	}
 	for _, w := range m.Mesh.Workloads {

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"time"
 
@@ -31,29 +30,8 @@ func newRecord(spec Spec) record.Run {
 		Name:     spec.Name(),
 		Started:  time.Now().UTC(),
 		Scenario: spec.recorded(),
-		Spec: record.Spec{
-			Pods: t.Pods, Services: t.Services, Namespaces: t.Namespaces,
-			Topology: t.Shape, FanOut: t.FanOut, Seed: t.Seed, Profile: t.Resolved().Map(), ProfileName: t.ProfileName(), ProfileSet: t.Own.Map(),
-			Burst: spec.burstText(), Arrival: spec.arrivalText(), Mode: spec.preset(), XDS: spec.Mesh.Sidecars.XDS,
-			Dataplane: spec.dataplaneName(), PodsPerNode: spec.recordedPodsPerNode(), Waypoints: spec.waypointsName(),
-			BaselineSeconds:        time.Duration(spec.Phases.Baseline).Seconds(),
-			SettleSeconds:          time.Duration(spec.Phases.Settle).Seconds(),
-			SteadySeconds:          time.Duration(spec.Phases.Steady).Seconds(),
-			ConvergeTimeoutSeconds: time.Duration(spec.Phases.ConvergeTimeout).Seconds(),
-			Repeat:                 spec.Repeat,
-			StartDelay:             spec.Mesh.Sidecars.StartDelay.String(),
-			CertificateLifetime:    lifetimeText(time.Duration(spec.Mesh.Sidecars.CertificateLifetime)),
-			Churn:                  spec.Load.Churn.String(),
-			Change:                 spec.Load.Changes.String(),
-			ChangeSeconds:          spec.changeSeconds(),
-			CycleSeconds:           time.Duration(spec.Phases.Cycle).Seconds(),
-			Faults:                 texts(spec.Load.Faults),
-			RealSidecars:           spec.Mesh.Sidecars.Real,
-			CertificateStorm:       spec.Load.CertificateStorm,
-			Upgrade:                spec.upgrade().String(),
-			Probes:                 spec.Load.Probes,
-			Dilation:               spec.recordedDilation(),
-		},
+		Repeat:   spec.Repeat,
+		Parts:    spec.recordedParts(),
 		Environment: record.Environment{
 			CPUs:        runtime.NumCPU(),
 			MemoryBytes: experiment.MemoryBytes(),
@@ -66,12 +44,24 @@ func newRecord(spec Spec) record.Run {
 	}
 }
 
-// recorded is the scenario as a record has it: secrets are masked, and the number of processors is stated.
+// recorded is the scenario of a single run as a record has it: what follows from the size, the number of processors and
+// what trials chose are stated, what the run does not have is not, and secrets are masked.
 func (s Spec) recorded() scenario.Scenario {
 	asked := s.Scenario
-	asked.ControlPlane.Processors = s.processors()
+	t := s.topology().Defaults()
+	asked.Repeats, asked.Mesh.Services, asked.Mesh.Namespaces = 1, t.Services, t.Namespaces
+	asked.ControlPlane.Processors, asked.Instrument.Dilation = s.processors(), scenario.Dilation{Factor: s.dilation()}
+	asked = asked.Applicable()
 	asked.ControlPlane.Env, asked.ControlPlane.Upgrade.Env = controlplane.MaskEnv(asked.ControlPlane.Env), controlplane.MaskEnv(asked.ControlPlane.Upgrade.Env)
 	return asked
+}
+
+// recordedParts are the parts of a synthetic mesh, those that its profile has included.
+func (s Spec) recordedParts() scenario.Parts {
+	if s.Captured != nil {
+		return scenario.Parts{}
+	}
+	return PartsOf(s.Profile())
 }
 
 // askVersions asks the programs that the run has for their versions. It returns KWOK's, which is "" where that runs in
@@ -136,15 +126,6 @@ func programDigest(programs map[string]string, d controlplane.Driver) string {
 	return experiment.ProgramDigest(programs[d.Programs.Own[0]])
 }
 
-// texts are things as they print.
-func texts[T fmt.Stringer](things []T) []string {
-	var all []string
-	for _, thing := range things {
-		all = append(all, thing.String())
-	}
-	return all
-}
-
 // finish writes the record for the last time: how the run ended is known now,
 // and everything is stopped. It returns what the command is to report.
 func (r *run) finish(err error) (record.Run, error) {
@@ -169,50 +150,10 @@ func (r *run) finish(err error) (record.Run, error) {
 	return undilated(r.journal.Run(), errors.Join(err, r.journal.Save(), writer.Close()))
 }
 
-// dataplaneName is what the pods have, as the record has it.
-func (s Spec) dataplaneName() string {
-	if s.withSidecars() {
-		return controlplane.Sidecars
-	}
-	return s.Dataplane()
-}
-
-// recordedPodsPerNode is for how many pods there is a node; 0 where that matters to nothing.
-func (s Spec) recordedPodsPerNode() int {
-	if s.withSidecars() {
-		return 0
-	}
-	return s.Mesh.PodsPerNode
-}
-
 // waypointsName is what has a waypoint each, as the record has it; "" where nothing does.
 func (s Spec) waypointsName() string {
 	if s.Mesh.Waypoints == controlplane.NoWaypoints {
 		return ""
 	}
 	return s.Mesh.Waypoints
-}
-
-// recordedDilation is the factor by which time is slowed down; 0 where it is not.
-func (s Spec) recordedDilation() float64 {
-	if s.dilation() == 1 {
-		return 0
-	}
-	return s.dilation()
-}
-
-// lifetimeText is a lifetime as the record has it.
-func lifetimeText(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return d.String()
-}
-
-// changeSeconds is the length of the change phase; 0 where there is none.
-func (s Spec) changeSeconds() float64 {
-	if s.Load.Changes.PerSecond == 0 {
-		return 0
-	}
-	return time.Duration(s.Phases.Changes).Seconds()
 }

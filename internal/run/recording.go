@@ -107,7 +107,7 @@ func (r *run) currentPhase() record.PhaseName { return r.timeline.Current().Phas
 
 // runInfo is what the run's time series contain about it.
 func runInfo(controlPlane string, document record.Run) measure.RunInfo {
-	spec, environment := document.Spec, document.Environment
+	environment := document.Environment
 	var limits measure.Limits
 	if known := environment.ControlPlane.Limits; known != nil {
 		limits = measure.Limits{TokenReviewsPerSecond: known.TokenReviewsPerSecond, DebounceSeconds: known.DebounceMaxSeconds}
@@ -121,9 +121,9 @@ func runInfo(controlPlane string, document record.Run) measure.RunInfo {
 	}
 	return measure.RunInfo{
 		ControlPlane: controlPlane,
-		Pods:         spec.Pods, Services: spec.Services, Namespaces: spec.Namespaces,
+		Pods:         document.PodCount(), Services: document.ServiceCount(), Namespaces: document.NamespaceCount(),
 		MTLS: environment.Knobs.MTLS, Scope: environment.Knobs.Scope, Authz: environment.Knobs.Authz,
-		XDS: spec.XDS, GOMAXPROCS: environment.ControlPlane.GOMAXPROCS, Limits: limits,
+		XDS: document.Scenario.Mesh.Sidecars.XDS, GOMAXPROCS: environment.ControlPlane.GOMAXPROCS, Limits: limits,
 	}
 }
 

@@ -30,7 +30,7 @@ var AcrossControlPlanes = []Across{
 	{Path: "sidecars", Means: "Envoys with their agents"},
 	{Path: "proxies", Means: "the proxies of nodes"},
 	{Path: "upgrade", Means: "two versions of the control plane"},
-	{Path: "change", Means: "the kind of change of spec.change; " + AcrossObjects},
+	{Path: "change", Means: "the kind of change of scenario.load.changes; " + AcrossObjects},
 	{Path: "cycle", Means: "the control plane closes each connection after a time, and certificates are renewed"},
 	{Path: "churn.attempts", Means: AcrossADS}, {Path: "churn.refusals", Means: AcrossADS},
 	{Path: "faults.attempts", Means: AcrossADS}, {Path: "faults.refusals", Means: AcrossADS},
@@ -53,7 +53,7 @@ var AcrossControlPlanes = []Across{
 
 // What several entries of AcrossControlPlanes mean; see AcrossWith.
 const (
-	AcrossADS     = "connections, streams and messages of ADS, in the variant of spec.xds"
+	AcrossADS     = "connections, streams and messages of ADS, in the variant of scenario.mesh.sidecars.xds"
 	AcrossHealth  = "endpoints that are not ready are sent, too, where the control plane is set so"
 	AcrossObjects = "changes of a route or a policy of the mesh, by Istio's objects"
 )

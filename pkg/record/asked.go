@@ -1,20 +1,109 @@
 package record
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
 // PodCount is the number of pods with sidecars, or served by the proxies of nodes, that the run was asked for; 0 where
 // it is not known.
-func (r *Run) PodCount() int { return r.Spec.Pods }
+func (r *Run) PodCount() int {
+	if r.Mesh != nil {
+		return orZero(r.Pods).Requested
+	}
+	return r.Scenario.Mesh.Pods.First()
+}
 
 // ServiceCount is the number of services of the mesh.
-func (r *Run) ServiceCount() int { return r.Spec.Services }
+func (r *Run) ServiceCount() int {
+	if r.Mesh != nil {
+		return r.Mesh.Services
+	}
+	return r.Scenario.Mesh.Services
+}
 
 // NamespaceCount is the number of namespaces of the mesh.
-func (r *Run) NamespaceCount() int { return r.Spec.Namespaces }
+func (r *Run) NamespaceCount() int {
+	if r.Mesh != nil {
+		return r.Mesh.Namespaces
+	}
+	return r.Scenario.Mesh.Namespaces
+}
+
+// CapturedMode is the mode of a captured mesh, whose own configuration decides.
+const CapturedMode = "captured"
 
 // ModeName is the mode of the mesh: named settings. It is "" where a setting was chosen by itself.
-func (r *Run) ModeName() string { return r.Spec.Mode }
+func (r *Run) ModeName() string {
+	switch {
+	case r.Mesh != nil:
+		return CapturedMode
+	case r.Scenario.Mesh.Settings != scenario.Settings{}:
+		return ""
+	}
+	return r.Scenario.Mesh.Mode.First()
+}
+
+// Mode is the mode of a run as it is grouped and named: with the data plane where that is
+// not sidecars, as in "ambient strict" or "ambient with namespace waypoints strict"; without a mode its settings.
+func (r *Run) Mode() string { return r.ModeOr(r.Environment.Knobs.Text()) }
+
+// ModeOr is Mode with a text in place of the settings.
+func (r *Run) ModeOr(settings string) string {
+	mode := cmp.Or(r.ModeName(), settings)
+	if d := r.Dataplane(); d != SidecarDataplane {
+		mode = d + " " + mode
+	}
+	return mode
+}
+
+// SidecarDataplane is the data plane of which each pod has a proxy of its own.
+const SidecarDataplane = "sidecar"
+
+// Dataplane is what the pods of a run had, as in sidecar or "ambient with namespace waypoints".
+func (r *Run) Dataplane() string {
+	name := r.Scenario.Mesh.Dataplane.First()
+	switch w := r.Waypoints(); {
+	case name == "":
+		return SidecarDataplane
+	case w != "":
+		return name + " with " + w + " waypoints"
+	}
+	return name
+}
 
 // Waypoints is what had a waypoint each: namespace or service; "" = nothing.
-func (r *Run) Waypoints() string { return r.Spec.Waypoints }
+func (r *Run) Waypoints() string {
+	if w := r.Scenario.Mesh.Waypoints; w != "none" {
+		return w
+	}
+	return ""
+}
 
 // Slowdown is the factor K by which time was slowed down; 1 = it was not.
-func (r *Run) Slowdown() float64 { return max(1, r.Spec.Dilation) }
+func (r *Run) Slowdown() float64 { return max(1, r.Scenario.Instrument.Dilation.Factor) }
+
+// SlowdownIn is the factor by which time was slowed down in a phase.
+func (r *Run) SlowdownIn(phase PhaseName) float64 {
+	if d := r.Environment.Dilation; d != nil && slices.Contains(d.RealTime, phase) {
+		return 1
+	}
+	return r.Slowdown()
+}
+
+// realTimeText are the phases of a run that were not slowed down, though others were; "none" if all were, or if
+// time was not slowed down.
+func (r *Run) realTimeText() string {
+	d := r.Environment.Dilation
+	if d == nil || len(d.RealTime) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, phase := range d.RealTime {
+		names = append(names, string(phase))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -38,35 +39,40 @@ var Conditions = []Condition{
 	{DataplaneCondition, []string{"mesh.dataplane"}, scenario.Condition, func(r *Run) string { return r.Dataplane() }},
 	{SettingsCondition, []string{"mesh.mode", "mesh.settings.mtls", "mesh.settings.scope", "mesh.settings.authz"}, scenario.Condition, func(r *Run) string { return r.Environment.Knobs.Text() }},
 	{PodsPerNodeCondition, []string{"mesh.podsPerNode"}, scenario.Condition, func(r *Run) string {
-		if r.Spec.PodsPerNode == 0 {
+		if r.Scenario.Mesh.PodsPerNode == 0 {
 			return "not set"
 		}
-		return strconv.Itoa(r.Spec.PodsPerNode)
+		return strconv.Itoa(r.Scenario.Mesh.PodsPerNode)
 	}},
-	{"waypoints", []string{"mesh.waypoints"}, scenario.Condition, func(r *Run) string { return orNone(r.Waypoints()) }},
+	{"waypoints", []string{"mesh.waypoints"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Waypoints(), "none") }},
 	{"profile", []string{
 		"mesh.profile", "mesh.parts.virtualServices", "mesh.parts.destinationRules", "mesh.parts.serviceEntries", "mesh.parts.envoyFilters", "mesh.parts.telemetries",
 		"mesh.parts.tcpServices", "mesh.parts.headlessServices", "mesh.parts.externalNames", "mesh.parts.gateways", "mesh.parts.zones", "mesh.parts.outsidePods",
 		"mesh.parts.outsideChurn", "mesh.parts.replicaSkew", "mesh.parts.gracePeriod",
-	}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.ProfileText()) }},
+	}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Parts.String(), "none") }},
 	{"topology", []string{"mesh.topology", "mesh.fanOut", "mesh.file"}, scenario.Condition, func(r *Run) string { return r.Topology() }},
-	{"seed", []string{"mesh.seed"}, scenario.Condition, func(r *Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
-	{"burst", []string{"load.arrival"}, scenario.Condition, func(r *Run) string { return r.Spec.Burst }},
+	{"seed", []string{"mesh.seed"}, scenario.Condition, func(r *Run) string { return strconv.FormatUint(r.Scenario.Mesh.Seed, 10) }},
+	{"arrival", []string{"load.arrival"}, scenario.Condition, func(r *Run) string { return r.Scenario.Load.Arrival.String() }},
 	{"dilation", []string{"instrument.dilation"}, scenario.Condition, func(r *Run) string { return strconv.FormatFloat(r.Slowdown(), 'g', -1, 64) }},
-	{"phases in real time", nil, scenario.Condition, func(r *Run) string { return orNone(r.Environment.Dilation.RealTimeText()) }},
-	{XDSCondition, []string{"mesh.sidecars.xds"}, scenario.Condition, func(r *Run) string { return r.Spec.XDS }},
-	{"start delay", []string{"mesh.sidecars.startDelay"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.StartDelay) }},
-	{"certificate lifetime", []string{"mesh.sidecars.certificateLifetime"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.CertificateLifetime) }},
-	{"change", []string{"load.changes"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.Change) }},
-	{"churn", []string{"load.churn"}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.Churn) }},
-	{"faults", []string{"load.faults"}, scenario.Condition, func(r *Run) string { return orNone(strings.Join(r.Spec.Faults, " ")) }},
+	{"phases in real time", nil, scenario.Condition, func(r *Run) string { return r.realTimeText() }},
+	{XDSCondition, []string{"mesh.sidecars.xds"}, scenario.Condition, func(r *Run) string { return r.Scenario.Mesh.Sidecars.XDS }},
+	{"start delay", []string{"mesh.sidecars.startDelay"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Scenario.Mesh.Sidecars.StartDelay.String(), "none") }},
+	{"certificate lifetime", []string{"mesh.sidecars.certificateLifetime"}, scenario.Condition, func(r *Run) string {
+		if d := r.Scenario.Mesh.Sidecars.CertificateLifetime; d > 0 {
+			return d.String()
+		}
+		return "none"
+	}},
+	{"change", []string{"load.changes"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Scenario.Load.Changes.String(), "none") }},
+	{"churn", []string{"load.churn"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Scenario.Load.Churn.String(), "none") }},
+	{"faults", []string{"load.faults"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Scenario.Load.FaultsText(), "none") }},
 	{"upgrade", []string{
 		"controlPlane.upgrade.to", "controlPlane.upgrade.canary", "controlPlane.upgrade.inPlace", "controlPlane.upgrade.rollbackAt", "controlPlane.upgrade.rate",
 		"controlPlane.upgrade.pause", "controlPlane.upgrade.env",
-	}, scenario.Condition, func(r *Run) string { return orNone(r.Spec.Upgrade) }},
-	{"real sidecars", []string{"mesh.sidecars.real"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Spec.RealSidecars) }},
+	}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Scenario.ControlPlane.Upgrade.String(), "none") }},
+	{"real sidecars", []string{"mesh.sidecars.real"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Scenario.Mesh.Sidecars.Real) }},
 	{"certificate storm", []string{"load.certificateStorm"}, scenario.Condition, func(r *Run) string {
-		if r.Spec.CertificateStorm {
+		if r.Scenario.Load.CertificateStorm {
 			return "in the end"
 		}
 		return "none"
@@ -94,12 +100,12 @@ var Conditions = []Condition{
 		return ""
 	}},
 
-	{"baseline", []string{"phases.baseline"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.BaselineSeconds) }},
-	{"settle", []string{"phases.settle"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.SettleSeconds) }},
-	{"steady", []string{"phases.steady"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.SteadySeconds) }},
-	{"probes", []string{"load.probes"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Spec.Probes) }},
-	{"cycle", []string{"phases.cycle"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.CycleSeconds) }},
-	{"change duration", []string{"phases.changes"}, scenario.Condition, func(r *Run) string { return secondsText(r.Spec.ChangeSeconds) }},
+	{"baseline", []string{"phases.baseline"}, scenario.Condition, func(r *Run) string { return r.Scenario.Phases.Baseline.String() }},
+	{"settle", []string{"phases.settle"}, scenario.Condition, func(r *Run) string { return r.Scenario.Phases.Settle.String() }},
+	{"steady", []string{"phases.steady"}, scenario.Condition, func(r *Run) string { return r.Scenario.Phases.Steady.String() }},
+	{"probes", []string{"load.probes"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Scenario.Load.Probes) }},
+	{"cycle", []string{"phases.cycle"}, scenario.Condition, func(r *Run) string { return r.Scenario.Phases.Cycle.String() }},
+	{"change duration", []string{"phases.changes"}, scenario.Condition, func(r *Run) string { return r.Scenario.Phases.Changes.String() }},
 
 	{"CPUs", nil, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Environment.CPUs) }},
 	{"processor model", nil, scenario.Condition, func(r *Run) string {
@@ -150,7 +156,7 @@ var Conditions = []Condition{
 // text, with the reason.
 var NotConditions = map[string]string{
 	"controlPlane.env": "the settings of the control plane, one by one, are what is compared",
-	"repeats":          "the runs of a scenario have their number, Spec.Repeat",
+	"repeats":          "the runs of a scenario have their number, Run.Repeat",
 }
 
 // programSource is where the control plane's program is from: a released one and one that was built
@@ -166,7 +172,7 @@ func (r *Run) programSource() string {
 
 // Text is the settings as words.
 func (k Knobs) Text() string {
-	return fmt.Sprintf("mtls %s, scope %s, authz %s", orNone(k.MTLS), orNone(k.Scope), orNone(k.Authz))
+	return fmt.Sprintf("mtls %s, scope %s, authz %s", cmp.Or(k.MTLS, "none"), cmp.Or(k.Scope, "none"), cmp.Or(k.Authz, "none"))
 }
 
 // Text states by what the control plane ran before scaler, and scaler before the cluster.
@@ -174,14 +180,5 @@ func (p *Priority) Text() string {
 	if p == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%s %d, %d, %d", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
+	return fmt.Sprintf("control plane, scaler, cluster (%s %d, %d, %d)", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
 }
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
-func secondsText(s float64) string { return strconv.FormatFloat(s, 'g', -1, 64) + " s" }

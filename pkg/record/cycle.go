@@ -29,14 +29,14 @@ type Cycle struct {
 // the figures nothing is known.
 //
 // All figures are as measured, before Undilated multiplies Cores by the factor of the cycle. If steady was not slowed
-// down, its cores must not be multiplied, and are divided by the factor here.
-func (c *Cycle) SetCores(steady, cycle *Usage, seconds *float64, d *Dilation) {
+// down, its cores must not be multiplied, and are divided by the factor here. slowdown is Run.SlowdownIn.
+func (c *Cycle) SetCores(steady, cycle *Usage, seconds *float64, slowdown func(PhaseName) float64) {
 	if steady == nil || cycle == nil || steady.Cores == nil || steady.Cores.Mean == nil || cycle.CPUSeconds == nil || seconds == nil {
 		return
 	}
 	c.CPUSeconds = new(*cycle.CPUSeconds - *steady.Cores.Mean**seconds)
-	k := d.Of(PhaseCycle)
-	c.Cores = new(*steady.Cores.Mean*d.Of(PhaseSteady)/k + *c.CPUSeconds/(c.AgeSeconds*k))
+	k := slowdown(PhaseCycle)
+	c.Cores = new(*steady.Cores.Mean*slowdown(PhaseSteady)/k + *c.CPUSeconds/(c.AgeSeconds*k))
 }
 
 // cycleFigures are all figures of Cycle.

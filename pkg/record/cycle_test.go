@@ -11,7 +11,7 @@ func TestCoresOfACycle(t *testing.T) {
 	}
 	// 60 s at 0.125 cores are 7.5 s; the other 9 s, over 30 minutes, are 0.005 cores.
 	c := Cycle{Sidecars: 300, AgeSeconds: 1800}
-	c.SetCores(usage(0.125, 1), usage(0.275, 16.5), new(60.0), nil)
+	c.SetCores(usage(0.125, 1), usage(0.275, 16.5), new(60.0), new(Run).SlowdownIn)
 	if *c.CPUSeconds != 9 || *c.Cores != 0.13 {
 		t.Errorf("%g s and %g cores, want 9 and 0.13", *c.CPUSeconds, *c.Cores)
 	}
@@ -21,8 +21,10 @@ func TestCoresOfACycle(t *testing.T) {
 		realTime []PhaseName
 		want     float64
 	}{{nil, 4*steady + 9.0/1800}, {[]PhaseName{PhaseSteady}, steady + 9.0/1800}} {
+		run := Run{Environment: Environment{Dilation: &Dilation{RealTime: c.realTime}}}
+		run.Scenario.Instrument.Dilation.Factor = 4
 		got := Cycle{AgeSeconds: 1800}
-		got.SetCores(usage(steady, 1), usage(0.06875, 16.5), new(240.0), &Dilation{Factor: 4, RealTime: c.realTime})
+		got.SetCores(usage(steady, 1), usage(0.06875, 16.5), new(240.0), run.SlowdownIn)
 		if cores := 4 * *got.Cores; *got.CPUSeconds != 9 || math.Abs(cores-c.want) > 1e-12 {
 			t.Errorf("%v: %g s and %g cores, want 9 and %g", c.realTime, *got.CPUSeconds, cores, c.want)
 		}
@@ -31,7 +33,7 @@ func TestCoresOfACycle(t *testing.T) {
 		"no steady": {nil, usage(1, 1)}, "no cycle": {usage(1, 1), nil}, "nothing measured": {&Usage{}, &Usage{}},
 	} {
 		var got Cycle
-		got.SetCores(c.steady, c.cycle, new(60.0), nil)
+		got.SetCores(c.steady, c.cycle, new(60.0), new(Run).SlowdownIn)
 		if got.Cores != nil || got.CPUSeconds != nil {
 			t.Errorf("%s: %v cores, want none", name, *got.Cores)
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // A run writes its record as it goes, and whoever reports reads the whole folder.
@@ -25,9 +26,9 @@ func Example() {
 	}
 	run := record.Run{
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: "istiod-strict-200",
-		Status: record.StatusCompleted,
-		Spec:   record.Spec{Pods: 200, Mode: "strict"},
-		Phases: []record.Phase{{Name: record.PhaseRollout, Seconds: new(12.5), EndedBy: record.EndedByConverged}},
+		Status:   record.StatusCompleted,
+		Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{200}, Mode: scenario.List[string]{"strict"}}},
+		Phases:   []record.Phase{{Name: record.PhaseRollout, Seconds: new(12.5), EndedBy: record.EndedByConverged}},
 	}
 	if err := w.Save(&run); err != nil {
 		fmt.Println(err)

@@ -4,28 +4,31 @@ import "fmt"
 
 // Mesh is the captured mesh that a run replayed.
 type Mesh struct {
-	File       string `json:"file"`                 // as it was named
 	Digest     string `json:"digest"`               // first 12 digits of the SHA-256 of the file
 	Anonymized bool   `json:"anonymized,omitempty"` // its names are hashes
-	Scale      int    `json:"scale"`                // copies of the file's mesh, 1 or more
 
-	Services  int `json:"services"`  // objects of that kind, headless and external ones too
-	Workloads int `json:"workloads"` // Deployments that were made, of workloads of whatever kind
-	Gateways  int `json:"gateways"`  // pods that are gateways, which Spec.Pods includes
-	Outside   int `json:"outside"`   // pods without sidecars, which Spec.Pods does not include
-	Zones     int `json:"zones"`     // of nodes; 0 = none was known
-	Endpoints int `json:"endpoints"` // that the API server lists once all pods are ready
+	Namespaces int `json:"namespaces"`
+	Services   int `json:"services"`  // objects of that kind, headless and external ones too
+	Workloads  int `json:"workloads"` // Deployments that were made, of workloads of whatever kind
+	Gateways   int `json:"gateways"`  // pods that are gateways, which Pods.Requested includes
+	Outside    int `json:"outside"`   // pods without sidecars, which Pods.Requested does not include
+	Zones      int `json:"zones"`     // of nodes; 0 = none was known
+	Endpoints  int `json:"endpoints"` // that the API server lists once all pods are ready
 
 	Objects    map[string]int `json:"objects,omitempty"`    // of the mesh's configuration, by kind
 	NotChecked []NotChecked   `json:"notChecked,omitempty"` // what may differ from what the sidecars should hold, unseen
 }
 
-// Topology describes a run's mesh in words, without its size.
+// Topology describes a run's mesh in words, without its size; "" = not known.
 func (r *Run) Topology() string {
 	if m := r.Mesh; m != nil {
-		return fmt.Sprintf("captured, %s, scale %d", m.Digest, m.Scale)
+		return fmt.Sprintf("captured, %s, scale %d", m.Digest, r.Scenario.Mesh.Scale)
 	}
-	return fmt.Sprintf("%s with fan-out %d", r.Spec.Topology, r.Spec.FanOut)
+	asked := r.Scenario.Mesh
+	if asked.Topology == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s with fan-out %d", asked.Topology, asked.FanOut)
 }
 
 // NotChecked is a part of a captured mesh of which convergence says nothing: what sidecars hold of

@@ -2,9 +2,6 @@ package record
 
 import "strings"
 
-// SidecarDataplane is Spec.Dataplane where each pod has a proxy of its own.
-const SidecarDataplane = "sidecar"
-
 // Proxies are those of a run whose pods were served by a proxy of their node.
 type Proxies struct {
 	Name  string `json:"name"`            // what such a proxy is called, as in ztunnel
@@ -72,31 +69,6 @@ func heldByType[T any](counts, holder, all string, bytes func(*T) *Configuration
 		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(t *T) []named[float64] { return entries(resources(t)) },
 			leaves(figure(UnitCount, "The number of resources of a type that "+holder+" holds, mean over the "+all+"."))),
 	}
-}
-
-// Mode is the mode of a run as it is grouped and named: with the data plane where that is
-// not sidecars, as in "ambient strict" or "ambient with namespace waypoints strict"; otherwise, without a mode, as knobs says.
-func (r *Run) Mode(knobs func() string) string {
-	mode := r.ModeName()
-	if mode == "" {
-		mode = knobs()
-	}
-	if d := r.Dataplane(); d != SidecarDataplane {
-		mode = d + " " + mode
-	}
-	return mode
-}
-
-// Dataplane is what the pods of a run had, also of a record that does not say: Spec.Dataplane
-// and, where there are any, Spec.Waypoints.
-func (r *Run) Dataplane() string {
-	switch {
-	case r.Spec.Dataplane == "":
-		return SidecarDataplane
-	case r.Waypoints() != "":
-		return r.Spec.Dataplane + " with " + r.Waypoints() + " waypoints"
-	}
-	return r.Spec.Dataplane
 }
 
 // Sentence is a warning's Sentence as it is said of the run: of the proxies of nodes where no pod has a

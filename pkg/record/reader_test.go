@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // makeRun writes a run's folder without the Writer's help.
@@ -152,7 +154,7 @@ func TestRoundTrip(t *testing.T) {
 		Status: StatusFailed, Reason: "istiod ended: out of memory",
 		Started:  time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC),
 		Finished: new(time.Date(2026, 1, 2, 3, 6, 5, 0, time.UTC)),
-		Spec:     Spec{Pods: 200, Services: 20, Namespaces: 1, Topology: "star", FanOut: 3, Seed: 7, Burst: "100/10s", Mode: "strict", XDS: "sotw", SteadySeconds: 60, Probes: 20},
+		Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{200}, Services: 20, Namespaces: 1, Topology: "star", FanOut: 3, Seed: 7, Mode: scenario.List[string]{"strict"}, Sidecars: scenario.Sidecars{XDS: "sotw"}}, Load: scenario.Load{Arrival: scenario.Arrival{Size: 100, Interval: 10 * time.Second}, Probes: 20}, Phases: scenario.Phases{Steady: scenario.Duration(60 * time.Second)}},
 		Environment: Environment{CPUs: 2, MemoryBytes: 1 << 34, Kernel: "6.1", Kubernetes: "v1.36.3", Kwok: "v0.8.0", Scaler: "dev",
 			ControlPlane: ControlPlaneSource{Name: "istiod", Version: "1.31", Replicas: 1, GOMAXPROCS: 2, Settings: map[string]string{"PILOT_X": "1"}},
 			Knobs:        Knobs{MTLS: "strict", Scope: "declared", Authz: "declared"}},

@@ -23,7 +23,7 @@ const (
 	APIVersion = "scaler.mesh/v1"
 	Kind       = "Run"
 	ListKind   = "RunList"
-	Schema     = 3
+	Schema     = 4
 )
 
 // Status states how a run ended.
@@ -58,14 +58,15 @@ type Run struct {
 	Started    time.Time  `json:"started"`            // cluster start included
 	Finished   *time.Time `json:"finished,omitempty"` // teardown included; nil while it runs and when it was killed
 
-	// Scenario is what was asked of the run, with all defaults; values of the environment that look
-	// like secrets are masked.
+	// Scenario is what was asked of this run alone, with all defaults, so that it reads back as a scenario; values of
+	// the environment that look like secrets are masked. What trials chose is in it, such as the dilation.
 	Scenario    scenario.Scenario `json:"scenario,omitzero"`
-	Spec        Spec              `json:"spec"`
+	Repeat      int               `json:"repeat,omitempty"` // which of several like runs, from 1; 0 = there is one
 	Environment Environment       `json:"environment"`
 	Phases      []Phase           `json:"phases,omitempty"` // in order of time
 
-	Mesh         *Mesh            `json:"mesh,omitempty"` // nil where the mesh was built from Spec
+	Parts        scenario.Parts   `json:"parts,omitzero"` // of a synthetic mesh at this size, those that its profile has included
+	Mesh         *Mesh            `json:"mesh,omitempty"` // nil where the mesh was synthetic
 	Arrival      *Arrival         `json:"arrival,omitempty"`
 	Pods         *Pods            `json:"pods,omitempty"`
 	ControlPlane *ByPhase[*Usage] `json:"controlPlane,omitempty"`

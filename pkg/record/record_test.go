@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // The schema's names are a promise: testdata/design.json is the schema as it
@@ -42,7 +43,7 @@ func TestSchemaKeepsItsNames(t *testing.T) {
 }
 
 // missing returns the paths of want that got has not, leaving out those whose
-// value is empty: "", {} and the zeros that a count in spec or environment has.
+// value is empty: "", {} and the zeros that a count in the environment has.
 func missing(path string, want, got any) []string {
 	var lost []string
 	switch want := want.(type) {
@@ -79,16 +80,17 @@ func empty(value any) bool {
 func TestAbsentIsNotZero(t *testing.T) {
 	run := Run{
 		APIVersion: APIVersion, Kind: Kind, Name: "x", Status: StatusInterrupted,
-		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		Spec:    Spec{Pods: 1, Services: 1, Namespaces: 1, Topology: "layers", Burst: "all", XDS: "delta"},
-		Pods:    &Pods{Requested: 1, Ready: new(0)},
+		Started:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{1}, Services: 1, Namespaces: 1, Topology: "layers", Sidecars: scenario.Sidecars{XDS: "delta"}}},
+		Pods:     &Pods{Requested: 1, Ready: new(0)},
 	}
 	got, err := json.Marshal(run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `{"apiVersion":"scaler.mesh/v1","kind":"Run","schema":0,"name":"x","status":"interrupted","started":"2026-01-02T03:04:05Z",` +
-		`"spec":{"pods":1,"services":1,"namespaces":1,"topology":"layers","seed":0,"burst":"all","xds":"delta","probes":0},` +
+		`"scenario":{"apiVersion":"","kind":"","mesh":{"pods":1,"services":1,"namespaces":1,"topology":"layers","seed":0,"sidecars":{"xds":"delta"}},` +
+		`"controlPlane":{},"load":{"arrival":"all","probes":0},"phases":{"settle":"0s"},"instrument":{"calibrate":false,"priority":false}},` +
 		`"environment":{},"pods":{"requested":1,"ready":0}}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("JSON (-want +got):\n%s", diff)

@@ -50,7 +50,7 @@ func (s Scaling) of(value, k float64) float64 {
 }
 
 // Undilated is the run, as it was measured, with every figure as that of the
-// machine that was stood for: the run itself unless Spec.Dilation is above 1. Figures of phases that
+// machine that was stood for: the run itself unless Slowdown is above 1. Figures of phases that
 // were not slowed down are those of that machine as measured. What
 // the figures of the catalogue do not include is the length of phases and the control
 // plane's own metrics, whose names end in their unit. Wall-clock times, and what warnings say, are of the machine
@@ -78,24 +78,16 @@ func (r *Run) Undilated() (*Run, error) {
 	}
 	for i := range scaled.Phases {
 		if seconds := scaled.Phases[i].Seconds; seconds != nil {
-			*seconds /= r.slowdown(scaled.Phases[i].Name)
+			*seconds /= r.SlowdownIn(scaled.Phases[i].Name)
 		}
 	}
 	if scaled.Own != nil {
 		for _, phase := range FigurePhases {
 			own := scaled.Own.At(phase)
-			*own = undilatedOwn(*own, r.slowdown(phase))
+			*own = undilatedOwn(*own, r.SlowdownIn(phase))
 		}
 	}
 	return scaled, nil
-}
-
-// slowdown is the factor by which time was slowed down in a phase.
-func (r *Run) slowdown(phase PhaseName) float64 {
-	if r.Environment.Dilation == nil { // the run ended before its control plane was described
-		return r.Slowdown()
-	}
-	return r.Environment.Dilation.Of(phase)
 }
 
 // asMeasured reports whether the figure at a path is of a phase that was not slowed down.

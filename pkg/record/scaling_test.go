@@ -9,11 +9,11 @@ import (
 // measured run stays as it is.
 func TestUndilated(t *testing.T) {
 	run := fullRun(t)
-	run.Spec.Dilation = 0
+	run.Scenario.Instrument.Dilation.Factor = 0
 	if same, err := run.Undilated(); err != nil || same != run {
 		t.Fatalf("a run that was not slowed down is changed: %v", err)
 	}
-	run.Spec.Dilation, run.Environment.Dilation = 4, &Dilation{Factor: 4}
+	run.Scenario.Instrument.Dilation.Factor, run.Environment.Dilation = 4, &Dilation{}
 	run.Phases = []Phase{{Name: PhaseBaseline, Seconds: new(8.0)}, {Name: PhaseRollout, Seconds: new(40.0), EndedBy: EndedByConverged}}
 	run.Own.Rollout = map[string]float64{"debounceSeconds": 2, "pushes": 3, "requestsPerSecond": 5}
 	run.Environment.ControlPlane.GOMAXPROCS = 2
@@ -68,8 +68,8 @@ func TestUndilated(t *testing.T) {
 // Figures of phases that were not slowed down stay as measured, and so do their lengths.
 func TestUndilatedInRealTime(t *testing.T) {
 	run := fullRun(t)
-	run.Spec.Dilation = 4
-	run.Environment.Dilation = &Dilation{Factor: 4, RealTime: []PhaseName{PhaseBaseline, PhaseSteady}}
+	run.Scenario.Instrument.Dilation.Factor = 4
+	run.Environment.Dilation = &Dilation{RealTime: []PhaseName{PhaseBaseline, PhaseSteady}}
 	run.Phases = []Phase{{Name: PhaseBaseline, Seconds: new(8.0)}, {Name: PhaseRollout, Seconds: new(40.0)}, {Name: PhaseSteady, Seconds: new(8.0)}}
 	run.Own.Steady = map[string]float64{"debounceSeconds": 2}
 	run.Own.Rollout = map[string]float64{"debounceSeconds": 2}

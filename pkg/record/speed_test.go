@@ -49,7 +49,7 @@ func TestSpeedsText(t *testing.T) {
 func TestNormalize(t *testing.T) {
 	made := func(p *Processor) *Usage {
 		run := Run{ControlPlane: &ByPhase[*Usage]{Rollout: &Usage{CPUSeconds: new(10.0), Cores: &Level{Mean: new(0.5)}}, Probe: &Usage{}}}
-		run.Environment.Processor, run.Spec.Dilation = p, 4
+		run.Environment.Processor, run.Scenario.Instrument.Dilation.Factor = p, 4
 		run.Normalize()
 		scaled, err := run.Undilated()
 		if err != nil {

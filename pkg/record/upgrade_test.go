@@ -1,6 +1,10 @@
 package record
 
-import "testing"
+import (
+	"testing"
+
+	"scaler.mesh/scaler/pkg/scenario"
+)
 
 // upgradedRun was upgraded in two waves.
 func upgradedRun() *Run {
@@ -8,7 +12,7 @@ func upgradedRun() *Run {
 		return &UpgradeStage{PeakCores: &cores, PeakMemoryBytes: &memory, PeakPods: &pods}
 	}
 	r := &Run{
-		Spec:         Spec{Pods: 100},
+		Scenario:     scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{100}}},
 		ControlPlane: &ByPhase[*Usage]{Steady: &Usage{Cores: &Level{Mean: new(0.02), Peak: new(0.1)}, MemoryBytes: &Level{Mean: new(190e6), Peak: new(200e6)}}},
 		Upgrade: &Upgrade{
 			From: UpgradeVersion{Version: "1.29.1"}, To: UpgradeVersion{Version: "1.31.0"},

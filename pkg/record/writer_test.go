@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // TestMain lets the test binary be the other process of the tests below.
@@ -148,11 +149,11 @@ func TestCreateErrors(t *testing.T) {
 func TestSave(t *testing.T) {
 	out := t.TempDir()
 	w := create(t, out, "x")
-	run := Run{Name: "ignored", Spec: Spec{Pods: 5}}
+	run := Run{Name: "ignored", Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{5}}}}
 	if err := w.Save(&run); err != nil {
 		t.Fatal(err)
 	}
-	if got := readOne(t, out); got.Name != "x" || got.Spec.Pods != 5 || got.Status != StatusInterrupted {
+	if got := readOne(t, out); got.Name != "x" || got.PodCount() != 5 || got.Status != StatusInterrupted {
 		t.Errorf("saved without a status, read %+v: want x, 5 pods, interrupted", got)
 	}
 	run.Status = StatusCompleted

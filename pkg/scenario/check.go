@@ -56,7 +56,7 @@ func (d *Document) Check(command string) error {
 		if !p.AppliesTo(command) {
 			return fail("none with 'scaler " + command + "'")
 		}
-		if want := d.misplaced(p.Where); want != "" {
+		if want := d.Scenario.misplaced(p.Where); want != "" {
 			if d.given[p.Path].Preset {
 				was, _, _ := at(reflect.ValueOf(&d.defaults).Elem(), p.Path)
 				v.Set(was)
@@ -72,10 +72,37 @@ func (d *Document) Check(command string) error {
 	return nil
 }
 
+// Command is the command that makes runs of the scenario: upgrade, where it has an upgrade, else rollout.
+func (s *Scenario) Command() string {
+	if s.ControlPlane.Upgrade.To != "" {
+		return Upgrades
+	}
+	return Rollout
+}
+
+// Applicable is the scenario without what its command, mesh, place or control plane does not have, so that a command
+// reads it back.
+func (s Scenario) Applicable() Scenario {
+	whole, command := s, s.Command()
+	for _, p := range Parameters {
+		if whole.has(p, command) {
+			continue
+		}
+		if v, _, ok := at(reflect.ValueOf(&s).Elem(), p.Path); ok {
+			v.SetZero()
+		}
+	}
+	return s
+}
+
+// has reports whether the scenario has a parameter with a command.
+func (s *Scenario) has(p Parameter, command string) bool {
+	return s.misplaced(p.Where) == "" && p.AppliesTo(command)
+}
+
 // misplaced states what a parameter that is bound to a place, mesh or control plane wants; "" if
 // the scenario has it.
-func (d *Document) misplaced(where Where) string {
-	s := &d.Scenario
+func (s *Scenario) misplaced(where Where) string {
 	external := strings.Contains(s.ControlPlane.Name, "://")
 	switch {
 	case where == InCluster && s.Place.Context == "":

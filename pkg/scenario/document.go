@@ -266,7 +266,7 @@ func (d *Document) YAML(command string, all bool) ([]byte, error) {
 	root := d.encode(reflect.ValueOf(&s).Elem(), "", func(path string, v reflect.Value, f reflect.StructField) bool {
 		_, given := d.given[path]
 		p, _ := Of(path)
-		return given || path == "apiVersion" || path == "kind" || all && !empty(v, f) && d.misplaced(p.Where) == "" && p.AppliesTo(command)
+		return given || path == "apiVersion" || path == "kind" || all && !empty(v, f) && s.has(p, command)
 	})
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)

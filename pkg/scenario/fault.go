@@ -198,6 +198,15 @@ func FaultsIn(faults []Fault, phase string) []Fault {
 	return in
 }
 
+// FaultsText are the faults as they are written, with spaces between them; "" of none.
+func (l Load) FaultsText() string {
+	var all []string
+	for _, f := range l.Faults {
+		all = append(all, f.String())
+	}
+	return strings.Join(all, " ")
+}
+
 // ChangeKind is a kind of change.
 type ChangeKind string
 

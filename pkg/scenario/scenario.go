@@ -10,6 +10,12 @@
 // whether a file or a cluster that is named exists, is checked by who runs the scenario.
 package scenario
 
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
 // APIVersion and Kind identify a scenario document.
 const (
 	APIVersion = "scaler.mesh/v1"
@@ -79,6 +85,18 @@ type Parts struct {
 	GracePeriod      *Duration `json:"gracePeriod,omitempty"`
 }
 
+// String states the parts that are there in words, as in "virtualServices 40, zones 3"; "" of none.
+func (p Parts) String() string {
+	var all []string
+	v := reflect.ValueOf(p)
+	for i := range v.NumField() {
+		if texts := leafTexts(v.Field(i)); texts != nil {
+			all = append(all, key(v.Type().Field(i))+" "+texts[0])
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
 // Sidecars are the proxies of the pods.
 type Sidecars struct {
 	XDS                 string   `json:"xds,omitempty"`     // delta or sotw; "" = the control plane's own
@@ -135,6 +153,31 @@ type Upgrade struct {
 	Rate       Rate     `json:"rate,omitempty"`       // pods restarted a second; 0 = all of a wave at once
 	Pause      Duration `json:"pause,omitempty"`      // between the new version's start and the first wave
 	Env        []string `json:"env,omitempty"`        // further NAME=VALUE of the new version alone
+}
+
+// String states the upgrade in words, as in "canary 10%,50%,100% to 1.31.0, pause 15s"; "" = there is none.
+func (u Upgrade) String() string {
+	if u.To == "" {
+		return ""
+	}
+	text := "canary " + u.Canary.String()
+	if u.InPlace {
+		text = "in place"
+	}
+	text += " to " + u.To
+	if u.Rate > 0 {
+		text += ", " + u.Rate.String()
+	}
+	if u.Pause > 0 {
+		text += ", pause " + u.Pause.String()
+	}
+	if u.RollbackAt > 0 {
+		text += fmt.Sprintf(", rollback at wave %d", u.RollbackAt)
+	}
+	for _, kv := range u.Env {
+		text += ", " + kv
+	}
+	return text
 }
 
 // Load is how pods arrive, come and go, and what is changed and broken meanwhile.

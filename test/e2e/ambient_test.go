@@ -22,7 +22,7 @@ var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 		where.expectNothingLeft()
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))
-		Expect(run.Spec.Dataplane).To(Equal("ambient"))
+		Expect(run.Dataplane()).To(Equal("ambient"))
 		Expect(run.Environment.Knobs.Scope).To(BeEmpty())
 		Expect(run.Environment.ControlPlane.Settings).To(HaveKeyWithValue("PILOT_ENABLE_AMBIENT", "true"))
 		Expect(*run.Proxies).To(Equal(record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: new(nodes)}))

@@ -114,7 +114,7 @@ var _ = Describe("nothing is exposed", func() {
 		where := newPlace()
 		dir := filepath.Join(where.out, "run")
 		Expect(os.MkdirAll(filepath.Join(dir, "latencies"), 0o755)).To(Succeed())
-		content := `{"apiVersion": "scaler.mesh/v1", "kind": "Run", "schema": 3, "name": "x", "status": "completed", "reason": "\u001b]0;owned\u0007"}`
+		content := `{"apiVersion": "scaler.mesh/v1", "kind": "Run", "schema": 4, "name": "x", "status": "completed", "reason": "\u001b]0;owned\u0007"}`
 		Expect(os.WriteFile(filepath.Join(dir, "run.json"), []byte(content), 0o644)).To(Succeed())
 		for _, name := range []string{"events.jsonl", "latencies/podReady.hgrm"} {
 			Expect(syscall.Mkfifo(filepath.Join(dir, name), 0o600)).To(Succeed())

@@ -15,6 +15,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // exitMissed is the exit code of what finished and did not converge.
@@ -84,11 +85,11 @@ var _ = Describe("a ladder of both modes", Ordered, func() {
 
 	It("records what was asked, and how pods came", func() {
 		for _, run := range []record.Run{permissive, strict} {
-			Expect(run.Spec).To(And(
+			Expect(run.Scenario.Mesh).To(And(
 				HaveField("Topology", "star"), HaveField("FanOut", 2), HaveField("Seed", BeEquivalentTo(7)),
-				HaveField("Services", 6), HaveField("Namespaces", 2), HaveField("Burst", "10/2s"),
-				HaveField("StartDelay", "uniform:0s-500ms"),
+				HaveField("Services", 6), HaveField("Namespaces", 2), HaveField("Sidecars.StartDelay", scenario.Delay{Max: 500 * time.Millisecond}),
 			))
+			Expect(run.Scenario.Load.Arrival).To(Equal(scenario.Arrival{Size: 10, Interval: 2 * time.Second}))
 			Expect(*run.Arrival.OfferedPerSecond).To(Equal(5.0))
 			seen := where.arrivals(run.Name)
 			Expect(seen).To(HaveLen(pods))

@@ -25,7 +25,7 @@ var _ = Describe("Linkerd", func() {
 		Expect(run.Pods.Converged).To(HaveValue(Equal(pods)))
 		Expect(run.Certificates.Failed).To(HaveValue(BeZero()))
 		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods))
-		Expect(run.Spec.XDS).To(BeEmpty())
+		Expect(run.Scenario.Mesh.Sidecars.XDS).To(BeEmpty())
 		Expect(run.XDS.Acks).To(BeNil())
 		Expect(run.XDS.Responses).To(And(HaveKey("Profile"), HaveKey("Addresses")))
 		Expect(run.Warnings).To(ContainElement(And(HaveField("About", "spec.xds"), HaveField("Reason", record.ReasonNotSupported))))

@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -12,6 +13,7 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 var _ = Describe("a plan that is carried out", Ordered, func() {
@@ -51,7 +53,10 @@ var _ = Describe("a plan that is carried out", Ordered, func() {
 		runs, err := record.Read(out)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(runs).To(HaveLen(1))
-		Expect(runs[0].Spec).To(And(HaveField("Pods", 30), HaveField("Burst", "10/2s"), HaveField("Topology", "star"), HaveField("Faults", []string{"kill-control-plane@steady"})))
+		Expect(runs[0].Scenario).To(And(
+			HaveField("Mesh.Pods", ConsistOf(30)), HaveField("Load.Arrival", scenario.Arrival{Size: 10, Interval: 2 * time.Second}), HaveField("Mesh.Topology", "star"),
+			HaveField("Load.Faults", ConsistOf(scenario.Fault{Kind: scenario.KillControlPlane, Phase: scenario.PhaseSteady})),
+		))
 		where.expectNothingLeft()
 	})
 

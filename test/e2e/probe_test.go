@@ -6,6 +6,7 @@ import (
 	"context"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 var _ = Describe("probes", func() {
@@ -77,7 +79,7 @@ var _ = Describe("certificates of a short life", func() {
 		session := where.rollout(pods, longSettle, "--certificate-lifetime", "10s", "--steady", "12s", "--calibrate=false")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
-		Expect(run.Spec.CertificateLifetime).To(Equal("10s"))
+		Expect(run.Scenario.Mesh.Sidecars.CertificateLifetime).To(Equal(scenario.Duration(10 * time.Second)))
 		Expect(run.Certificates.Renewals.Count).To(BeNumerically(">=", pods), "half of a life passes twice in steady")
 		Expect(*run.Certificates.Issued).To(Equal(pods + run.Certificates.Renewals.Count))
 		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods), "renewals are counted separately")

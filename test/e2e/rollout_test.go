@@ -130,7 +130,7 @@ var _ = Describe("a rollout over state-of-the-world xDS", func() {
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))
-		Expect(run.Spec.XDS).To(Equal("sotw"))
+		Expect(run.Scenario.Mesh.Sidecars.XDS).To(Equal("sotw"))
 		Expect(*run.Pods.Converged).To(Equal(pods))
 		Expect(*run.Certificates.Issued).To(BeEquivalentTo(pods))
 		Expect(*run.XDS.Nacks).To(BeZero())

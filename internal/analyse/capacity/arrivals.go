@@ -3,13 +3,13 @@ package capacity
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/pushes"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // longest is the longest duration of a rollout, and so of the debounce, that is accepted.
@@ -32,15 +32,16 @@ func debounceOf(r *record.Run) pushes.Debounce {
 // determines what each proxy is sent only in a mesh of sidecars without further parts;
 // for any other it returns an error.
 func layout(r *record.Run, pods, services int) (topology.Mesh, error) {
-	if r.Mesh != nil || len(r.Spec.Profile) > 0 || r.Dataplane() != record.SidecarDataplane {
+	if r.Mesh != nil || r.Parts != (scenario.Parts{}) || r.Dataplane() != record.SidecarDataplane {
 		return topology.Mesh{}, fmt.Errorf("%s has more than sidecars and uniform services", r.Name)
 	}
-	spec := topology.Spec{Pods: pods, Services: services, Namespaces: r.NamespaceCount(), Shape: r.Spec.Topology, FanOut: r.Spec.FanOut, Seed: r.Spec.Seed}
+	asked := r.Scenario.Mesh
+	spec := topology.Spec{Pods: pods, Services: services, Namespaces: r.NamespaceCount(), Shape: asked.Topology, FanOut: asked.FanOut, Seed: asked.Seed}
 	if services != r.ServiceCount() {
 		spec.Namespaces = 0
 	}
 	if err := spec.Validate(); err != nil {
-		return topology.Mesh{}, fmt.Errorf("reading the spec of %s: %w", r.Name, err)
+		return topology.Mesh{}, fmt.Errorf("reading the scenario of %s: %w", r.Name, err)
 	}
 	return topology.Build(spec), nil
 }
@@ -150,7 +151,7 @@ func (s *sample) planned(t target) (pushes.Rollout, error) {
 	if err != nil {
 		return pushes.Rollout{}, err
 	}
-	size, interval := burstOf(like)
+	size, interval := like.Scenario.Load.Arrival.Bursts()
 	out := pushes.Rollout{Holders: holders(like, mesh)}
 	for i, service := range mesh.Services {
 		for range service.Pods {
@@ -187,16 +188,4 @@ func arrival(seen []start, place int, pods float64, size int, interval time.Dura
 	}
 	from.Address, from.Connected, from.Ready = from.Address+by, from.Connected+by, from.Ready+by
 	return from
-}
-
-// burstOf returns the size of a run's bursts and the time between two; 0 if all pods
-// arrived at once.
-func burstOf(r *record.Run) (size int, interval time.Duration) {
-	first, second, _ := strings.Cut(r.Spec.Burst, "/")
-	size, err := strconv.Atoi(first)
-	interval, errInterval := time.ParseDuration(second)
-	if err != nil || errInterval != nil || size < 1 {
-		return 0, 0
-	}
-	return size, interval
 }

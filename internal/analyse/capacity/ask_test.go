@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
 )
 
@@ -18,27 +19,27 @@ func TestRefusals(t *testing.T) {
 	w := strict()
 	four := w.runs(nil, 2, 200, 400, 600, 800)
 	other := w.runs(nil, 2, 200, 400, 800)
-	other[0].Spec.Burst = "100/10s"
+	other[0].Scenario.Load.Arrival = scenario.Arrival{Size: 100, Interval: 10 * time.Second}
 	broken := w.runs(nil, 2, 200, 400, 800)
 	for i := range broken {
 		broken[i].Status = record.StatusFailed
 	}
 	faulty := w.runs(nil, 2, 200, 400, 800)
 	for i := range faulty {
-		faulty[i].Spec.Faults = []string{"kill-control-plane@rollout"}
+		faulty[i].Scenario.Load.Faults = []scenario.Fault{{Kind: scenario.KillControlPlane, Phase: scenario.PhaseRollout}}
 	}
 	nodes := w.runs(nil, 2, 200, 400, 800)
 	for i := range nodes {
-		nodes[i].Spec.Dataplane, nodes[i].Spec.PodsPerNode = "ambient", 20
-		nodes[i].Proxies = &record.Proxies{Name: "ztunnel", Nodes: nodes[i].Spec.Pods / 20}
+		nodes[i].Scenario.Mesh.Dataplane, nodes[i].Scenario.Mesh.PodsPerNode = scenario.List[string]{"ambient"}, 20
+		nodes[i].Proxies = &record.Proxies{Name: "ztunnel", Nodes: nodes[i].PodCount() / 20}
 	}
 	mixed := w.runs(nil, 2, 200, 400, 800)
 	for i := range mixed {
-		mixed[i].Spec.Dataplane, mixed[i].Proxies = "mixed", &record.Proxies{Nodes: 5, Sidecars: new(100)}
+		mixed[i].Scenario.Mesh.Dataplane, mixed[i].Proxies = scenario.List[string]{"mixed"}, &record.Proxies{Nodes: 5, Sidecars: new(100)}
 	}
 	waypoints := w.runs(nil, 2, 200, 400, 800)
 	for i := range waypoints {
-		waypoints[i].Spec.Dataplane, waypoints[i].Spec.Waypoints, waypoints[i].Proxies = "ambient", "service", &record.Proxies{Nodes: 5, Waypoints: &record.Waypoints{}}
+		waypoints[i].Scenario.Mesh.Dataplane, waypoints[i].Scenario.Mesh.Waypoints, waypoints[i].Proxies = scenario.List[string]{"ambient"}, "service", &record.Proxies{Nodes: 5, Waypoints: &record.Waypoints{}}
 	}
 	const advice = "run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode strict --dilate 1 --repeats 2 --probes 0'"
 	for _, c := range []struct {
@@ -65,7 +66,7 @@ func TestRefusals(t *testing.T) {
 		{"another number of pods for each node", nodes, Options{Pods: 1600, PodsPerNode: 40}, "podsPerNode: got 40, want 20, as all runs have", true},
 		{"pods for each node of sidecars", four, Options{Pods: 1600, PodsPerNode: 40}, "podsPerNode: got 40, want none for runs in which every pod has a proxy", false},
 		{"too few runs with proxies of nodes", nodes[:4], Options{Pods: 1600}, "--mode strict --dilate 1 --dataplane ambient --pods-per-node 20 --repeats 2", true},
-		{"different bursts", other, Options{Pods: 1600}, "they differ in burst (100/10s; all)", true},
+		{"different bursts", other, Options{Pods: 1600}, "they differ in arrival (100/10s; all)", true},
 		{"another ratio", four, Options{Pods: 1600, Services: 20}, "services: got 20, want 160, as all runs have 0.1 services for each pod", true},
 		{"validating another size", four, Options{Pods: 1600, Validate: true}, "pods: got 1600, want 800, the largest size", false},
 		{"validating one size", w.runs(nil, 3, 200), Options{Validate: true}, "one size only", false},
@@ -135,9 +136,9 @@ func TestServices(t *testing.T) {
 	for i := range runs {
 		r := &runs[i]
 		if i%2 == 1 {
-			r.Spec.Services *= 2
+			r.Scenario.Mesh.Services *= 2
 		}
-		*r.XDS.ConfigurationBytes.Mean = held(float64(r.Spec.Pods), float64(r.Spec.Services))
+		*r.XDS.ConfigurationBytes.Mean = held(float64(r.PodCount()), float64(r.ServiceCount()))
 	}
 	plan, err := Make(runs, Options{Pods: 1600, Services: 300})
 	if err != nil {
@@ -179,7 +180,7 @@ func TestMachineOfDilatedRun(t *testing.T) {
 	run := permissive().runs(nil, 1, 200)[0]
 	run.Environment.CPUs = 2
 	for k, want := range map[float64]float64{0: 2, 1: 2, 4: 8, 2.5: 5} {
-		run.Spec.Dilation = k
+		run.Scenario.Instrument.Dilation.Factor = k
 		if got := meshOf(&run, nil).machine; got != want {
 			t.Errorf("K = %g: %g processors, want %g", k, got, want)
 		}
@@ -312,22 +313,27 @@ func TestFiguresOfFewerRuns(t *testing.T) {
 // Runs that differ in what they cost are not taken as alike.
 func TestDifferences(t *testing.T) {
 	for want, change := range map[string]func(*record.Run){
-		"real sidecars (0; 5)":                 func(r *record.Run) { r.Spec.RealSidecars = 5 },
-		"certificate storm (in the end; none)": func(r *record.Run) { r.Spec.CertificateStorm = true },
+		"real sidecars (0; 5)":                 func(r *record.Run) { r.Scenario.Mesh.Sidecars.Real = 5 },
+		"certificate storm (in the end; none)": func(r *record.Run) { r.Scenario.Load.CertificateStorm = true },
 		"program (a; b)":                       func(r *record.Run) { r.Environment.ControlPlane.Program = "b" },
 		"memory limit (512 MiB, told; none)":   func(r *record.Run) { r.Environment.ControlPlane.MemoryLimitBytes = 512 << 20 },
 		"processors (2; 4)":                    func(r *record.Run) { r.Environment.ControlPlane.GOMAXPROCS = 4 },
-		"certificate lifetime (30s; none)":     func(r *record.Run) { r.Spec.CertificateLifetime = "30s" },
-		"memory (1.0 GiB; 2.0 GiB)":            func(r *record.Run) { r.Environment.MemoryBytes = 2 << 30 },
-		"profile (--profile typical --set mesh.parts.zones=0; plain)": func(r *record.Run) {
-			r.Spec.ProfileName, r.Spec.ProfileSet = "typical", map[string]float64{"zones": -1}
+		"certificate lifetime (30s; none)": func(r *record.Run) {
+			r.Scenario.Mesh.Sidecars.CertificateLifetime = scenario.Duration(30 * time.Second)
 		},
-		"seed (0; 7)":              func(r *record.Run) { r.Spec.Seed = 7 },
-		"upgrade (in place; none)": func(r *record.Run) { r.Spec.Upgrade = "in place" },
-		"churn (2/s; none)":        func(r *record.Run) { r.Spec.Churn = "2/s" },
-		"faults (a@steady; none)":  func(r *record.Run) { r.Spec.Faults = []string{"a@steady"} },
-		"burst (a b; all)":         func(r *record.Run) { r.Spec.Burst = "a\x1bb" },
-		"priority (nice -10, 0, 15; none)": func(r *record.Run) {
+		"memory (1.0 GiB; 2.0 GiB)": func(r *record.Run) { r.Environment.MemoryBytes = 2 << 30 },
+		"profile (--profile typical --set mesh.parts.zones=0; plain)": func(r *record.Run) {
+			r.Scenario.Mesh.Profile, r.Scenario.Mesh.Parts.Zones = "typical", new(0)
+		},
+		"seed (0; 7)":                        func(r *record.Run) { r.Scenario.Mesh.Seed = 7 },
+		"upgrade (in place to 1.31.0; none)": func(r *record.Run) { r.Scenario.ControlPlane.Upgrade = scenario.Upgrade{To: "1.31.0", InPlace: true} },
+		"churn (2/s; none)":                  func(r *record.Run) { r.Scenario.Load.Churn = 2 },
+		"faults (kill-control-plane@steady; none)": func(r *record.Run) {
+			r.Scenario.Load.Faults = []scenario.Fault{{Kind: scenario.KillControlPlane, Phase: scenario.PhaseSteady}}
+		},
+		"arrival (20/s; all)": func(r *record.Run) { r.Scenario.Load.Arrival.Rate = 20 },
+		"topology (a b with fan-out 3; layers with fan-out 3)": func(r *record.Run) { r.Scenario.Mesh.Topology = "a\x1bb" },
+		"priority (control plane, scaler, cluster (nice -10, 0, 15); none)": func(r *record.Run) {
 			r.Environment.Priority = &record.Priority{Mechanism: "nice", ControlPlane: -10, Cluster: 15}
 		},
 	} {

@@ -32,7 +32,7 @@ var wholeTypes = []string{"LDS", "RDS", "CDS"}
 // without the few bytes of the response itself; 0 = not sent completely, or not known.
 func responseOf(r *record.Run, kind string) float64 {
 	l := r.Environment.ControlPlane.Limits
-	if l == nil || l.LargeResponseBytes == 0 || r.XDS == nil || r.XDS.ConfigurationBytes == nil || kind == "CDS" && r.Spec.XDS != "sotw" {
+	if l == nil || l.LargeResponseBytes == 0 || r.XDS == nil || r.XDS.ConfigurationBytes == nil || kind == "CDS" && r.Scenario.Mesh.Sidecars.XDS != "sotw" {
 		return 0
 	}
 	return r.XDS.ConfigurationBytes.ByType[kind] / l.LargeResponseBytes

@@ -23,7 +23,7 @@ func buffered(step, share float64, random *rand.Rand, repeats int, sizes ...int)
 	}
 	runs := w.runs(random, repeats, sizes...)
 	for i := range runs {
-		pods := float64(runs[i].Spec.Pods)
+		pods := float64(runs[i].PodCount())
 		runs[i].XDS.ConfigurationBytes.ByType = map[string]float64{"CDS": 200 * pods, "EDS": 300 * pods, "LDS": 21.4e3, "RDS": 1.6e3 + 49*pods}
 	}
 	return runs
@@ -78,14 +78,14 @@ func TestLargestResponse(t *testing.T) {
 	}{
 		"listeners":          {func(*record.Run) {}, 21.4e3},
 		"routes":             {func(r *record.Run) { r.XDS.ConfigurationBytes.ByType["RDS"] = 50e3 }, 50e3},
-		"state of the world": {func(r *record.Run) { r.Spec.XDS = "sotw" }, 80e3},
+		"state of the world": {func(r *record.Run) { r.Scenario.Mesh.Sidecars.XDS = "sotw" }, 80e3},
 		"limit not known":    {func(r *record.Run) { r.Environment.ControlPlane.Limits = nil }, 0},
 		"not known":          {func(r *record.Run) { r.XDS = nil }, 0},
 		"types not known":    {func(r *record.Run) { r.XDS.ConfigurationBytes.ByType = nil }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := buffered(0, 0, nil, 1, 400)[0]
-			r.Spec.XDS = "delta"
+			r.Scenario.Mesh.Sidecars.XDS = "delta"
 			c.change(&r)
 			if got := largestResponse(&r) * limits.LargeResponseBytes; math.Abs(got-c.want) > 1e-6 {
 				t.Errorf("%g, want %g", got, c.want)

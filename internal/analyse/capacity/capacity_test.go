@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // world makes runs of meshes whose needs are known.
@@ -70,8 +71,8 @@ func (w world) run(n int, random *rand.Rand) record.Run {
 	memory := noise(emptyResident + w.memory(pods))
 	r := record.Run{
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: fmt.Sprintf("istiod-%s-%d", w.mode, n),
-		Status: record.StatusCompleted,
-		Spec:   record.Spec{Pods: n, Services: n / 10, Topology: "layers", FanOut: 3, Burst: "all", Mode: w.mode, XDS: "delta"},
+		Status:   record.StatusCompleted,
+		Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{n}, Services: n / 10, Topology: "layers", FanOut: 3, Mode: scenario.List[string]{w.mode}, Sidecars: scenario.Sidecars{XDS: "delta"}}},
 		Environment: record.Environment{
 			CPUs:         2,
 			ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31.0", Replicas: 1, GOMAXPROCS: 2, Limits: limits},

@@ -5,6 +5,7 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // measured is a run of so many pods against a control plane that takes 20 ms of processor time
@@ -16,7 +17,7 @@ func measured(pods int) record.Run {
 	return record.Run{
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema,
 		Name: fmt.Sprintf("istiod-strict-%d", pods), Status: record.StatusCompleted,
-		Spec: record.Spec{Pods: pods, Services: pods / 10, Topology: "layers", FanOut: 3, Burst: "all", Mode: "strict", XDS: "delta"},
+		Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{pods}, Services: pods / 10, Topology: "layers", FanOut: 3, Mode: scenario.List[string]{"strict"}, Sidecars: scenario.Sidecars{XDS: "delta"}}},
 		Environment: record.Environment{
 			CPUs:         2,
 			ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31.0", Replicas: 1, GOMAXPROCS: 2},

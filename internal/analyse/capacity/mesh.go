@@ -125,7 +125,7 @@ func (s *sample) aimNodes(t *target, o Options) error {
 func usualPerNode(runs []*record.Run) (usual int) {
 	times := map[int]int{}
 	for _, r := range runs {
-		if n := r.Spec.PodsPerNode; r.PodCount() == runs[len(runs)-1].PodCount() {
+		if n := r.Scenario.Mesh.PodsPerNode; r.PodCount() == runs[len(runs)-1].PodCount() {
 			if times[n]++; times[n] > times[usual] {
 				usual = n
 			}
@@ -138,7 +138,7 @@ func usualPerNode(runs []*record.Run) (usual int) {
 func perNodes(runs []*record.Run) []int {
 	var all []int
 	for _, r := range runs {
-		all = append(all, r.Spec.PodsPerNode)
+		all = append(all, r.Scenario.Mesh.PodsPerNode)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // ofNodesRun is a run without noise of a mesh whose nodes have proxies: 124 MB, 50 kB for each pod and 400 kB
@@ -25,7 +26,7 @@ func ofNodesRun(pods, perNode int) record.Run {
 	r.Arrival.AchievedPerSecond = new(40.0)
 	r.ControlPlane.Baseline.MemoryBytes.Mean = new(emptyResident + 200e3*nodes)
 	r.ControlPlane.Baseline.HeapBytes.Mean = new(emptyHeap + 50e3*nodes)
-	r.Spec.Dataplane, r.Spec.PodsPerNode = "ambient", perNode
+	r.Scenario.Mesh.Dataplane, r.Scenario.Mesh.PodsPerNode = scenario.List[string]{"ambient"}, perNode
 	r.Proxies = &record.Proxies{Name: "ztunnel", Nodes: int(nodes)}
 	return r
 }

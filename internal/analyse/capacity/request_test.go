@@ -40,7 +40,7 @@ func randomPlan(t *testing.T, random *rand.Rand) (*Plan, Options) {
 	busy := 4 * random.Float64()
 	for i := range runs {
 		r := &runs[i]
-		pods := float64(r.Spec.Pods) / 800
+		pods := float64(r.PodCount()) / 800
 		if peaks {
 			r.ControlPlane.Rollout.Cores = &record.Level{Mean: new(pods), Peak100ms: new(2*pods + 1)}
 		}
@@ -114,7 +114,7 @@ func TestOtherProcessorsThanTheRuns(t *testing.T) {
 func TestPeaksOf100ms(t *testing.T) {
 	runs := strict().runs(nil, 2, 200, 400, 600, 800)
 	for i := range runs {
-		pods := float64(runs[i].Spec.Pods)
+		pods := float64(runs[i].PodCount())
 		runs[i].ControlPlane.Rollout.Cores = &record.Level{Mean: new(0.67), Peak100ms: new(0.9 + pods/400)}
 	}
 	plan, err := Make(runs, Options{Pods: 1600, Processors: 2, LimitProcessors: true})

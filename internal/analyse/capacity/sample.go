@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -122,7 +123,7 @@ func (s *sample) doubt(about, format string, args ...any) {
 
 // disturbed reports whether a fault was injected during the rollout.
 func disturbed(r *record.Run) bool {
-	return slices.ContainsFunc(r.Spec.Faults, func(f string) bool { return strings.HasSuffix(f, "@rollout") })
+	return len(scenario.FaultsIn(r.Scenario.Load.Faults, scenario.PhaseRollout)) > 0
 }
 
 // modeOf returns the mode of a run; its settings if they are not those of a mode.
@@ -132,6 +133,21 @@ func modeOf(r *record.Run) string {
 	}
 	k := r.Environment.Knobs
 	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
+}
+
+// profileFlags are the flags that the profile of a run was asked for with, whatever its size, as in
+// --profile typical --set mesh.parts.zones=3; "" of nothing.
+func profileFlags(r *record.Run) string {
+	var all []string
+	if name := r.Scenario.Mesh.Profile; name != "" && name != topology.Plain {
+		all = append(all, "--profile "+name)
+	}
+	for _, p := range scenario.Parameters {
+		if text, _ := r.Scenario.Text(p.Path); text != "" && strings.HasPrefix(p.Path, "mesh.parts.") {
+			all = append(all, "--set "+p.Path+"="+text)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // notOfPlans are conditions in which runs of one plan may differ, with the reason.
@@ -164,7 +180,7 @@ func conditions() (all []record.Condition) {
 		}
 	}
 	return append(all,
-		record.Condition{Name: "profile", Of: func(r *record.Run) string { return cmp.Or(r.Spec.ProfileFlags(), "plain") }},
+		record.Condition{Name: "profile", Of: func(r *record.Run) string { return cmp.Or(profileFlags(r), "plain") }},
 		record.Condition{Name: "the control plane's settings", Of: func(r *record.Run) string { return fmt.Sprint(r.Environment.ControlPlane.Settings) }},
 	)
 }
@@ -297,17 +313,14 @@ func advice(s *sample, o Options) string {
 	burst := ""
 	if s != nil {
 		mode = modeOf(s.runs[0])
-		if b := s.runs[0].Spec.Burst; b != "" && b != "all" {
-			burst = " --burst " + b
-		}
-		if a := s.runs[0].Spec.Arrival; a != "" {
-			burst = " --arrival " + a
+		if a := s.runs[0].Scenario.Load.Arrival; a != (scenario.Arrival{}) {
+			burst = " --arrival " + a.String()
 		}
 		burst += fmt.Sprintf(" --dilate %g", s.runs[0].Slowdown())
-		if flags := s.runs[0].Spec.ProfileFlags(); flags != "" {
+		if flags := profileFlags(s.runs[0]); flags != "" {
 			burst += " " + flags
 		}
-		if change := s.runs[0].Spec.Change; change != "" {
+		if change := s.runs[0].Scenario.Load.Changes.String(); change != "" {
 			burst += " --change " + change
 		}
 	}

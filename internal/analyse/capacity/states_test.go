@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // The request is for the worst of the states that the runs were in, which is named.
@@ -12,12 +13,12 @@ func TestStates(t *testing.T) {
 	runs := strict().runs(nil, 2, 200, 400, 600, 800)
 	for i := range runs {
 		r := &runs[i]
-		pods := float64(r.Spec.Pods)
+		pods := float64(r.PodCount())
 		use := func(perPod, cores float64) *record.Usage {
 			return &record.Usage{MemoryBytes: &record.Level{Peak: new(emptyResident + perPod*pods)}, Cores: &record.Level{Mean: new(cores * pods)}}
 		}
 		r.ControlPlane.Probe = use(1e5, 0.0001)
-		r.Spec.Faults = []string{"kill-control-plane@steady"}
+		r.Scenario.Load.Faults = []scenario.Fault{{Kind: scenario.KillControlPlane, Phase: scenario.PhaseSteady}}
 		r.Faults = []record.Fault{{Name: "kill-control-plane", Phase: record.PhaseSteady, ControlPlane: use(5e6, 0.01)}}
 	}
 	plan, err := Make(runs, Options{Pods: 1600})
@@ -50,7 +51,7 @@ func TestSidecars(t *testing.T) {
 	}
 	one := func(configuration float64) float64 { return 60e6 + 20*configuration }
 	for i := range runs {
-		memory := 5 * one(w.configuration(float64(runs[i].Spec.Pods)))
+		memory := 5 * one(w.configuration(float64(runs[i].PodCount())))
 		runs[i].Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 5, ByPhase: record.ByPhase[*record.Usage]{
 			Steady: &record.Usage{MemoryBytes: &record.Level{Mean: &memory}},
 		}}}

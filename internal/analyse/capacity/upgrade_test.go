@@ -18,7 +18,7 @@ func TestUpgradeInAPlan(t *testing.T) {
 	}
 	for i := range runs {
 		runs[i].Upgrade = &record.Upgrade{From: record.UpgradeVersion{Version: "1.29.1"}, To: record.UpgradeVersion{Version: "1.31.0"}}
-		if pods := runs[i].Spec.Pods; pods < 800 {
+		if pods := runs[i].PodCount(); pods < 800 {
 			runs[i].Upgrade.Room = &record.UpgradeRoom{Cores: new(float64(pods) / 1000), CoresStage: "wave-2", MemoryBytes: new(float64(pods) * 1e6), MemoryStage: "wave-2"}
 		}
 	}

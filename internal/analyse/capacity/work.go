@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Work is the work of the control plane while the planned mesh is rolled out, and the
@@ -114,8 +114,8 @@ func ofParts(phase record.PhaseName, r *record.Run) bool {
 	if phase != record.PhaseChange {
 		return slices.Contains(workPhases, phase)
 	}
-	_, kind, _ := strings.Cut(r.Spec.Change, ":") // those of changes.Kind
-	return r.Spec.Churn == "" && (kind == "endpoint" || kind == "route")
+	kind := r.Scenario.Load.Changes.Kind
+	return r.Scenario.Load.Churn == 0 && (kind == scenario.EndpointChange || kind == scenario.RouteChange)
 }
 
 // meanPresent is the average share of the pods that exist during a rollout, and so the
@@ -135,8 +135,7 @@ func restOf(r *record.Run) *float64 {
 	if rest == nil {
 		return nil
 	}
-	d := r.Environment.Dilation
-	return new(*rest * d.Of(record.PhaseRollout) / d.Of(record.PhaseSteady))
+	return new(*rest * r.SlowdownIn(record.PhaseRollout) / r.SlowdownIn(record.PhaseSteady))
 }
 
 // workOf returns the work of the phases of a run that were not saturated.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // The costs of the control plane of worked, in seconds.
@@ -25,7 +26,8 @@ const (
 func worked(t *testing.T, n int, share float64, random *rand.Rand) record.Run {
 	t.Helper()
 	r := permissive().run(n, nil)
-	r.Spec.Burst, r.Spec.Namespaces, r.Spec.Change = "20/1s", 1, "5/s:endpoint"
+	r.Scenario.Load.Arrival, r.Scenario.Mesh.Namespaces = scenario.Arrival{Size: 20, Interval: time.Second}, 1
+	r.Scenario.Load.Changes = scenario.Changes{PerSecond: 5, Kind: scenario.EndpointChange}
 	r.Dir = t.TempDir()
 	begin := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	events, err := os.Create(filepath.Join(r.Dir, "events.jsonl"))
@@ -164,19 +166,20 @@ func TestPushesOf(t *testing.T) {
 // they cost five times as much.
 func TestWorkOfOtherChanges(t *testing.T) {
 	for _, c := range []struct {
-		change, churn string
-		counts        bool
+		kind   scenario.ChangeKind
+		churn  scenario.Rate
+		counts bool
 	}{
-		{"1/s:meshwide", "", false}, {"5/s:policy", "", false}, {"5/s:endpoint", "1/s", false},
-		{"5/s:endpoint", "", true}, {"1/s:route", "", true},
+		{scenario.MeshWideChange, 0, false}, {scenario.PolicyChange, 0, false}, {scenario.EndpointChange, 1, false},
+		{scenario.EndpointChange, 0, true}, {scenario.RouteChange, 0, true},
 	} {
-		t.Run(c.change+c.churn, func(t *testing.T) {
+		t.Run(string(c.kind)+c.churn.String(), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(9, 10))
 			var runs []record.Run
 			for _, n := range []int{100, 200, 300, 400, 1600} {
 				r := worked(t, n, 0, random)
 				*r.ControlPlane.Change.CPUSeconds *= 5
-				r.Spec.Change, r.Spec.Churn = c.change, c.churn
+				r.Scenario.Load.Changes, r.Scenario.Load.Churn = scenario.Changes{PerSecond: 5, Kind: c.kind}, c.churn
 				runs = append(runs, r, r)
 			}
 			p, err := Make(runs, Options{Validate: true})
@@ -315,17 +318,18 @@ func TestWorkOfUncertainAmounts(t *testing.T) {
 // slowed down, shows either.
 func TestRestOf(t *testing.T) {
 	for name, c := range map[string]struct {
+		k        float64
 		dilation *record.Dilation
 		want     float64
 	}{
-		"not slowed down":        {nil, 0.01},
-		"a trial chose 1":        {&record.Dilation{Factor: 1}, 0.01},
-		"steady slowed down":     {&record.Dilation{Factor: 4}, 0.01},
-		"steady not slowed down": {&record.Dilation{Factor: 4, RealTime: []record.PhaseName{record.PhaseSteady}}, 0.04},
+		"not slowed down":        {0, nil, 0.01},
+		"a trial chose 1":        {1, &record.Dilation{}, 0.01},
+		"steady slowed down":     {4, &record.Dilation{}, 0.01},
+		"steady not slowed down": {4, &record.Dilation{RealTime: []record.PhaseName{record.PhaseSteady}}, 0.04},
 	} {
 		r := strict().run(200, nil)
 		r.ControlPlane.Steady.Cores = &record.Level{Mean: new(0.01)}
-		r.Environment.Dilation = c.dilation
+		r.Scenario.Instrument.Dilation.Factor, r.Environment.Dilation = c.k, c.dilation
 		if got := restOf(&r); got == nil || math.Abs(*got-c.want) > 1e-12 {
 			t.Errorf("%s: %v cores, want %g", name, got, c.want)
 		}
@@ -339,12 +343,12 @@ func TestRestOf(t *testing.T) {
 func TestPhasesInRealTimeAreAnAxis(t *testing.T) {
 	runs := strict().runs(nil, 2, 200, 400, 800)
 	for i := range runs {
-		runs[i].Spec.Dilation, runs[i].Environment.Dilation = 4, &record.Dilation{Factor: 4}
+		runs[i].Scenario.Instrument.Dilation.Factor, runs[i].Environment.Dilation = 4, &record.Dilation{}
 	}
 	if _, err := Make(runs, Options{Pods: 1600}); err != nil {
 		t.Fatal(err)
 	}
-	runs[0].Environment.Dilation = &record.Dilation{Factor: 4, RealTime: []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}}
+	runs[0].Environment.Dilation = &record.Dilation{RealTime: []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}}
 	if _, err := Make(runs, Options{Pods: 1600}); err == nil || !strings.Contains(err.Error(), "phases in real time (baseline, steady; none)") {
 		t.Errorf("the error is %v", err)
 	}
@@ -362,10 +366,10 @@ func TestWorkOfLess(t *testing.T) {
 		"fewer pushes": {func(r *record.Run) { r.Own.Rollout[pushesMetric] *= 0.6 }, "do not follow from when its pods came"},
 		"saturated":    {func(r *record.Run) { r.ControlPlane.Rollout.Saturation = new(0.5) }, "no run has a rollout without saturation"},
 		"no events":    {func(r *record.Run) { r.Dir = "" }, "events"},
-		"another mesh": {func(r *record.Run) { r.Spec.Profile = map[string]float64{"zones": 3} }, "more than sidecars and uniform services"},
-		"foreign pods": {func(r *record.Run) { r.Spec.Namespaces = 3 }, "is no workload of the run"},
+		"another mesh": {func(r *record.Run) { r.Parts.Zones = new(3) }, "more than sidecars and uniform services"},
+		"foreign pods": {func(r *record.Run) { r.Scenario.Mesh.Namespaces = 3 }, "is no workload of the run"},
 		"two sizes": {func(r *record.Run) {
-			if r.Spec.Pods < 300 {
+			if r.PodCount() < 300 {
 				r.ControlPlane.Rollout.Saturation = new(0.5)
 			}
 		}, "want runs of 3 sizes"},

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -173,7 +174,7 @@ func (s *across) match(conditions []condition, a, b []*repeats) (alike, forced [
 		paired := map[*repeats]bool{}
 		for _, one := range a {
 			for _, other := range b {
-				if slices.Equal(one.values(of), other.values(of)) && (free || modeName(one.first) == modeName(other.first)) {
+				if slices.Equal(one.values(of), other.values(of)) && (free || one.first.Mode() == other.first.Mode()) {
 					pairs = append(pairs, s.pair(one, other))
 					paired[one], paired[other] = true, true
 				}
@@ -191,8 +192,8 @@ func (s *across) match(conditions []condition, a, b []*repeats) (alike, forced [
 }
 
 func (s *across) pair(a, b *repeats) pair {
-	p := pair{a: a, b: b, name: fmt.Sprintf("%d pods, %d services, %s", a.first.PodCount(), a.first.ServiceCount(), modeName(a.first))}
-	if other := modeName(b.first); other != modeName(a.first) {
+	p := pair{a: a, b: b, name: fmt.Sprintf("%d pods, %d services, %s", a.first.PodCount(), a.first.ServiceCount(), a.first.Mode())}
+	if other := b.first.Mode(); other != a.first.Mode() {
 		p.name += " in A, " + other + " in B"
 	}
 	return p
@@ -201,16 +202,11 @@ func (s *across) pair(a, b *repeats) pair {
 func modeNames(groups []*repeats) []string {
 	var names []string
 	for _, c := range groups {
-		if name := modeName(c.first); !slices.Contains(names, name) {
+		if name := c.first.Mode(); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	return names
-}
-
-// modeName returns the name of a run's mode, or its settings if they were set one by one.
-func modeName(r *record.Run) string {
-	return r.Mode(func() string { return r.Environment.Knobs.Text() })
 }
 
 // modes describes a pair's sides; nil if both are of one control plane.
@@ -220,7 +216,7 @@ func (s *across) modes(p pair) *Modes {
 	}
 	of := func(plane Plane, r *record.Run) Mode {
 		c := r.Environment.ControlPlane
-		return Mode{ControlPlane: strings.TrimSpace(c.Name + " " + c.Version), Work: plane.Work, Name: modeName(r), Means: knobsMean(r.Environment.Knobs)}
+		return Mode{ControlPlane: strings.TrimSpace(c.Name + " " + c.Version), Work: plane.Work, Name: r.Mode(), Means: knobsMean(r.Environment.Knobs)}
 	}
 	return &Modes{A: of(s.a, p.a.first), B: of(s.b, p.b.first)}
 }
@@ -239,7 +235,7 @@ func knobsMean(k record.Knobs) string {
 		if words[text] != "" {
 			all = append(all, words[text])
 		} else {
-			all = append(all, knob[0]+" "+orNone(knob[1]))
+			all = append(all, knob[0]+" "+cmp.Or(knob[1], "none"))
 		}
 	}
 	return strings.Join(all, ", ")

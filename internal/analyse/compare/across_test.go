@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
 )
 
@@ -29,7 +30,7 @@ func certified(r *record.Run) {
 func ofOther(r *record.Run) {
 	r.Environment.ControlPlane = record.ControlPlaneSource{Name: "other", Version: "2", Replicas: 1, GOMAXPROCS: 2}
 	r.Environment.Knobs = record.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}
-	r.Spec.XDS = "sotw"
+	r.Scenario.Mesh.Sidecars.XDS = "sotw"
 	r.ControlPlane.Rollout.CPUSeconds = new(2.0)
 	r.Cluster = map[string]record.ByPhase[*record.Usage]{"other-helper": {Rollout: &record.Usage{
 		CPUSeconds: new(3.0 + *r.ControlPlane.Rollout.Cores.Mean), Cores: &record.Level{Mean: new(0.5)},
@@ -41,7 +42,7 @@ func ofIstiod(r *record.Run) {
 }
 
 func permissively(r *record.Run) {
-	r.Spec.Mode = "permissive"
+	r.Scenario.Mesh.Mode = scenario.List[string]{"permissive"}
 	r.Environment.Knobs = record.Knobs{MTLS: "permissive", Scope: "all", Authz: "none"}
 }
 
@@ -107,7 +108,7 @@ func TestSidesOfControlPlanes(t *testing.T) {
 	}{
 		"unknown":    {runs("b", 5, 2, func(r *record.Run) { r.Environment.ControlPlane.Name = "unheard" }), Options{}, `what figures mean with control plane "unheard" is not known`},
 		"two of one": {slices.Concat(runs("b", 5, 2, ofOther), runs("c", 5, 3, permissively)), Options{}, "B holds runs of two control planes, istiod and other: want one on each side"},
-		"size":       {runs("b", 5, 2, ofOther, func(r *record.Run) { r.Spec.Pods = 60 }), Options{}, "pods 30 in A, 60 in B"},
+		"size":       {runs("b", 5, 2, ofOther, func(r *record.Run) { r.Scenario.Mesh.Pods = scenario.List[int]{60} }), Options{}, "pods 30 in A, 60 in B"},
 		"bound":      {runs("b", 5, 2, ofOther), Options{Bounds: []Bound{{Text: "rollout.cores>+10%", Figure: "rollout.cores", Change: 0.1, Percent: true}}}, "a figure that means the same with both control planes, as rollout.cores does not"},
 	} {
 		tt.options.Planes = planesOfTest
@@ -125,7 +126,7 @@ func TestSidesOfControlPlanes(t *testing.T) {
 // Modes of one name are paired; where a side has one mode, it is paired with all of the other.
 func TestModesArePaired(t *testing.T) {
 	both := slices.Concat(runs("a/strict", 4, 1), runs("a/permissive", 4, 2, permissively))
-	automatic := func(r *record.Run) { r.Spec.Mode = "automatic" }
+	automatic := func(r *record.Run) { r.Scenario.Mesh.Mode = scenario.List[string]{"automatic"} }
 	for name, tt := range map[string]struct {
 		b    []record.Run
 		want []string

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -47,15 +46,6 @@ const (
 	xdsName         = record.XDSCondition
 )
 
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
-func secondsText(s float64) string { return strconv.FormatFloat(s, 'g', -1, 64) + " s" }
-
 // repeats is a group of runs of one side that are alike in all conditions.
 type repeats struct {
 	first  *record.Run   // represents all of them; completed, if one did
@@ -73,9 +63,8 @@ func (r *repeats) values(of []condition) []string {
 
 // label names the group to a reader, by its size and settings.
 func (r *repeats) label() string {
-	s := r.first.Spec
-	label := fmt.Sprintf("%d pods, %d services, %s", s.Pods, s.Services, r.first.Environment.Knobs.Text())
-	if profile := s.ProfileText(); profile != "" {
+	label := fmt.Sprintf("%d pods, %d services, %s", r.first.PodCount(), r.first.ServiceCount(), r.first.Environment.Knobs.Text())
+	if profile := r.first.Parts.String(); profile != "" {
 		label += ", " + profile
 	}
 	return label

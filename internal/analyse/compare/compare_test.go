@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
 )
 
@@ -26,8 +27,8 @@ func runs(side string, n int, seed uint64, alters ...alter) []record.Run {
 	for i := range n {
 		run := record.Run{
 			Name: "istiod-strict-30", Dir: fmt.Sprintf("%s/%d", side, i+1), Status: record.StatusCompleted,
-			Started: time.Date(2026, 11, 21, 12, 2*i, int(seed), 0, time.UTC),
-			Spec:    record.Spec{Pods: 30, Services: 3, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 1, Burst: "all", Mode: "strict", XDS: "delta", SteadySeconds: 5, Probes: 5},
+			Started:  time.Date(2026, 11, 21, 12, 2*i, int(seed), 0, time.UTC),
+			Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{30}, Services: 3, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 1, Mode: scenario.List[string]{"strict"}, Sidecars: scenario.Sidecars{XDS: "delta"}}, Load: scenario.Load{Probes: 5}, Phases: scenario.Phases{Steady: scenario.Duration(5 * time.Second)}},
 			Environment: record.Environment{
 				CPUs: 2, MemoryBytes: 25e9, Kernel: "6.1", Kubernetes: "v1.36.3", Kwok: "v0.8.0", Scaler: "v1",
 				ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31.0", Replicas: 1, GOMAXPROCS: 2},
@@ -149,12 +150,12 @@ func TestTooFewRepeats(t *testing.T) {
 
 // withReal gives a run real sidecars.
 func withReal(n int) alter {
-	return func(r *record.Run) { r.Spec.RealSidecars = n }
+	return func(r *record.Run) { r.Scenario.Mesh.Sidecars.Real = n }
 }
 
 // A run that failed before it had real sidecars and a storm stays with those that had theirs.
 func TestAlikeInRealSidecarsAndStorm(t *testing.T) {
-	asked := func(r *record.Run) { r.Spec.RealSidecars, r.Spec.CertificateStorm = 5, true }
+	asked := func(r *record.Run) { r.Scenario.Mesh.Sidecars.Real, r.Scenario.Load.CertificateStorm = 5, true }
 	measured := func(r *record.Run) {
 		asked(r)
 		r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 5}}
@@ -169,7 +170,11 @@ func TestAlikeInRealSidecarsAndStorm(t *testing.T) {
 }
 
 func TestNotComparable(t *testing.T) {
-	sized := func(pods int) alter { return func(r *record.Run) { r.Spec.Pods, r.Spec.Services = pods, pods/10 } }
+	sized := func(pods int) alter {
+		return func(r *record.Run) {
+			r.Scenario.Mesh.Pods, r.Scenario.Mesh.Services = scenario.List[int]{pods}, pods/10
+		}
+	}
 	ladder := slices.Concat(runs("a/30", 5, 1), runs("a/60", 5, 3, sized(60)))
 	for _, tt := range []struct {
 		name string
@@ -181,10 +186,10 @@ func TestNotComparable(t *testing.T) {
 		{"kernel", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Environment.Kernel = "6.2" }), "kernel 6.1 in A, 6.2 in B", 1},
 		{"size", runs("a", 5, 1), runs("b", 5, 2, sized(60)), "pods 30 in A, 60 in B", 1},
 		{"knobs", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Environment.Knobs.Scope = "all" }), "knobs mtls strict, scope declared, authz declared in A, mtls strict, scope all", 1},
-		{"length", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Spec.SteadySeconds = 60 }), "steady 5 s in A, 60 s in B", 1},
+		{"length", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Scenario.Phases.Steady = scenario.Duration(time.Minute) }), "steady 5s in A, 1m in B", 1},
 		{"real sidecars", runs("a", 5, 1), runs("b", 5, 2, withReal(5)), "real sidecars 0 in A, 5 in B", 1},
 		{"number of real sidecars", runs("a", 5, 1, withReal(2)), runs("b", 5, 2, withReal(5)), "real sidecars 2 in A, 5 in B", 1},
-		{"storm", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Spec.CertificateStorm = true }), "certificate storm none in A, in the end in B", 1},
+		{"storm", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Scenario.Load.CertificateStorm = true }), "certificate storm none in A, in the end in B", 1},
 		{"one size on one side alone", ladder, runs("b", 5, 2), "60 pods, 6 services, mtls strict, scope declared, authz declared: only in A", 1},
 		{"the same on the other", runs("b", 5, 2), ladder, "only in B", 1},
 		{"nothing in common", ladder, slices.Concat(runs("b", 5, 2, sized(90)), runs("b", 5, 2, sized(120))), "120 pods", 0},
@@ -221,7 +226,7 @@ func TestNotComparable(t *testing.T) {
 }
 
 func TestLadder(t *testing.T) {
-	sized := func(pods int) alter { return func(r *record.Run) { r.Spec.Pods = pods } }
+	sized := func(pods int) alter { return func(r *record.Run) { r.Scenario.Mesh.Pods = scenario.List[int]{pods} } }
 	a := slices.Concat(runs("a/60", 5, 3, sized(60)), runs("a/30", 5, 1))
 	b := slices.Concat(runs("b/30", 5, 2), runs("b/60", 5, 4, sized(60), debounced))
 	r := comparison(t, a, b, Options{})
@@ -360,7 +365,7 @@ func TestPrint(t *testing.T) {
 
 // ambiently is a run whose nodes have proxies.
 func ambiently(r *record.Run) {
-	r.Spec.Dataplane, r.Spec.PodsPerNode, r.Environment.Knobs.Scope = "ambient", 10, ""
+	r.Scenario.Mesh.Dataplane, r.Scenario.Mesh.PodsPerNode, r.Environment.Knobs.Scope = scenario.List[string]{"ambient"}, 10, ""
 	r.Proxies = &record.Proxies{Name: "ztunnel", Nodes: 3}
 }
 

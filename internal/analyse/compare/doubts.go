@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -148,7 +149,7 @@ func (p pair) remarks(rules rules) (all []string) {
 	}
 	all = append(all, speedRemarks(a, b)...)
 	if x, y := p.a.first.Environment.Scaler, p.b.first.Environment.Scaler; x != y {
-		say("scaler itself differs: %s in A, %s in B", orNone(x), orNone(y))
+		say("scaler itself differs: %s in A, %s in B", cmp.Or(x, "none"), cmp.Or(y, "none"))
 	}
 	if len(rules.differs(p.a.first, p.b.first))+len(differences(rules.conditions, p.a.first, p.b.first)) == 0 {
 		say("the records say the same of both control planes")

@@ -201,9 +201,9 @@ func (l *PublishedComparison) describe(p published, groups []namedGroup) {
 		if len(c.used) == 0 {
 			continue
 		}
-		env, spec := c.first.Environment, c.first.Spec
+		env := c.first.Environment
 		text := fmt.Sprintf("ours: %s %s on %s and %s, kernel %s, a cluster of fake nodes with simulated sidecars; steady %s",
-			env.ControlPlane.Name, env.ControlPlane.Version, output.Many(env.CPUs, "processor"), Bytes.print(float64(env.MemoryBytes)), env.Kernel, secondsText(spec.SteadySeconds))
+			env.ControlPlane.Name, env.ControlPlane.Version, output.Many(env.CPUs, "processor"), Bytes.print(float64(env.MemoryBytes)), env.Kernel, c.first.Scenario.Phases.Steady)
 		if !slices.Contains(ours, text) {
 			ours = append(ours, text)
 		}
@@ -297,9 +297,8 @@ func (b *PublishedRow) take(path string, value any, group namedGroup) bool {
 // sameSize reports whether a published row has the size of a group of ours, and its mode
 // if it names one, and contains nothing that our runs do not have.
 func sameSize(row map[string]any, group namedGroup) bool {
-	spec := group.first.Spec
 	sized := false
-	for key, ours := range map[string]float64{"pods": float64(spec.Pods), "services": float64(spec.Services)} {
+	for key, ours := range map[string]float64{"pods": float64(group.first.PodCount()), "services": float64(group.first.ServiceCount())} {
 		if published, ok := row[key].(float64); ok {
 			if published != ours {
 				return false
@@ -307,11 +306,11 @@ func sameSize(row map[string]any, group namedGroup) bool {
 			sized = true
 		}
 	}
-	if mode, ok := row["mode"].(string); ok && mode != spec.Mode {
+	if mode, ok := row["mode"].(string); ok && mode != group.first.ModeName() {
 		return false
 	}
 	churn, _ := row["churnPerSecond"].(float64)
-	return sized && (churn == 0) == (spec.Churn == "")
+	return sized && (churn == 0) == (group.first.Scenario.Load.Churn == 0)
 }
 
 // publishedText formats a published value in the unit that its key names.

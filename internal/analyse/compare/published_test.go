@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 func TestEverythingPublishedCanBeCompared(t *testing.T) {
@@ -31,7 +32,7 @@ func TestEverythingPublishedCanBeCompared(t *testing.T) {
 }
 
 func TestComparePublished(t *testing.T) {
-	sized := func(r *record.Run) { r.Spec.Pods, r.Spec.Services = 200, 20 }
+	sized := func(r *record.Run) { r.Scenario.Mesh.Pods, r.Scenario.Mesh.Services = scenario.List[int]{200}, 20 }
 	found, err := ComparePublished("osm-scalability", runs("a", 5, 1, sized), runs("b", 5, 2, sized))
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func TestComparePublished(t *testing.T) {
 	// What is left out is said.
 	half := runs("a", 3, 1, sized)
 	half[0].Status, half[0].Dir = record.StatusFailed, "a/failed"
-	left, err := ComparePublished("osm-scalability", slices.Concat(half, runs("odd", 2, 1, func(r *record.Run) { r.Spec.Pods = 37 }), []record.Run{{Dir: "a/begun"}}))
+	left, err := ComparePublished("osm-scalability", slices.Concat(half, runs("odd", 2, 1, func(r *record.Run) { r.Scenario.Mesh.Pods = scenario.List[int]{37} }), []record.Run{{Dir: "a/begun"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestComparePublished(t *testing.T) {
 	}
 	// Of real sidecars, one is compared with one; and a mode with its own.
 	found, err = ComparePublished("osm-permissive", runs("a", 2, 1, func(r *record.Run) {
-		r.Spec.Services = 10
+		r.Scenario.Mesh.Services = 10
 		r.Sidecars = &record.Sidecars{Real: &record.RealSidecars{Count: 5, ByPhase: record.ByPhase[*record.Usage]{
 			Steady: &record.Usage{MemoryBytes: &record.Level{Mean: new(5 * 69e6)}},
 		}}}

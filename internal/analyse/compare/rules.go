@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func rulesFor(a, b []record.Run, o Options) (rules, error) {
 		case knobsName: // their meaning is stated for each side
 			all.conditions = append(all.conditions, condition{knobsName, func(*record.Run) string { return "" }}) // keeps sizeAndKnobs
 		case xdsName:
-			all.subjects = append(all.subjects, condition{xdsName, func(r *record.Run) string { return orNone(r.Spec.XDS) }})
+			all.subjects = append(all.subjects, condition{xdsName, func(r *record.Run) string { return cmp.Or(r.Scenario.Mesh.Sidecars.XDS, "none") }})
 		default:
 			all.conditions = append(all.conditions, c)
 		}
@@ -77,9 +78,9 @@ func acrossDataplanes() rules {
 		case knobsName: // scope is none of proxies of nodes
 			across.conditions = append(across.conditions, condition{knobsName, func(r *record.Run) string {
 				k := r.Environment.Knobs
-				return fmt.Sprintf("mtls %s, authz %s", orNone(k.MTLS), orNone(k.Authz))
+				return fmt.Sprintf("mtls %s, authz %s", cmp.Or(k.MTLS, "none"), cmp.Or(k.Authz, "none"))
 			}})
-			across.subjects = append(across.subjects, condition{"scope", func(r *record.Run) string { return orNone(r.Environment.Knobs.Scope) }})
+			across.subjects = append(across.subjects, condition{"scope", func(r *record.Run) string { return cmp.Or(r.Environment.Knobs.Scope, "none") }})
 		case dataplaneName:
 			across.conditions = append(across.conditions, condition{dataplaneName, func(*record.Run) string { return "" }}) // keeps sizeAndKnobs
 			across.subjects = append(across.subjects, c)

@@ -3,8 +3,10 @@ package report
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // TestEveryConditionIsAnAxis checks that no property by which runs are told apart is left out where a
@@ -34,7 +36,7 @@ func TestEveryConditionIsAnAxis(t *testing.T) {
 func TestCertificateLifetimesDiffer(t *testing.T) {
 	runs := make([]record.Run, 2)
 	runs[0].Status, runs[1].Status = record.StatusCompleted, record.StatusCompleted
-	runs[1].Spec.CertificateLifetime = "30s"
+	runs[1].Scenario.Mesh.Sidecars.CertificateLifetime = scenario.Duration(30 * time.Second)
 	if groups := settings(runs); len(groups) != 2 {
 		t.Errorf("%d groups, want 2", len(groups))
 	}

@@ -135,8 +135,8 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	}
 	slopes := table{Head: plain("one more pod (95% interval)")}
 	var columns []alike
-	for _, g := range group(runs, func(r *record.Run) string { return around(r) + knobsText(r.Environment.Knobs, "") }) {
-		with := knobsText(g.runs[0].Environment.Knobs, "") + name(g)
+	for _, g := range group(runs, func(r *record.Run) string { return around(r) + r.Environment.Knobs.Text() }) {
+		with := g.runs[0].Environment.Knobs.Text() + name(g)
 		if n := len(g.sizes()); n < sizesNeeded {
 			d.facts = append(d.facts, fact{"one more pod", unmarked(fmt.Sprintf("cost unknown with %s: %d sizes, and at least %d are needed", with, n, sizesNeeded))})
 			continue

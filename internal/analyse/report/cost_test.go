@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
 )
 
@@ -21,8 +23,8 @@ func climbed(pods ...int) []record.Run {
 		for i, n := range slices.Concat(pods, pods) {
 			r := fullRun()
 			r.Name, r.Warnings = "istiod-"+mode+"-"+strings.Repeat("x", i), nil
-			r.Spec.Repeat = i/len(pods) + 1
-			r.Spec.Pods, r.Spec.Services, r.Spec.Mode = n, n/10, mode
+			r.Repeat = i/len(pods) + 1
+			r.Scenario.Mesh.Pods, r.Scenario.Mesh.Services, r.Scenario.Mesh.Mode = scenario.List[int]{n}, n/10, scenario.List[string]{mode}
 			r.Environment.Knobs = record.Knobs{MTLS: mode, Scope: map[string]string{"permissive": "all", "strict": "declared"}[mode], Authz: "none"}
 			configuration := 14e3
 			if mode == "permissive" {
@@ -48,9 +50,9 @@ func climbed(pods ...int) []record.Run {
 func TestCostGolden(t *testing.T) {
 	other := climbed(200, 400, 800, 1600)
 	for i := range other {
-		other[i].Spec.Burst = "100/10s"
+		other[i].Scenario.Load.Arrival = scenario.Arrival{Size: 100, Interval: 10 * time.Second}
 		if i%2 == 0 {
-			other[i].Spec.Burst = "all"
+			other[i].Scenario.Load.Arrival = scenario.Arrival{}
 		}
 	}
 	unfinished := climbed(200, 400, 800)
@@ -78,7 +80,7 @@ func TestCostGolden(t *testing.T) {
 
 func TestIntervalOfASlopeThatMayBeNone(t *testing.T) {
 	runs := climbed(200, 400, 800, 1600)
-	fit, err := group(runs, func(r *record.Run) string { return r.Spec.Mode })[1].fit(costFigures[6], []term{termPods})
+	fit, err := group(runs, func(r *record.Run) string { return r.ModeName() })[1].fit(costFigures[6], []term{termPods})
 	if err != nil {
 		t.Fatal(err)
 	}

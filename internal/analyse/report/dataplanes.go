@@ -126,7 +126,7 @@ func byDataplane(runs []record.Run, sizes bool) []dataplaneGroup {
 		if _, known := others[around(r)]; !known {
 			others[around(r)] = len(others)
 		}
-		key := dataplaneKey{mode: modeOf(r), dataplane: r.Dataplane(), podsPerNode: r.Spec.PodsPerNode, add: others[around(r)]}
+		key := dataplaneKey{mode: modeOf(r), dataplane: r.Dataplane(), podsPerNode: r.Scenario.Mesh.PodsPerNode, add: others[around(r)]}
 		if sizes {
 			key.pods, key.services = r.PodCount(), r.ServiceCount()
 		}

@@ -8,6 +8,7 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/report/chart"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
 )
 
@@ -16,11 +17,11 @@ import (
 func bothPlanes(podsPerNode ...int) []record.Run {
 	var runs []record.Run
 	for _, r := range climbed(200, 400, 800, 200, 400, 800) {
-		if r.Spec.Mode != "strict" {
+		if r.ModeName() != "strict" {
 			continue
 		}
 		r.Environment.ControlPlane.ProxyVersion = "1.31"
-		r.Latencies.Certificate = &record.Latency{Unit: "s", Count: int64(r.Spec.Pods)}
+		r.Latencies.Certificate = &record.Latency{Unit: "s", Count: int64(r.PodCount())}
 		r.Latencies.Propagation = map[record.ChangeKind]record.Propagation{
 			record.PolicyChange: {First: &record.Latency{Unit: "s", Count: 100, P50: new(0.11)}, Last: &record.Latency{Unit: "s", Count: 100, P50: new(0.15)}},
 		}
@@ -28,8 +29,8 @@ func bothPlanes(podsPerNode ...int) []record.Run {
 		for _, n := range podsPerNode {
 			z := r
 			z.Name = strings.Replace(r.Name, "istiod-", "istiod-ambient-", 1)
-			z.Spec.Dataplane, z.Spec.PodsPerNode, z.Environment.Knobs.Scope = "ambient", n, ""
-			nodes := (z.Spec.Pods + n - 1) / n
+			z.Scenario.Mesh.Dataplane, z.Scenario.Mesh.PodsPerNode, z.Environment.Knobs.Scope = scenario.List[string]{"ambient"}, n, ""
+			nodes := (z.PodCount() + n - 1) / n
 			z.Proxies = &record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: &nodes}
 			c := &z.Environment.ControlPlane
 			c.ProxyVersion, c.Settings = "", map[string]string{"AMBIENT": "true"}
@@ -86,11 +87,11 @@ func TestDataPlaneSentences(t *testing.T) {
 // Runs with waypoints are of a data plane of their own.
 func TestWaypoints(t *testing.T) {
 	run := record.Run{
-		Spec:    record.Spec{Pods: 8, Dataplane: "ambient", Waypoints: "namespace", PodsPerNode: 4, Mode: "strict"},
-		Proxies: &record.Proxies{Name: "ztunnel", Nodes: 2, Waypoints: &record.Waypoints{Ready: new(3), ConfigurationBytes: &record.ConfigurationBytes{Mean: new(2000.0), Max: new(3000.0)}}},
+		Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{8}, Dataplane: scenario.List[string]{"ambient"}, Waypoints: "namespace", PodsPerNode: 4, Mode: scenario.List[string]{"strict"}}},
+		Proxies:  &record.Proxies{Name: "ztunnel", Nodes: 2, Waypoints: &record.Waypoints{Ready: new(3), ConfigurationBytes: &record.ConfigurationBytes{Mean: new(2000.0), Max: new(3000.0)}}},
 	}
 	for got, want := range map[string]string{
-		run.Mode(nil):       "ambient with namespace waypoints strict",
+		run.Mode():          "ambient with namespace waypoints strict",
 		dataplaneText(&run): "ambient with namespace waypoints, a node for 4 pods; what is said of sidecars is of the nodes' ztunnels, and of 3 waypoints",
 	} {
 		if got != want {
@@ -111,8 +112,8 @@ func TestWaypoints(t *testing.T) {
 // In a mixed mesh there are sidecars and proxies of nodes, and what is said of sidecars is of sidecars.
 func TestMixed(t *testing.T) {
 	run := record.Run{
-		Spec: record.Spec{Pods: 8, Namespaces: 2, Dataplane: "mixed", PodsPerNode: 4, Mode: "strict"},
-		XDS:  &record.XDS{ConfigurationBytes: &record.ConfigurationBytes{Mean: new(100.0)}},
+		Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{8}, Namespaces: 2, Dataplane: scenario.List[string]{"mixed"}, PodsPerNode: 4, Mode: scenario.List[string]{"strict"}}},
+		XDS:      &record.XDS{ConfigurationBytes: &record.ConfigurationBytes{Mean: new(100.0)}},
 		Proxies: &record.Proxies{
 			Name: "ztunnel", Nodes: 2, Sidecars: new(5), Namespaces: []string{"mesh-1"}, ConfigurationBytes: &record.ConfigurationBytes{Mean: new(10.0)},
 		},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
 )
 
@@ -14,8 +15,11 @@ func disturbedRun() record.Run {
 	run := fullRun()
 	run.Status = record.StatusUnconverged
 	run.Arrival.Steps, run.Arrival.StepsLateSeconds = new(2), new(0.042)
-	run.Spec.StartDelay, run.Spec.Churn = "uniform:1s-5s", "2/s"
-	run.Spec.Faults = []string{"kill-control-plane@rollout", "rolling-restart@steady", "reset-streams:20%@steady"}
+	run.Scenario.Mesh.Sidecars.StartDelay, run.Scenario.Load.Churn = scenario.Delay{Min: time.Second, Max: 5 * time.Second}, 2
+	run.Scenario.Load.Faults = []scenario.Fault{
+		{Kind: scenario.KillControlPlane, Phase: scenario.PhaseRollout}, {Kind: scenario.RollingRestart, Phase: scenario.PhaseSteady},
+		{Kind: scenario.ResetStreams, Share: 0.2, Phase: scenario.PhaseSteady},
+	}
 	run.Environment.ControlPlane.MemoryLimitBytes, run.Environment.ControlPlane.MemoryLimitEnforced = 512<<20, true
 	run.ControlPlane.Churn = run.ControlPlane.Rollout
 	run.Certificates.Storm = &record.CertificateStorm{
@@ -29,7 +33,7 @@ func disturbedRun() record.Run {
 		OfferedPerSecond: new(2.0), AchievedPerSecond: new(1.6), Replaced: new(96), Seconds: new(0.8), Attempts: new(int64(96)), Refusals: new(int64(0)),
 		Latencies: record.Latencies{PodReady: &latency, Certificate: &latency, CompleteConfiguration: &latency},
 	}
-	run.Spec.Change, run.Spec.ChangeSeconds = "5/s:route", 30
+	run.Scenario.Load.Changes, run.Scenario.Phases.Changes = scenario.Changes{PerSecond: 5, Kind: scenario.RouteChange}, scenario.Duration(30*time.Second)
 	run.ControlPlane.Change = run.ControlPlane.Rollout
 	run.Change = &record.Change{
 		Kind: "route", OfferedPerSecond: new(5.0), AchievedPerSecond: new(4.2), Changes: new(126), Missed: new(24),

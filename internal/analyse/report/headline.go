@@ -96,7 +96,7 @@ func (s *sentence) rollout(names []string, size int, controlPlane string) marked
 func (s *sentence) arrival() string {
 	var how []string
 	for _, r := range slices.Concat(s.groups...) {
-		how = appendNew(how, arrivalName(r.Spec))
+		how = appendNew(how, arrivalName(r))
 	}
 	if len(how) != 1 {
 		return ""
@@ -105,18 +105,17 @@ func (s *sentence) arrival() string {
 }
 
 // arrivalName describes how pods arrive; "" if that is not known.
-func arrivalName(spec record.Spec) string {
-	size, interval, bursts := strings.Cut(spec.Burst, "/")
+func arrivalName(r *record.Run) string {
+	a := r.Scenario.Load.Arrival
 	switch {
-	case spec.Arrival != "":
-		return "one by one at " + strings.TrimSuffix(spec.Arrival, "/s") + " pods/s"
-	case spec.Burst == "all":
-		return "all at once"
-	case bursts:
-		return "in bursts of " + size + " every " + interval
-	default:
+	case r.PodCount() == 0: // it ended before that was known
 		return ""
+	case a.Rate > 0:
+		return fmt.Sprintf("one by one at %g pods/s", a.Rate)
+	case a.Size > 0:
+		return fmt.Sprintf("in bursts of %d every %s", a.Size, a.Interval)
 	}
+	return "all at once"
 }
 
 // steady returns the sentence about the steady phase.
@@ -225,7 +224,7 @@ func unfinished(r *record.Run) string {
 // settings groups completed runs that differ in nothing but size and repeat.
 func settings(runs []record.Run) []alike {
 	around := surroundings(differingAxes(runs))
-	return group(runs, func(r *record.Run) string { return around(r) + knobsText(r.Environment.Knobs, "") })
+	return group(runs, func(r *record.Run) string { return around(r) + r.Environment.Knobs.Text() })
 }
 
 // differingAxes returns the axes in which runs differ.
@@ -304,8 +303,6 @@ func spread(runs []*record.Run, value func(*record.Run) *float64) *values {
 
 // shortKnobs returns a short name of a run's settings.
 func shortKnobs(r *record.Run) string {
-	return r.Mode(func() string {
-		k := r.Environment.Knobs
-		return strings.Join([]string{orAbsent(k.MTLS), orAbsent(k.Scope), orAbsent(k.Authz)}, "/")
-	})
+	k := r.Environment.Knobs
+	return r.ModeOr(strings.Join([]string{orAbsent(k.MTLS), orAbsent(k.Scope), orAbsent(k.Authz)}, "/"))
 }

@@ -128,7 +128,7 @@ func settingsLegend(groups []alike, names []string, runs int) string {
 	completed := 0
 	for i, g := range groups {
 		completed += len(g.runs)
-		if of := names[i] + " is " + knobsText(g.runs[0].Environment.Knobs, ""); !slices.Contains(parts, of) {
+		if of := names[i] + " is " + g.runs[0].Environment.Knobs.Text(); !slices.Contains(parts, of) {
 			parts = append(parts, of)
 		}
 	}

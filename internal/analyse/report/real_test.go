@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 func TestRealSidecarsByMode(t *testing.T) {
@@ -13,7 +14,7 @@ func TestRealSidecarsByMode(t *testing.T) {
 		return record.ByPhase[*record.Usage]{Rollout: u, Steady: u}
 	}
 	run := func(mode string, memory ...float64) record.Run {
-		r := record.Run{Name: "istiod-" + mode + "-200", Status: record.StatusCompleted, Spec: record.Spec{Pods: 200, Services: 20, Mode: mode}}
+		r := record.Run{Name: "istiod-" + mode + "-200", Status: record.StatusCompleted, Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{200}, Services: 20, Mode: scenario.List[string]{mode}}}}
 		real := &record.RealSidecars{Count: len(memory)}
 		for _, m := range memory {
 			real.Each = append(real.Each, record.RealSidecar{Proxy: used(m, 1), Agent: new(used(40e6, 0.5))})

@@ -50,7 +50,7 @@ func sorted(runs []record.Run) []record.Run {
 			strings.Compare(ae.Knobs.Authz, be.Knobs.Authz),
 			cmp.Compare(a.PodCount(), b.PodCount()),
 			cmp.Compare(a.ServiceCount(), b.ServiceCount()),
-			cmp.Compare(a.Spec.Repeat, b.Spec.Repeat),
+			cmp.Compare(a.Repeat, b.Repeat),
 			a.Started.Compare(b.Started),
 			strings.Compare(a.Name, b.Name),
 		)

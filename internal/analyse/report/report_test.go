@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
 )
 
@@ -37,10 +38,12 @@ func fullRun() record.Run {
 		return &record.Latency{Unit: "s", Count: 200, Min: new(p50 / 2), Mean: new(p50 * 1.1), P50: new(p50), P90: new(p50 * 2), P99: new(p50 * 4), P999: new(p50 * 5), Max: new(p50 * 5)}
 	}
 	lossy := &record.Latency{Unit: "s", Count: 150, Lost: 50, Min: new(0.1), Mean: new(0.2), P50: new(0.25), Max: new(0.9)}
+	full := asked(200, "strict")
+	full.Mesh.Sidecars.Real, full.Load.Arrival = 5, scenario.Arrival{Size: 100, Interval: 10 * time.Second}
 	return record.Run{
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: "istiod-strict-200", Status: record.StatusCompleted,
 		Started: start, Finished: new(at(118)),
-		Spec: record.Spec{Pods: 200, Services: 20, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 1, Burst: "100/10s", Mode: "strict", XDS: "delta", SteadySeconds: 60, Probes: 20, RealSidecars: 5},
+		Scenario: full,
 		Environment: record.Environment{CPUs: 2, MemoryBytes: 25_200_000_000, Kernel: "6.1.0", Kubernetes: "v1.36.3", Kwok: "v0.8.0", Scaler: "v0.1.0",
 			ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31", Replicas: 1, GOMAXPROCS: 2, Settings: map[string]string{"PILOT_DEBOUNCE_AFTER": "1s", "A": "b"}},
 			Knobs:        record.Knobs{MTLS: "strict", Scope: "declared", Authz: "declared"}},
@@ -82,12 +85,20 @@ func fullRun() record.Run {
 	}
 }
 
+// asked is the scenario of a run of this size and mode.
+func asked(pods int, mode string) scenario.Scenario {
+	s := scenario.Default()
+	s.Mesh.Pods, s.Mesh.Services, s.Mesh.Namespaces, s.Mesh.Mode = scenario.List[int]{pods}, pods/10, 1, scenario.List[string]{mode}
+	s.Mesh.Sidecars.XDS, s.Instrument.Dilation.Factor = "delta", 1
+	return s.Applicable()
+}
+
 // killedRun is what a scaler left that was killed before the rollout.
 func killedRun() record.Run {
 	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	return record.Run{
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: "istiod-permissive-400", Status: record.StatusInterrupted, Started: start,
-		Spec:        record.Spec{Pods: 400, Services: 40, Namespaces: 1, Topology: "layers", FanOut: 3, Seed: 1, Burst: "all", Mode: "permissive", XDS: "delta"},
+		Scenario:    asked(400, "permissive"),
 		Environment: record.Environment{CPUs: 2, ControlPlane: record.ControlPlaneSource{Name: "istiod"}, Knobs: record.Knobs{MTLS: "permissive", Scope: "all", Authz: "none"}},
 		Phases:      []record.Phase{{Name: record.PhaseBaseline, Start: start.Add(4 * time.Second)}},
 	}
@@ -96,10 +107,10 @@ func killedRun() record.Run {
 // ladder is several runs, found in no particular order.
 func ladder() []record.Run {
 	small, big, unconverged := fullRun(), fullRun(), fullRun()
-	big.Name, big.Spec.Pods, big.Spec.Services, big.Pods.Requested, big.Pods.Converged = "istiod-strict-1600", 1600, 160, 1600, new(1600)
+	big.Name, big.Scenario.Mesh.Pods, big.Scenario.Mesh.Services, big.Pods.Requested, big.Pods.Converged = "istiod-strict-1600", scenario.List[int]{1600}, 160, 1600, new(1600)
 	big.Warnings = []record.Warning{{About: "latencies.certificate", Text: "bound by TokenReview at 80/s"}}
 	unconverged.Name, unconverged.Status, unconverged.Warnings = "istiod-strict-200-2", record.StatusUnconverged, nil
-	unconverged.Spec.Repeat = 2
+	unconverged.Repeat = 2
 	unconverged.Phases[1].EndedBy = record.EndedByTimeout
 	unconverged.Pods.Converged = new(187)
 	unconverged.Latencies.CompleteConfiguration = &record.Latency{Unit: "s", Count: 187, Lost: 13, P50: new(0.9), P90: new(2.0), Max: new(6.1)}

@@ -40,15 +40,19 @@ func runDocument(run *record.Run) document {
 func (r *runReport) mark(path, within string) marks { return r.doubts.mark(r.run, path, within) }
 
 func (r *runReport) facts() []fact {
-	spec, env := r.run.Spec, r.run.Environment
-	mesh := fmt.Sprintf("%s, %s, %s; %s, seed %d", output.Many(spec.Pods, "pod"), output.Many(spec.Services, "service"),
-		output.Many(spec.Namespaces, "namespace"), topologyText(spec), spec.Seed)
+	asked, env := r.run.Scenario, r.run.Environment
+	mesh := fmt.Sprintf("%s, %s, %s; %s, seed %d", output.Many(r.run.PodCount(), "pod"), output.Many(r.run.ServiceCount(), "service"),
+		output.Many(r.run.NamespaceCount(), "namespace"), topologyText(r.run), asked.Mesh.Seed)
+	knobs := env.Knobs.Text()
+	if mode := r.run.ModeName(); mode != "" {
+		knobs += " (mode " + mode + ")"
+	}
 	facts := []fact{
 		{"control plane", unmarked(controlPlaneText(env.ControlPlane))},
-		{"knobs", unmarked(knobsText(env.Knobs, spec.Mode))},
+		{"knobs", unmarked(knobs)},
 		{"mesh", unmarked(mesh)},
-		{"burst", r.mark("arrival", "").on(burstText(spec) + r.arrivalText())},
-		{"xds", unmarked(orAbsent(spec.XDS))},
+		{"arrival", r.mark("arrival", "").on(arrivalOf(r.run) + r.arrivalText())},
+		{"xds", unmarked(orAbsent(asked.Mesh.Sidecars.XDS))},
 		{"machine", unmarked(machineText(env))},
 		{"started", unmarked(r.startedText())},
 	}
@@ -65,19 +69,19 @@ func (r *runReport) facts() []fact {
 		facts = slices.Insert(facts, 1, fact{"data plane", unmarked(text)})
 	}
 	if m := r.run.Mesh; m != nil {
-		facts = append(facts, fact{"captured mesh", unmarked(meshText(m))}, fact{"not checked", unmarked(notCheckedText(m))})
+		facts = append(facts, fact{"captured mesh", unmarked(meshText(r.run))}, fact{"not checked", unmarked(notCheckedText(m))})
 	}
-	if spec.Dilation > 1 {
-		facts = append(facts, fact{"dilation", unmarked(dilationText(spec))})
+	if text := dilationText(r.run); text != "" {
+		facts = append(facts, fact{"dilation", unmarked(text)})
 	}
 	if env.Dilation != nil && env.Dilation.Auto != nil {
-		facts = append(facts, fact{"dilation chosen", unmarked(choiceText(env.Dilation))})
+		facts = append(facts, fact{"dilation chosen", unmarked(choiceText(r.run))})
 	}
 	if env.Priority != nil {
-		facts = append(facts, fact{"priority", unmarked(priorityText(env.Priority))})
+		facts = append(facts, fact{"priority", unmarked(env.Priority.Text())})
 	}
-	if spec.StartDelay != "" {
-		facts = append(facts, fact{"start delay", unmarked(spec.StartDelay)})
+	if delay := asked.Mesh.Sidecars.StartDelay.String(); delay != "" {
+		facts = append(facts, fact{"start delay", unmarked(delay)})
 	}
 	if c := r.run.Certificates; c != nil && c.Storm != nil {
 		if bound := c.Storm.BoundSentence(); bound != "" {
@@ -115,16 +119,18 @@ func controlPlaneText(c record.ControlPlaneSource) string {
 }
 
 // dilationText states the factor by which time was slowed down; "" if it was not.
-func dilationText(spec record.Spec) string {
-	if spec.Dilation <= 1 {
+func dilationText(r *record.Run) string {
+	k := r.Slowdown()
+	if k == 1 {
 		return ""
 	}
-	return fmt.Sprintf("time slowed down %g times; figures are those of the modelled processors", spec.Dilation)
+	return fmt.Sprintf("time slowed down %g times; figures are those of the modelled processors", k)
 }
 
 // choiceText states how trials chose the factor of a dilation.
-func choiceText(d *record.Dilation) string {
-	texts := []string{fmt.Sprintf("%g, with which programs wait for at most %s of a rollout", d.Factor, percent(&d.Auto.Limit))}
+func choiceText(r *record.Run) string {
+	d := r.Environment.Dilation
+	texts := []string{fmt.Sprintf("%g, with which programs wait for at most %s of a rollout", r.Slowdown(), percent(&d.Auto.Limit))}
 	if made := d.Auto.Made; made != nil {
 		texts = append(texts, "chosen "+made.Format(time.RFC3339))
 	}
@@ -136,38 +142,20 @@ func choiceText(d *record.Dilation) string {
 	return strings.Join(texts, "; ")
 }
 
-// priorityText states which programs had precedence; "" if none had.
-func priorityText(p *record.Priority) string {
-	if p == nil {
-		return ""
-	}
-	return fmt.Sprintf("control plane, scaler, cluster (%s %d, %d, %d)", p.Mechanism, p.ControlPlane, p.Instrument, p.Cluster)
-}
-
 func settingsText(settings map[string]string) string { return output.Pairs(settings, " ") }
 
-func knobsText(k record.Knobs, mode string) string {
-	text := fmt.Sprintf("mtls %s, scope %s, authz %s", orAbsent(k.MTLS), orAbsent(k.Scope), orAbsent(k.Authz))
-	if mode != "" {
-		text += " (mode " + mode + ")"
-	}
-	return text
-}
-
-func topologyText(spec record.Spec) string {
-	text := orAbsent(spec.Topology)
-	if spec.FanOut > 0 {
-		text += fmt.Sprintf(" with fan-out %d", spec.FanOut)
-	}
-	if profile := spec.ProfileText(); profile != "" {
-		text += "; " + profile
+func topologyText(r *record.Run) string {
+	text := orAbsent(r.Topology())
+	if parts := r.Parts.String(); parts != "" {
+		text += "; " + parts
 	}
 	return text
 }
 
 // meshText describes the captured mesh of a run.
-func meshText(m *record.Mesh) string {
-	return fmt.Sprintf("%s (%s), scale %d: %s, %s, %s without sidecars", m.File, m.Digest, m.Scale,
+func meshText(r *record.Run) string {
+	m := r.Mesh
+	return fmt.Sprintf("%s (%s), scale %d: %s, %s, %s without sidecars", r.Scenario.Mesh.File, m.Digest, r.Scenario.Mesh.Scale,
 		output.Many(m.Endpoints, "endpoint"), output.Many(m.Gateways, "gateway"), output.Many(m.Outside, "pod"))
 }
 
@@ -184,12 +172,16 @@ func notCheckedText(m *record.Mesh) string {
 	return strings.Join(parts, ", ")
 }
 
-// burstText describes how pods arrive, in the syntax of the flag.
-func burstText(spec record.Spec) string {
-	if spec.Arrival != "" {
-		return "one by one at " + spec.Arrival
+// arrivalOf describes how pods arrive, in the syntax of the flag.
+func arrivalOf(r *record.Run) string {
+	a := r.Scenario.Load.Arrival
+	switch {
+	case r.PodCount() == 0: // it ended before that was known
+		return absent
+	case a.Rate > 0:
+		return "one by one at " + a.String()
 	}
-	return orAbsent(spec.Burst)
+	return a.String()
 }
 
 func (r *runReport) arrivalText() string {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
@@ -26,29 +25,34 @@ var texts = []axis{
 	{name: "settings", value: func(r *record.Run) string { return orAbsent(settingsText(r.Environment.ControlPlane.Settings)) }, of: []string{}},
 	{name: "data plane", value: func(r *record.Run) string { return dataplaneText(r) }, of: []string{"data plane", "pods per node", "waypoints"}},
 	{name: "namespaces", value: func(r *record.Run) string { return strconv.Itoa(r.NamespaceCount()) }},
-	{name: "topology", value: func(r *record.Run) string { return topologyText(r.Spec) }},
-	{name: "seed", value: func(r *record.Run) string { return strconv.FormatUint(r.Spec.Seed, 10) }},
-	{name: "burst", value: func(r *record.Run) string { return burstText(r.Spec) }},
-	{name: "xds", value: func(r *record.Run) string { return orAbsent(r.Spec.XDS) }},
-	{name: "start delay", value: func(r *record.Run) string { return r.Spec.StartDelay }},
-	{name: "change", value: func(r *record.Run) string { return r.Spec.Change }},
-	{name: "churn", value: func(r *record.Run) string { return r.Spec.Churn }},
-	{name: "faults", value: func(r *record.Run) string { return strings.Join(r.Spec.Faults, " ") }},
+	{name: "topology", value: func(r *record.Run) string { return topologyText(r) }},
+	{name: "seed", value: func(r *record.Run) string { return strconv.FormatUint(r.Scenario.Mesh.Seed, 10) }},
+	{name: "arrival", value: arrivalOf},
+	{name: "xds", value: func(r *record.Run) string { return orAbsent(r.Scenario.Mesh.Sidecars.XDS) }},
+	{name: "start delay", value: func(r *record.Run) string { return r.Scenario.Mesh.Sidecars.StartDelay.String() }},
+	{name: "change", value: func(r *record.Run) string { return r.Scenario.Load.Changes.String() }},
+	{name: "churn", value: func(r *record.Run) string { return r.Scenario.Load.Churn.String() }},
+	{name: "faults", value: func(r *record.Run) string { return r.Scenario.Load.FaultsText() }},
 	{name: "real sidecars", value: func(r *record.Run) string {
-		if n := r.Spec.RealSidecars; n > 0 {
+		if n := r.Scenario.Mesh.Sidecars.Real; n > 0 {
 			return strconv.Itoa(n)
 		}
 		return ""
 	}},
 	{name: "certificate storm", value: func(r *record.Run) string {
-		if r.Spec.CertificateStorm {
+		if r.Scenario.Load.CertificateStorm {
 			return "in the end"
 		}
 		return ""
 	}},
 	{name: "machine", value: func(r *record.Run) string { return machineText(r.Environment) }, of: []string{"CPUs", "memory", "kernel", "Kubernetes", "KWOK"}},
-	{name: "dilation", value: func(r *record.Run) string { return dilationText(r.Spec) }},
-	{name: "priority", value: func(r *record.Run) string { return priorityText(r.Environment.Priority) }},
+	{name: "dilation", value: func(r *record.Run) string { return dilationText(r) }},
+	{name: "priority", value: func(r *record.Run) string {
+		if r.Environment.Priority == nil {
+			return ""
+		}
+		return r.Environment.Priority.Text()
+	}},
 }
 
 // inRows are the conditions that every row shows.
@@ -81,7 +85,7 @@ func dataplaneText(r *record.Run) string {
 	if r.Dataplane() == record.SidecarDataplane {
 		return ""
 	}
-	text := fmt.Sprintf("%s, a node for %s", r.Dataplane(), output.Many(r.Spec.PodsPerNode, "pod"))
+	text := fmt.Sprintf("%s, a node for %s", r.Dataplane(), output.Many(r.Scenario.Mesh.PodsPerNode, "pod"))
 	if p := r.Proxies; mixed(r) {
 		return text + fmt.Sprintf("; %s in %d of %d namespaces have no sidecars, but the nodes' %s", output.Many(r.PodCount()-*p.Sidecars, "pod"), len(p.Namespaces), r.NamespaceCount(), plural(p.Name))
 	} else if p != nil {
@@ -104,7 +108,7 @@ type summaryColumn struct {
 // rollout, and the arrival of the pods.
 var headlineColumns = []summaryColumn{
 	{"pods", "pods.requested", func(r *record.Run) string { return count(new(r.PodCount())) }},
-	{"arrival", "arrival", func(r *record.Run) string { return burstText(r.Spec) }},
+	{"arrival", "arrival", arrivalOf},
 	{"pods/s", "arrival.achievedPerSecond", func(r *record.Run) string { return number(achieved(r)) }},
 	usageColumn("CPU time", record.PhaseRollout, "cpuSeconds"),
 	usageColumn("cores", record.PhaseRollout, "cores.mean"),

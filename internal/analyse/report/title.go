@@ -36,21 +36,22 @@ func rolloutTitle(runs []record.Run) string {
 	var sizes []int
 	for i := range runs {
 		r := &runs[i]
+		asked := r.Scenario
 		if name := planeName(r.Environment.ControlPlane); name != absent {
 			controlPlanes = appendNew(controlPlanes, name)
 		}
 		if r.PodCount() > 0 { // it is absent when a run ended before it was known
 			sizes = append(sizes, r.PodCount())
-			modes = appendNew(modes, modeName(r))
-			arrivals = appendNew(arrivals, arrivalName(r.Spec))
+			modes = appendNew(modes, r.Mode())
+			arrivals = appendNew(arrivals, arrivalName(r))
 		}
 		for _, extra := range []struct {
 			name  string
 			holds bool
 		}{
 			{fmt.Sprintf("time slowed down %g times", r.Slowdown()), r.Slowdown() > 1},
-			{"changes", r.Spec.Change != ""}, {"churn", r.Spec.Churn != ""}, {"faults", len(r.Spec.Faults) > 0},
-			{"a certificate storm", r.Spec.CertificateStorm}, {"real sidecars", r.Spec.RealSidecars > 0},
+			{"changes", asked.Load.Changes.PerSecond > 0}, {"churn", asked.Load.Churn > 0}, {"faults", len(asked.Load.Faults) > 0},
+			{"a certificate storm", asked.Load.CertificateStorm}, {"real sidecars", asked.Mesh.Sidecars.Real > 0},
 		} {
 			if extra.holds {
 				extras = appendNew(extras, extra.name)
@@ -141,11 +142,6 @@ func planeName(c record.ControlPlaneSource) string {
 // "devel".
 var planeVersion = regexp.MustCompile(`^v?\d+(\.\d+)*(-\d{8}$)?`)
 
-// modeName returns a run's mode, or its settings if it has none.
-func modeName(r *record.Run) string {
-	return r.Mode(func() string { return knobsText(r.Environment.Knobs, "") })
-}
-
 // modeMeanings states what modes of the same name mean with each of several control
 // planes; "" if they mean the same with all.
 func modeMeanings(runs []record.Run) string {
@@ -153,7 +149,7 @@ func modeMeanings(runs []record.Run) string {
 	controlPlanes, knobs, meanings := map[string][]string{}, map[string][]string{}, map[string][]string{} // by mode
 	for i := range runs {
 		r := &runs[i]
-		mode, controlPlane, is := r.ModeName(), r.Environment.ControlPlane.Name, knobsText(r.Environment.Knobs, "")
+		mode, controlPlane, is := r.ModeName(), r.Environment.ControlPlane.Name, r.Environment.Knobs.Text()
 		if mode == "" || controlPlane == "" { // a run that ended early does not know them
 			continue
 		}

@@ -5,10 +5,8 @@
 package upgrade
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,38 +27,6 @@ type Plan struct {
 	Rate       float64       // pods of workloads that are restarted a second, a workload at a time; 0 = all of a wave at once
 	Pause      time.Duration // for which the new control plane runs before the first wave, and what is left after the old one is removed
 	ToEnv      []string      // further NAME=VALUE for the new control plane
-}
-
-// String is the upgrade as a record has it.
-func (p *Plan) String() string {
-	if p == nil {
-		return ""
-	}
-	text := "canary " + percents(p.Waves)
-	if p.InPlace {
-		text = "in place"
-	}
-	text += " from " + p.From + " to " + p.To
-	if p.Rate > 0 {
-		text += fmt.Sprintf(", %g/s", p.Rate)
-	}
-	if p.RollbackAt > 0 {
-		text += fmt.Sprintf(", rollback at wave %d", p.RollbackAt)
-	}
-	for _, kv := range p.ToEnv {
-		name, _, _ := strings.Cut(kv, "=") // the value may be a secret
-		text += ", " + name
-	}
-	return text
-}
-
-// percents are shares as --canary takes them.
-func percents(shares []float64) string {
-	var texts []string
-	for _, share := range shares {
-		texts = append(texts, strconv.FormatFloat(share*100, 'g', 6, 64)+"%")
-	}
-	return strings.Join(texts, ",")
 }
 
 // Revisions are the names by which pods know the two control planes: their versions
@@ -105,7 +71,7 @@ func (p Plan) Validate(mesh topology.Mesh) error {
 	}
 	for i, wave := range Waves(mesh, p.Waves) {
 		if len(wave) == 0 {
-			return scenario.Refuse("controlPlane.upgrade.canary", percents(p.Waves), "fewer waves, or more mesh.pods: wave %d has no workload to move; a workload is moved as a whole, and there are %d",
+			return scenario.Refuse("controlPlane.upgrade.canary", scenario.Shares(p.Waves), "fewer waves, or more mesh.pods: wave %d has no workload to move; a workload is moved as a whole, and there are %d",
 				i+1, len(mesh.Services))
 		}
 	}

@@ -43,7 +43,7 @@ func TestKnobs(t *testing.T) {
 			memory += 5e7
 		}
 		return record.Run{
-			Name: spec.Name(), Status: record.StatusCompleted, Spec: record.Spec{Pods: 400, Profile: p.Map()},
+			Name: spec.Name(), Status: record.StatusCompleted, Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{400}}}, Parts: run.PartsOf(p),
 			ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{MemoryBytes: &record.Level{Peak: &memory}}},
 		}, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // measured are the figures of a made-up run.
@@ -61,7 +62,7 @@ func (b *bench) run(_ context.Context, spec run.Spec, _ run.Progress) (record.Ru
 	}
 	run := record.Run{
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: spec.Name(), Status: record.StatusCompleted, Started: time.Now(),
-		Spec:         record.Spec{Pods: spec.Pods()},
+		Scenario:     scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{spec.Pods()}}},
 		Environment:  record.Environment{ControlPlane: record.ControlPlaneSource{Name: "istiod", Settings: settings}},
 		ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{CPUSeconds: cpu}},
 		Change:       &record.Change{Changes: new(200), Push: &record.Latency{Unit: "s", Count: 1000, P50: about(m.push), P99: about(2 * m.push)}},

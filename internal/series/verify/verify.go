@@ -50,7 +50,7 @@ func (o Options) spec() (spec run.Spec, err error) {
 		return spec, errors.New("verifying a plan that has no memory limit: want more runs, or a memory limit to plan with")
 	}
 	if like.Mesh != nil {
-		return spec, scenario.Refuse("mesh.file", like.Mesh.File, "runs of a synthetic mesh: a captured one has a size of its own")
+		return spec, scenario.Refuse("mesh.file", like.Scenario.Mesh.File, "runs of a synthetic mesh: a captured one has a size of its own")
 	}
 	spec = o.Spec
 	spec.Scenario = like.Scenario
@@ -180,7 +180,7 @@ func changed(p *capacity.Plan, run *record.Run) capacity.Check {
 	var due int64
 	switch c := run.Change; {
 	case p.Target.Nodes > 0:
-		reached, due = run.Latencies.Push[record.ServiceChange], int64(p.Target.Nodes)*int64(run.Spec.Probes)
+		reached, due = run.Latencies.Push[record.ServiceChange], int64(p.Target.Nodes)*int64(run.Scenario.Load.Probes)
 	case c != nil && c.Changes != nil && *c.Changes > 0:
 		reached, due = c.Push, int64(*c.Changes)*int64(run.PodCount())
 	}

@@ -44,7 +44,7 @@ func planned() (*capacity.Plan, *record.Run) {
 func measured() record.Run {
 	latency := record.Latency{Count: 40}
 	return record.Run{
-		Spec: record.Spec{Pods: 40}, Pods: &record.Pods{Requested: 40, Converged: new(40)},
+		Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{40}}}, Pods: &record.Pods{Requested: 40, Converged: new(40)},
 		ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{CPUSeconds: new(10.5)}},
 		Faults:       []record.Fault{{Name: "kill-control-plane", Phase: record.PhaseSteady, Seconds: new(3.0)}},
 		Change:       &record.Change{Changes: new(1), Push: &latency},
@@ -136,7 +136,7 @@ func TestProxiesOfNodes(t *testing.T) {
 			err := Run(t.Context(), Options{Plan: p, Like: like, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
 				spec = s
 				run := measured()
-				run.Spec.Probes, run.Change = s.Load.Probes, nil
+				run.Scenario.Load.Probes, run.Change = s.Load.Probes, nil
 				run.Latencies.Push = map[record.ChangeKind]*record.Latency{record.ServiceChange: tc.push}
 				return run, nil
 			}})
@@ -202,8 +202,10 @@ func TestRefusals(t *testing.T) {
 		change func(*capacity.Plan, *record.Run)
 		want   string
 	}{
-		"captured": {func(_ *capacity.Plan, like *record.Run) { like.Mesh = &record.Mesh{File: "mesh.yaml"} }, "mesh.file"},
-		"little":   {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "63Mi" }, `controlPlane.memory: got "63Mi", want from 64Mi`},
+		"captured": {func(_ *capacity.Plan, like *record.Run) {
+			like.Mesh, like.Scenario.Mesh.File = &record.Mesh{}, "mesh.yaml"
+		}, "mesh.file"},
+		"little": {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "63Mi" }, `controlPlane.memory: got "63Mi", want from 64Mi`},
 		"processors": {func(p *capacity.Plan, like *record.Run) {
 			p.Request.Processors, like.Scenario.Instrument.Workers = 1000, 2
 		}, "controlPlane.processors: got 1000"},

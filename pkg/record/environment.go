@@ -1,111 +1,6 @@
 package record
 
-import (
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
-
-	"time"
-
-	"scaler.mesh/scaler/pkg/scenario"
-)
-
-// Spec is what was asked of a run.
-type Spec struct {
-	Pods       int    `json:"pods"`
-	Services   int    `json:"services"`
-	Namespaces int    `json:"namespaces"`
-	Topology   string `json:"topology"`         // star, layers or random; captured where Run.Mesh says
-	FanOut     int    `json:"fanOut,omitempty"` // services that a service calls
-	Seed       uint64 `json:"seed"`
-	// Profile are the parts that the mesh contains in addition to uniform HTTP services without
-	// configuration, by the names of their flags, as in virtual-services: 40; nil = nothing.
-	Profile map[string]float64 `json:"profile,omitempty"`
-	// ProfileName is the named profile that these follow from at this size, as in typical; "" =
-	// none. ProfileSet are the parts that were set instead, -1 for one that was left out.
-	ProfileName string             `json:"profileName,omitempty"`
-	ProfileSet  map[string]float64 `json:"profileSet,omitempty"`
-	Burst       string             `json:"burst"` // all, or SIZE/INTERVAL as in 100/10s
-	// Arrival is the rate at which pods came one by one, evenly spaced, as in 15/s;
-	// Burst says the same as bursts of one. "" = they came in bursts.
-	Arrival string `json:"arrival,omitempty"`
-	Mode    string `json:"mode,omitempty"` // permissive or strict; "" when the knobs were set one by one
-	XDS     string `json:"xds"`            // delta or sotw
-
-	// Dataplane is what the pods have: sidecar, a proxy each; ambient, a proxy for each node; or mixed,
-	// both: see Proxies.Namespaces. "" in records from before it was there, which are of sidecars.
-	Dataplane string `json:"dataplane,omitempty"`
-	// PodsPerNode is for how many pods there was a node; 0 where nodes have no proxies.
-	PodsPerNode int `json:"podsPerNode,omitempty"`
-
-	// Waypoints is what has a waypoint each: namespace or service; "" = nothing.
-	Waypoints string `json:"waypoints,omitempty"`
-
-	// Dilation is the factor by which time was slowed down in the run, K; 0 = it was
-	// not. All else in the spec, and every figure, is of the machine that was stood
-	// for: see Scaling and Environment.Dilation.
-	Dilation float64 `json:"dilation,omitempty"`
-
-	BaselineSeconds        float64 `json:"baselineSeconds,omitempty"`
-	SettleSeconds          float64 `json:"settleSeconds,omitempty"`
-	SteadySeconds          float64 `json:"steadySeconds,omitempty"`
-	ConvergeTimeoutSeconds float64 `json:"convergeTimeoutSeconds,omitempty"`
-	Probes                 int     `json:"probes"`           // changes of each kind made in the probe phase
-	Repeat                 int     `json:"repeat,omitempty"` // which of several like runs, from 1; 0 = there is one
-
-	StartDelay string `json:"startDelay,omitempty"` // from a pod's address to its sidecar's start, as in uniform:1s-5s; "" = none
-	// CertificateLifetime is what the sidecars asked for, as in 30s; "" = 24 h,
-	// as agents do by themselves.
-	CertificateLifetime string `json:"certificateLifetime,omitempty"`
-	// Change is how many changes were made a second, and of which kind, as in
-	// 5/s:endpoint, for ChangeSeconds; "" = none.
-	Change        string   `json:"change,omitempty"`
-	ChangeSeconds float64  `json:"changeSeconds,omitempty"`
-	CycleSeconds  float64  `json:"cycleSeconds,omitempty"` // within which every sidecar reconnected once, as at the age of its connection; 0 = not done
-	Churn         string   `json:"churn,omitempty"`        // pods replaced a second, as in 2/s; "" = none
-	Faults        []string `json:"faults,omitempty"`       // NAME@PHASE
-	// Upgrade is the upgrade that followed the steady phase, as in canary 10%,50%,100% to
-	// 1.31.0; "" = none.
-	Upgrade string `json:"upgrade,omitempty"`
-	// RealSidecars is how many of the pods had a real proxy, and CertificateStorm
-	// whether all sidecars were made to ask for a certificate anew in the end.
-	RealSidecars     int  `json:"realSidecars,omitempty"`
-	CertificateStorm bool `json:"certificateStorm,omitempty"`
-}
-
-// ProfileText is Profile as words, sorted, as in virtual-services 40, zones 3; "" of nothing.
-func (s Spec) ProfileText() string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(s.Profile)) {
-		all = append(all, name+" "+partText(s.Profile[name]))
-	}
-	return strings.Join(all, ", ")
-}
-
-// ProfileFlags are the flags that a profile was asked for with, whatever the size, as in
-// --profile typical --set mesh.parts.zones=3; "" of nothing.
-func (s Spec) ProfileFlags() string {
-	var all []string
-	if s.ProfileName != "" {
-		all = append(all, "--profile "+s.ProfileName)
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.ProfileSet)) {
-		for _, p := range scenario.Parameters {
-			if field, ok := strings.CutPrefix(p.Path, "mesh.parts."); ok && strings.EqualFold(field, strings.ReplaceAll(name, "-", "")) {
-				value := partText(s.ProfileSet[name])
-				if p.Type() == "duration" {
-					value += "s"
-				}
-				all = append(all, "--set "+p.Path+"="+value)
-			}
-		}
-	}
-	return strings.Join(all, " ")
-}
-
-// partText is the value of a part of a profile. One that was left out is 0.
-func partText(value float64) string { return strconv.FormatFloat(max(0, value), 'g', -1, 64) }
+import "time"
 
 // Environment is what a run was measured on; "" and 0 mean not known.
 type Environment struct {
@@ -200,9 +95,9 @@ type Priority struct {
 	Note         string `json:"note,omitempty"` // why it is not a better mechanism
 }
 
-// Dilation states how a run was slowed down, so that its machine can do in K seconds what the modelled one does in one.
+// Dilation states how a run was slowed down, so that its machine can do in K seconds what the modelled one does in one;
+// K is the scenario's (Run.Slowdown).
 type Dilation struct {
-	Factor float64 `json:"factor"` // K
 	// Settings are the control plane's as it ran; those of ControlPlaneSource are as
 	// they would be on the machine that is stood for.
 	Settings map[string]string `json:"settings,omitempty"`
@@ -216,30 +111,6 @@ type Dilation struct {
 	LimiterWaitSeconds float64 `json:"limiterWaitSeconds,omitempty"`
 	// Auto says how the factor was chosen; nil where it was given.
 	Auto *DilationChoice `json:"auto,omitempty"`
-}
-
-// Of is the factor by which time was slowed down in a phase; 1 without dilation.
-func (d *Dilation) Of(phase PhaseName) float64 {
-	if d == nil || slices.Contains(d.RealTime, phase) {
-		return 1
-	}
-	return d.Factor
-}
-
-// RealTimeText are the phases of a run that were not slowed down, though others were; "none" if all were, and "" if
-// time was not slowed down.
-func (d *Dilation) RealTimeText() string {
-	switch {
-	case d == nil || d.Factor <= 1:
-		return ""
-	case len(d.RealTime) == 0:
-		return "none"
-	}
-	var names []string
-	for _, phase := range d.RealTime {
-		names = append(names, string(phase))
-	}
-	return strings.Join(names, ", ")
 }
 
 // DilationChoice says how trials without dilation chose a factor: the largest that one
