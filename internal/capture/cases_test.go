@@ -278,3 +278,63 @@ func TestManyPorts(t *testing.T) {
 		t.Errorf("with ports of nodes: %v", err)
 	}
 }
+
+// A Service's named port may be one of a container that starts before the others and stays; one that ends has none,
+// and those of the first container that has the name count, of its protocol.
+func TestWhosePortCounts(t *testing.T) {
+	for _, c := range []struct {
+		name, spec string
+		want       int32
+	}{
+		{"the second container's", "containers: [{name: a, ports: [{name: other, containerPort: 1}]}, {name: b, ports: [{name: web, containerPort: 2}]}]", 2},
+		{"of both, the first one's", "containers: [{name: a, ports: [{name: web, containerPort: 1}]}, {name: b, ports: [{name: web, containerPort: 2}]}]", 1},
+		{"of the protocol", "containers: [{name: a, ports: [{name: web, containerPort: 1, protocol: UDP}]}, {name: b, ports: [{name: web, containerPort: 2}]}]", 2},
+		{"of one that stays", "initContainers: [{name: a, restartPolicy: Always, ports: [{name: web, containerPort: 1}]}], containers: [{name: b}]", 1},
+		{"after all others", "initContainers: [{name: a, restartPolicy: Always, ports: [{name: web, containerPort: 1}]}], containers: [{name: b, ports: [{name: web, containerPort: 2}]}]", 2},
+		{"of one that ends", "initContainers: [{name: a, ports: [{name: web, containerPort: 1}]}], containers: [{name: b}]", 0},
+		{"nobody's", "containers: [{name: a}]", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := meshOfText(t, "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: shop}\nspec: {selector: {app: a}, ports: [{port: 80, targetPort: web}]}\n---\n"+
+				"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: shop}\nspec: {template: {metadata: {labels: {app: a}}, spec: {"+c.spec+"}}}\n")
+			if got := Target(m.Services[0].Spec.Ports[0], &m.Workloads[0]); got != c.want {
+				t.Errorf("got port %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// What no cluster would have is left out with the reason, and the rest is captured.
+func TestWhatAClusterWouldRefuse(t *testing.T) {
+	m := meshOfText(t, `apiVersion: v1
+kind: Service
+metadata: {name: Not_A_Name, namespace: shop}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: good, namespace: shop}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: s, namespace: shop, labels: {"a b": c}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: twice, namespace: shop}
+spec: {template: {spec: {containers: [{name: a}, {name: a}]}}}
+`)
+	if len(m.Services) != 1 || len(m.Workloads)+len(m.Objects) > 0 || len(m.LeftOut) != 3 {
+		t.Errorf("%d services, %d workloads, %d objects, left out %v", len(m.Services), len(m.Workloads), len(m.Objects), m.LeftOut)
+	}
+	checkCounts(t, m)
+	if err := m.Anonymize(); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range m.LeftOut {
+		if l.Reason != "a cluster would refuse it" {
+			t.Errorf("without names: %v", l)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package capture
 import (
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,10 +50,10 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 			taken[name] = true
 		}
 		part = copier(copied, part.Namespaces).mesh(&part)
-		to.Namespaces = append(to.Namespaces, part.Namespaces...)
-		to.Services = append(to.Services, part.Services...)
-		to.Workloads = append(to.Workloads, part.Workloads...)
-		to.Objects = append(to.Objects, part.Objects...)
+		to.Namespaces = slices.Concat(to.Namespaces, part.Namespaces) // and not m's own, which is sorted with it
+		to.Services = slices.Concat(to.Services, part.Services)
+		to.Workloads = slices.Concat(to.Workloads, part.Workloads)
+		to.Objects = slices.Concat(to.Objects, part.Objects)
 	}
 	to.sort()
 	if err := to.check(); err != nil {
