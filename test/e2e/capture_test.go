@@ -190,6 +190,28 @@ var _ = Describe("a captured mesh", func() {
 		Expect(refused.Status).To(Equal(record.StatusFailed))
 	})
 
+	It("has what the captured one had: durations, ports of several containers, pods that differ, kinds of one name", func() {
+		where := newPlace()
+		dir := filepath.Dir(where.state)
+		file := filepath.Join(dir, "people.yaml")
+		args := []string{"capture", "--output-file", file}
+		for _, name := range []string{
+			"port-names/duplicate.yaml", "durations/istio.yaml", "json-stream/istio.jsonl", "per-pod-labels/statefulset.yaml", "per-pod-labels/operator.yaml",
+			"unreadable/cluster.yaml", "unreadable/no-spec.yaml", "scale/nodeports.yaml",
+		} {
+			args = append(args, filepath.Join("..", "..", "internal", "capture", "testdata", "cases", name))
+		}
+		Expect(wait(where.start(args...))).To(Equal(exitDone))
+		mesh := readMesh(file)
+		run, again := replay(where, file, "people")
+		Expect(*run.Pods.Converged).To(Equal(14))
+		Expect(run.Mesh.Endpoints).To(Equal(14), "two of cart, six of the brokers, six of the database")
+		for i := range mesh.Workloads { // a replay's are all of one kind
+			mesh.Workloads[i].Spec.Owner = "Deployment"
+		}
+		Expect(text(again)).To(Equal(text(mesh)))
+	})
+
 	It("of Istio's samples converges", func(ctx SpecContext) {
 		where := newPlace()
 		dir := filepath.Dir(where.state)
