@@ -92,6 +92,7 @@ func TestLint(t *testing.T) {
 		{"exported names are documented", exportedDocs},
 		{"package names are the field's", packageNames},
 		{"no paths of one machine, no registry hosts", privateStrings},
+		{"errors of libraries name fields", errorsNameFields},
 		{"generated files come in pairs", scriptPairs},
 		{"links in documents resolve", documentLinks},
 		{"the README names the tests", readmeNamesTests},

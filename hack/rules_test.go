@@ -151,6 +151,27 @@ func privateStrings(r *repository) []finding {
 	return found
 }
 
+// namingFlags are the packages whose errors still name flags.
+var namingFlags = []string{"internal/cli", "internal/series", "hack"}
+
+// errorsNameFields finds errors of libraries that know the command line: they name the field, and the
+// command line adds the flag.
+func errorsNameFields(r *repository) []finding {
+	var found []finding
+	for _, s := range r.code {
+		if s.test || below(s.folder(), namingFlags) {
+			continue
+		}
+		ast.Inspect(s.tree, func(n ast.Node) bool {
+			if text, ok := n.(*ast.BasicLit); ok && strings.Contains(text.Value, "parsing --") {
+				found = append(found, r.at(n, "an error names a flag: name the field (scenario.Refuse)"))
+			}
+			return true
+		})
+	}
+	return found
+}
+
 func private(line, root string) []string {
 	var all []string
 	for _, m := range machinePath.FindAllString(line, -1) {

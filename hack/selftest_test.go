@@ -166,6 +166,15 @@ func TestPlain(t *testing.T) { t.Fatal() }
 `, []string{"a/more_test.go:2: TestPlain is a plain test"}},
 		{"private strings", privateStrings, "-- README.md --\nsee " + "/ho" + "me/alice/x and /usr/lib/cni, src/" + "home/x, https://x/" + "work/x\n/ro" + "ot/y\nGOPROXY=https://proxy." + "golang.org\n",
 			[]string{`README.md:1: "/ho` + `me/alice"`, `README.md:2: "/ro` + `ot/y"`, `README.md:3: "proxy.` + `golang.org"`}},
+		{"flags", errorsNameFields, `-- internal/a/a.go --
+package a
+import "errors"
+var err = errors.New("parsing --pods 0: want 1 or more")
+-- internal/cli/b.go --
+package cli
+import "errors"
+var err = errors.New("parsing --pods 0: want 1 or more")
+`, []string{"internal/a/a.go:3: an error names a flag"}},
 		{"pairs", scriptPairs, `-- hack/update-a.sh --
 #
 -- hack/verify-b.sh --

@@ -1,14 +1,13 @@
 package calibrate
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Spec holds the options of `scaler calibrate`. The zero value of a field is not its
@@ -44,41 +43,40 @@ var defaultSizes = []int{100, 1000, 5000}
 // endpointChanges are the kinds of change that a calibration follows.
 var endpointChanges = []record.ChangeKind{record.EndpointAdd, record.EndpointRemove, record.EndpointHealth}
 
-// Validate returns an error that names the first flag with an invalid value, the value,
-// and what is wanted. Nothing is started or created before it returns nil.
+// Validate returns a *[scenario.Error] of the first field with an invalid value. Nothing is started or created before it returns nil.
 func (s Spec) Validate() error {
 	if len(s.Sidecars) == 0 {
-		return errors.New(`parsing --sidecars "": want numbers, as in 100,1000`)
+		return scenario.Refuse("sidecars", "", "numbers, as in 100,1000")
 	}
 	const most = 20_000
 	for _, n := range s.Sidecars {
 		if n < 1 || n > most {
-			return fmt.Errorf("parsing --sidecars %d: want 1 to %d", n, most)
+			return scenario.Refuse("sidecars", n, "1 to %d", most)
 		}
 		if 2*s.Changes > n { // removals and changes of health are each of another pod
-			return fmt.Errorf("parsing --changes %d: want 1 to %d, half of --sidecars", s.Changes, n/2)
+			return scenario.Refuse("changes", s.Changes, "1 to %d, half of the sidecars", n/2)
 		}
 	}
 	if s.Services < 1 || s.Services > 10_000 {
-		return fmt.Errorf("parsing --services %d: want 1 to 10000", s.Services)
+		return scenario.Refuse("services", s.Services, "1 to 10000")
 	}
 	if s.Changes < 1 {
-		return fmt.Errorf("parsing --changes %d: want 1 or more", s.Changes)
+		return scenario.Refuse("changes", s.Changes, "1 or more")
 	}
 	if err := experiment.CheckOneOf("xds", s.XDS, []string{"delta", "sotw"}); err != nil {
 		return err
 	}
 	if s.Delay < 0 || s.Delay > time.Minute {
-		return fmt.Errorf("parsing --delay %s: want 0 to 1m", s.Delay)
+		return scenario.Refuse("delay", s.Delay, "0 to 1m")
 	}
 	if !(s.Drop >= 0 && s.Drop <= 1) {
-		return fmt.Errorf("parsing --drop %g: want a share from 0 to 1", s.Drop)
+		return scenario.Refuse("drop", s.Drop, "a share from 0 to 1")
 	}
 	if s.Hold < 100*time.Millisecond || s.Hold > time.Hour {
-		return fmt.Errorf("parsing --hold %s: want 100ms to 1h", s.Hold)
+		return scenario.Refuse("hold", s.Hold, "100ms to 1h")
 	}
 	if s.Timeout < 100*time.Millisecond || s.Timeout > time.Hour {
-		return fmt.Errorf("parsing --timeout %s: want 100ms to 1h", s.Timeout)
+		return scenario.Refuse("timeout", s.Timeout, "100ms to 1h")
 	}
 	return nil
 }

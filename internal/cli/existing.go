@@ -51,7 +51,7 @@ func checkPlace(f *pflag.FlagSet, p scenario.Place) (*attach.Place, error) {
 	}
 	place, err := attach.NewPlace(p)
 	if err != nil {
-		return nil, fieldError(f, err)
+		return nil, usageError{err}
 	}
 	return &place, nil
 }

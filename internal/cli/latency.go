@@ -208,7 +208,7 @@ func (o *latencyOptions) run(cmd *cobra.Command, s streams) error {
 		return err
 	}
 	if o.spec.Existing != nil {
-		if goOn, err := o.prepare(cmd, s, d); err != nil || !goOn {
+		if goOn, err := o.prepare(cmd, s); err != nil || !goOn {
 			return err
 		}
 	}

@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/latency"
-	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // checkCluster checks the flags that only a run in an existing cluster has, and those that one
@@ -26,13 +24,10 @@ func (o *latencyOptions) checkCluster(cmd *cobra.Command) error {
 }
 
 // prepare looks at the cluster, shows what would be done and asks. goOn is false where nothing is to be done.
-func (o *latencyOptions) prepare(cmd *cobra.Command, s streams, d *scenario.Document) (goOn bool, err error) {
+func (o *latencyOptions) prepare(cmd *cobra.Command, s streams) (goOn bool, err error) {
 	prepared, found, err := latency.Inspect(cmd.Context(), o.spec)
-	if _, field := errors.AsType[*scenario.Error](err); field {
-		return false, o.named(d, err)
-	}
 	if err != nil {
-		return false, err
+		return false, misused(err)
 	}
 	o.spec = prepared
 	return o.cluster.prepare(cmd.Context(), s, found.Found, nodeDetails(found))

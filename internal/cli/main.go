@@ -56,7 +56,8 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	if filepath.Base(os.Args[0]) == kubectlPlugin {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl mesh-scaler"}
 	}
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	err = withFlag(cmd, err)
 	switch {
 	case err == nil:
 	case exitCode(err) == exitInterrupted:

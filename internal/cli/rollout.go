@@ -126,7 +126,7 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 	if ladder.Spec.Existing != nil {
 		found, err := run.Inspect(cmd.Context(), ladder.Runs()[0])
 		if err != nil {
-			return err
+			return misused(err)
 		}
 		if goOn, err := o.existing.prepare(cmd.Context(), s, found.Found, meshDetails(found)); err != nil || !goOn {
 			return err

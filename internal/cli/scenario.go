@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -173,15 +174,51 @@ func (o *scenarioFlags) named(d *scenario.Document, err error) error {
 	return usageError{err}
 }
 
-// fieldError makes wrong usage of an error of a command that reads no scenario and has some of its
-// flags: it puts the flag of the field in front.
-func fieldError(f *pflag.FlagSet, err error) error {
-	if field, ok := errors.AsType[*scenario.Error](err); ok {
-		if p, _ := scenario.Of(field.Path); p.Flag != "" && f.Lookup(p.Flag) != nil {
-			return usagef("--%s: %w", p.Flag, err)
-		}
+// withFlag puts the flag of a command in front of an error of a field, which names the field alone,
+// unless it has one. A field of a scenario has its flag if that was given; any other field is what its
+// flag states, and the flag takes its place.
+func withFlag(cmd *cobra.Command, err error) error {
+	field, ok := errors.AsType[*scenario.Error](err)
+	if !ok || strings.HasPrefix(err.Error(), "--") {
+		return err
 	}
-	return usageError{err}
+	if p, ok := scenario.Of(field.Path); ok {
+		for _, name := range p.Flags(cmd.Name()) {
+			if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
+				return fmt.Errorf("--%s: %w", name, err)
+			}
+		}
+		return err
+	}
+	if name := flagOf(field.Path); cmd.Flags().Lookup(name) != nil && err.Error() == field.Error() {
+		plain := *field
+		plain.Path = ""
+		if _, usage := errors.AsType[usageError](err); usage {
+			return usagef("--%s: %w", name, &plain)
+		}
+		return fmt.Errorf("--%s: %w", name, &plain)
+	}
+	return err
+}
+
+// flagOf is the flag that a field of options has, as in tls-ca of tlsCA.
+func flagOf(field string) string {
+	var b strings.Builder
+	for i, r := range field {
+		if unicode.IsUpper(r) && i > 0 && !unicode.IsUpper(rune(field[i-1])) {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// misused makes wrong usage of an error of a field: nothing was created before it.
+func misused(err error) error {
+	if _, ok := errors.AsType[*scenario.Error](err); ok {
+		return usageError{err}
+	}
+	return err
 }
 
 // optionError makes wrong usage of an error of a command's options and puts the flag of the

@@ -25,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // The programs that are pinned here.
@@ -120,11 +122,11 @@ func (o Options) Validate(programs ...string) error {
 		return err
 	}
 	if o.BinDir != "" {
-		return fmt.Errorf("parsing --istio-version %q: want none with --bin-dir %q, whose programs report their versions", o.Istio, o.BinDir)
+		return scenario.Refuse("controlPlane.version", o.Istio, "none with programs of folder %q, which report their versions", o.BinDir)
 	}
 	ofIstio := istioGraphs(release).names()
 	if len(programs) > 0 && !slices.ContainsFunc(programs, func(name string) bool { return slices.Contains(ofIstio, name) }) {
-		return fmt.Errorf("parsing --istio-version %q: want none where no program of Istio runs", o.Istio)
+		return scenario.Refuse("controlPlane.version", o.Istio, "none where no program of Istio runs")
 	}
 	return nil
 }

@@ -3,10 +3,11 @@ package component
 import (
 	"cmp"
 	"embed"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // istioFiles has the module files of the releases of Istio except for the default one. Such a .sum has
@@ -36,7 +37,7 @@ func IstioLine(version string) string { return istioLine.FindString(strings.Trim
 var istioLine = regexp.MustCompile(`^\d+\.\d+`)
 
 // istioRelease gives the release that a value of Options.Istio means: itself, or for a line alone
-// the one that is used for the line. Its error names the flag, the value and what is wanted.
+// the one that is used for the line. Its error is a *[scenario.Error].
 func istioRelease(value string) (string, error) {
 	value = cmp.Or(value, IstioDefault)
 	if slices.Contains(istioReleases, value) {
@@ -45,8 +46,7 @@ func istioRelease(value string) (string, error) {
 	if release, ok := istioReleaseOf(value); ok && value == IstioLine(value) {
 		return release, nil
 	}
-	return "", fmt.Errorf("version of Istio: got %q, want one of %s, or a line of these, as in %s",
-		value, strings.Join(istioReleases, ", "), IstioLine(IstioDefault))
+	return "", scenario.Refuse("controlPlane.version", value, "one of %s, or a line of these, as in %s", strings.Join(istioReleases, ", "), IstioLine(IstioDefault))
 }
 
 // CheckIstio states what is wanted in place of a release of Istio that is none of IstioReleases and no

@@ -42,12 +42,12 @@ func TestIstioVersionOption(t *testing.T) {
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("--istio-version %q is %q, %v; want %q", value, got, err, want)
 		}
-		if err != nil && (!strings.Contains(err.Error(), "version of Istio") || !strings.Contains(err.Error(), "1.29.1")) {
+		if err != nil && (!strings.Contains(err.Error(), "controlPlane.version: got") || !strings.Contains(err.Error(), "1.29.1")) {
 			t.Errorf("--istio-version %q: error %v states neither what is wrong nor what there is", value, err)
 		}
 	}
-	if err := (Options{Istio: "1.29.1", BinDir: "bin"}).Validate(); err == nil || !strings.Contains(err.Error(), "--bin-dir") {
-		t.Errorf("with --bin-dir: %v", err)
+	if err := (Options{Istio: "1.29.1", BinDir: "bin"}).Validate(); err == nil || !strings.Contains(err.Error(), `none with programs of folder "bin"`) {
+		t.Errorf("with a folder of programs: %v", err)
 	}
 	if err := (Options{Istio: "1.29.1"}).Validate(Etcd, Prometheus); err == nil {
 		t.Error("no error where no program of Istio runs")

@@ -294,10 +294,10 @@ func TestRegistries(t *testing.T) {
 		"istio=localhost":                        "localhost/istio/pilot:1.29.1",
 		"localhost:5000,none,istio=default":      "istio/pilot:1.29.1",
 		"localhost:5000,istio=none":              "localhost:5000/etcd:3.6.8-0 localhost:5000/kwok/kwok:v0.8.0 localhost:5000/prom/prometheus:v3.15.0",
-		"library":                                `parsing --image-registry "library": want none, default, or HOST[:PORT][/PATH], as in localhost:5000`,
-		"http://localhost":                       `parsing --image-registry "http://localhost": want none, default, or HOST[:PORT][/PATH], as in localhost:5000`,
-		"linkerd=localhost":                      `parsing --image-registry "linkerd=localhost": want REGISTRY, or PROJECT=REGISTRY with one of istio, kubernetes, prometheus`,
-		"kubernetes=default":                     `parsing --image-registry "kubernetes=default": want the host of a registry, the default one has no images of Kubernetes`,
+		"library":                                `imageRegistry: got "library", want none, default, or HOST[:PORT][/PATH], as in localhost:5000`,
+		"http://localhost":                       `imageRegistry: got "http://localhost", want none, default, or HOST[:PORT][/PATH], as in localhost:5000`,
+		"linkerd=localhost":                      `imageRegistry: got "linkerd=localhost", want REGISTRY, or PROJECT=REGISTRY with one of istio, kubernetes, prometheus`,
+		"kubernetes=default":                     `imageRegistry: got "kubernetes=default", want the host of a registry, the default one has no images of Kubernetes`,
 	} {
 		var list []string
 		if values != "" {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/internal/component/image"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Values of Options.ImageRegistry that are no registry.
@@ -31,8 +32,7 @@ var imageProjects = []string{imagesOfIstio, imagesOfKubernetes, imagesOfPromethe
 // registry. A project that is not there has no images.
 type registries map[string]string
 
-// parseRegistries reads Options.ImageRegistry. Its error names the flag, the value and what is
-// wanted.
+// parseRegistries reads Options.ImageRegistry. Its error is a *[scenario.Error].
 func parseRegistries(values []string) (registries, error) {
 	all := registries{}
 	for _, value := range values {
@@ -40,7 +40,7 @@ func parseRegistries(values []string) (registries, error) {
 		if project, rest, ok := strings.Cut(value, "="); ok {
 			projects, registry = []string{project}, rest
 			if !slices.Contains(imageProjects, project) {
-				return nil, fmt.Errorf("parsing --image-registry %q: want REGISTRY, or PROJECT=REGISTRY with one of %s", value, strings.Join(imageProjects, ", "))
+				return nil, scenario.Refuse("imageRegistry", value, "REGISTRY, or PROJECT=REGISTRY with one of %s", strings.Join(imageProjects, ", "))
 			}
 		}
 		for _, project := range projects {
@@ -50,7 +50,7 @@ func parseRegistries(values []string) (registries, error) {
 			case registry == DefaultImages && project == imagesOfKubernetes:
 				// Kubernetes has no images there.
 				if len(projects) == 1 {
-					return nil, fmt.Errorf("parsing --image-registry %q: want the host of a registry, the default one has no images of Kubernetes", value)
+					return nil, scenario.Refuse("imageRegistry", value, "the host of a registry, the default one has no images of Kubernetes")
 				}
 			case registry == DefaultImages:
 				all[project] = ""
@@ -59,7 +59,7 @@ func parseRegistries(values []string) (registries, error) {
 				host, _, _ := strings.Cut(prefix, "/")
 				// What looks like no host would be a path in the default registry.
 				if err := image.Check(prefix + "name:tag"); err != nil || !strings.ContainsAny(host, ".:") && host != "localhost" {
-					return nil, fmt.Errorf("parsing --image-registry %q: want %s, %s, or HOST[:PORT][/PATH], as in localhost:5000", value, NoImages, DefaultImages)
+					return nil, scenario.Refuse("imageRegistry", value, "%s, %s, or HOST[:PORT][/PATH], as in localhost:5000", NoImages, DefaultImages)
 				}
 				all[project] = prefix
 			}

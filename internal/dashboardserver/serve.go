@@ -19,6 +19,7 @@ import (
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Spec states which runs to show, and with what.
@@ -56,21 +57,21 @@ type Serving struct {
 
 // Validate checks what was asked for, before anything is started.
 func (s Spec) Validate() error {
-	for flag, address := range map[string]string{"prometheus-address": s.PrometheusAddress, "grafana-address": s.GrafanaAddress} {
+	for field, address := range map[string]string{"prometheusAddress": s.PrometheusAddress, "grafanaAddress": s.GrafanaAddress} {
 		if address == "" {
 			continue
 		}
-		if err := experiment.CheckAddress(flag, address, 1); err != nil {
+		if err := experiment.CheckAddress(field, address, 1); err != nil {
 			return err
 		}
 	}
 	if path := s.Grafana.Program; path != "" {
 		if _, err := exec.LookPath(path); err != nil {
-			return fmt.Errorf("parsing --grafana %q: want the program grafana or grafana-server", path)
+			return scenario.Refuse("grafana", path, "the program grafana or grafana-server")
 		}
 	}
 	if home := s.Grafana.Home; home != "" && !grafana.IsHome(home) {
-		return fmt.Errorf("parsing --grafana-home %q: want the folder that holds Grafana's conf/defaults.ini", home)
+		return scenario.Refuse("grafanaHome", home, "the folder that holds Grafana's conf/defaults.ini")
 	}
 	if _, _, err := phasesOf(s.Runs); err != nil {
 		return err

@@ -89,10 +89,10 @@ func TestServeSpecValidate(t *testing.T) {
 		{"no run", "no phase of it has begun", Spec{}},
 		{"no phase", "no phase of it has begun", Spec{Runs: []record.Run{{Dir: dir}}}},
 		{"no series", "no time series in it", Spec{Runs: []record.Run{{Dir: t.TempDir(), Phases: run.Phases}}}},
-		{"port 0", `parsing --grafana-address "h:0": want HOST:PORT`, Spec{Runs: []record.Run{run}, GrafanaAddress: "h:0"}},
-		{"no program", `parsing --grafana "/nowhere": want the program grafana or grafana-server`, Spec{Runs: []record.Run{run}, Grafana: grafana.FindOptions{Program: "/nowhere"}}},
-		{"no home", `parsing --grafana-home "/": want the folder that holds Grafana's conf/defaults.ini`, Spec{Runs: []record.Run{run}, Grafana: grafana.FindOptions{Home: "/"}}},
-		{"no port", `parsing --prometheus-address "h": want HOST:PORT`, Spec{Runs: []record.Run{run}, PrometheusAddress: "h"}},
+		{"port 0", `grafanaAddress: got "h:0", want HOST:PORT`, Spec{Runs: []record.Run{run}, GrafanaAddress: "h:0"}},
+		{"no program", `grafana: got "/nowhere", want the program grafana or grafana-server`, Spec{Runs: []record.Run{run}, Grafana: grafana.FindOptions{Program: "/nowhere"}}},
+		{"no home", `grafanaHome: got "/", want the folder that holds Grafana's conf/defaults.ini`, Spec{Runs: []record.Run{run}, Grafana: grafana.FindOptions{Home: "/"}}},
+		{"no port", `prometheusAddress: got "h", want HOST:PORT`, Spec{Runs: []record.Run{run}, PrometheusAddress: "h"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := test.spec.Validate()

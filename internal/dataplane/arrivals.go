@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -14,15 +13,6 @@ const (
 	Constant Arrivals = "constant" // one interval between all: 1/rate
 	Poisson  Arrivals = "poisson"  // exponential intervals with that mean, as of many independent users
 )
-
-// ParseArrivals reads the value of --arrivals.
-func ParseArrivals(text string) (Arrivals, error) {
-	switch a := Arrivals(text); a {
-	case Constant, Poisson:
-		return a, nil
-	}
-	return "", fmt.Errorf("parsing --arrivals %q: want %s or %s", text, Constant, Poisson)
-}
 
 // Schedule generates the times at which requests are due, in order, each as the time
 // since the start. It is pure: it does not depend on when requests are sent or answered.

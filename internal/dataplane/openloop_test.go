@@ -414,7 +414,4 @@ var _ = It("schedules requests evenly", func() {
 	if moment := squares / n; math.Abs(moment-2) > 0.05 {
 		t.Errorf("second moment of intervals is %g: want 2", moment)
 	}
-	if _, err := ParseArrivals("uniform"); err == nil || !strings.Contains(err.Error(), `parsing --arrivals "uniform": want constant or poisson`) {
-		t.Errorf("uniform arrivals: %v", err)
-	}
 })

@@ -1,14 +1,13 @@
 package fidelity
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Spec holds the options of `scaler calibrate --fidelity`. The zero value of a field is
@@ -44,14 +43,13 @@ type knobCase struct {
 // services that call and are called.
 var meshSpec = topology.Spec{Pods: 24, Services: 8, Namespaces: 2, Shape: topology.Random, FanOut: 3, Seed: 1}
 
-// Validate returns an error that names the first flag with an invalid value, the value,
-// and what is wanted. Nothing is started or created before it returns nil.
+// Validate returns a *[scenario.Error] of the first field with an invalid value. Nothing is started or created before it returns nil.
 func (s Spec) Validate() error {
 	if s.Changes < 0 || s.Changes > 10_000 {
-		return fmt.Errorf("parsing --changes %d: want 0 to 10000", s.Changes)
+		return scenario.Refuse("changes", s.Changes, "0 to 10000")
 	}
 	if s.Starts < 1 || s.Starts > 100 {
-		return fmt.Errorf("parsing --starts %d: want 1 to 100", s.Starts)
+		return scenario.Refuse("starts", s.Starts, "1 to 100")
 	}
 	names := s.subject().caseNames()
 	if len(s.Cases) == 0 {
@@ -62,7 +60,7 @@ func (s Spec) Validate() error {
 			return err
 		}
 		if slices.Contains(s.Cases[:i], c) {
-			return fmt.Errorf("parsing --cases %q: %s is there twice: want each case once", strings.Join(s.Cases, ","), c)
+			return scenario.Refuse("cases", c, "each case once")
 		}
 	}
 	return nil

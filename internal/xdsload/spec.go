@@ -3,8 +3,6 @@ package xdsload
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 	"net/netip"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/nodetemplate"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -63,27 +62,26 @@ func DefaultSpec() Spec {
 // maxClients is more than the number of ports that one process has toward one address.
 const maxClients = 100_000
 
-// Validate returns an error that names the first flag with an invalid value, the value,
-// and what is wanted. Nothing is started or created before it returns nil.
+// Validate returns a *[scenario.Error] of the first field with an invalid value. Nothing is started or created before it returns nil.
 func (s Spec) Validate() error {
 	if err := experiment.CheckAddress("address", s.Address, 1); err != nil {
 		return err
 	}
 	if s.Clients < 1 || s.Clients > maxClients {
-		return fmt.Errorf("parsing --clients %d: want 1 to %d", s.Clients, maxClients)
+		return scenario.Refuse("clients", s.Clients, "1 to %d", maxClients)
 	}
 	if err := experiment.CheckOneOf("xds", s.XDS, []string{string(xdsprobe.Delta), string(xdsprobe.SotW)}); err != nil {
 		return err
 	}
 	const longest = 30 * 24 * time.Hour
 	if s.Duration < 0 || s.Duration > longest {
-		return fmt.Errorf("parsing --duration %s: want a duration to %s, or 0 to run until stopped", s.Duration, longest)
+		return scenario.Refuse("duration", s.Duration, "a duration to %s, or 0 to run until stopped", longest)
 	}
 	if math.IsNaN(s.Rate) || s.Rate < 0 || s.Rate > 1e6 || s.Rate > 0 && s.Rate < 1e-3 {
-		return fmt.Errorf("parsing --rate %g: want 0.001 to 1000000 sidecars a second, or 0 for all at once", s.Rate)
+		return scenario.Refuse("rate", s.Rate, "0.001 to 1000000 sidecars a second, or 0 for all at once")
 	}
 	if s.MetricsAddress != "" {
-		if err := experiment.CheckAddress("metrics-address", s.MetricsAddress, 0); err != nil {
+		if err := experiment.CheckAddress("metricsAddress", s.MetricsAddress, 0); err != nil {
 			return err
 		}
 	}
@@ -92,7 +90,7 @@ func (s Spec) Validate() error {
 	}
 	for name := range s.Headers {
 		if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-			return fmt.Errorf("parsing --header %q: want NAME=VALUE, a name of letters, digits and -_.", name)
+			return scenario.Refuse("header", name, "NAME=VALUE, a name of letters, digits and -_.")
 		}
 	}
 	nodes, err := s.nodes()
@@ -111,22 +109,22 @@ func (s Spec) Validate() error {
 // it.
 func (s Spec) validTransport() error {
 	if s.Plaintext {
-		for _, f := range []struct{ name, value string }{{"tls-ca", s.TLSCA}, {"token-file", s.TokenFile}, {"server-name", s.ServerName}} {
+		for _, f := range []struct{ name, value string }{{"tlsCA", s.TLSCA}, {"tokenFile", s.TokenFile}, {"serverName", s.ServerName}} {
 			if f.value != "" {
-				return fmt.Errorf("parsing --%s %q: want none with --plaintext", f.name, f.value)
+				return scenario.Refuse(f.name, f.value, "none with plaintext")
 			}
 		}
 		return nil
 	}
 	if s.TLSCA == "" {
-		return errors.New(`parsing --tls-ca "": want a file with the roots of the server's certificate, or --plaintext`)
+		return scenario.Refuse("tlsCA", "", "a file with the roots of the server's certificate, or plaintext")
 	}
 	if _, err := credentialfile.Roots(s.TLSCA); err != nil {
-		return fmt.Errorf("parsing --tls-ca %w", err)
+		return scenario.Refuse("tlsCA", nil, "a file with the roots of the server's certificate: %v", err)
 	}
 	if s.TokenFile != "" {
 		if _, err := credentialfile.Token(s.TokenFile); err != nil {
-			return fmt.Errorf("parsing --token-file %w", err)
+			return scenario.Refuse("tokenFile", nil, "a file with a token: %v", err)
 		}
 	}
 	return nil
@@ -141,12 +139,12 @@ type nodes struct {
 func (s Spec) nodes() (*nodes, error) {
 	n := &nodes{namespace: s.Namespace}
 	for _, t := range []struct {
-		flag, text string
-		parsed     **template.Template
-	}{{"node-id", s.NodeID, &n.id}, {"node-cluster", s.NodeCluster, &n.cluster}, {"metadata", s.Metadata, &n.metadata}} {
+		field, text string
+		parsed      **template.Template
+	}{{"nodeID", s.NodeID, &n.id}, {"nodeCluster", s.NodeCluster, &n.cluster}, {"metadata", s.Metadata, &n.metadata}} {
 		var err error
-		if *t.parsed, err = nodetemplate.Parse("--"+t.flag, t.text); err != nil {
-			return nil, fmt.Errorf("parsing --%s %q: %w", t.flag, t.text, err)
+		if *t.parsed, err = nodetemplate.Parse(t.field, t.text); err != nil {
+			return nil, scenario.Refuse(t.field, t.text, "a template: %v", err)
 		}
 	}
 	return n, nil
@@ -161,15 +159,15 @@ func (n *nodes) config(index int) (c xdsprobe.Config, err error) {
 		text     *string
 	}{{n.id, &c.NodeID}, {n.cluster, &c.NodeCluster}, {n.metadata, &metadata}} {
 		if *t.text, err = nodetemplate.Execute(t.template, node); err != nil {
-			return c, fmt.Errorf("making the %s of sidecar %d: %w", t.template.Name(), index, err)
+			return c, scenario.Refuse(t.template.Name(), nil, "a template that can be filled in for sidecar %d: %v", index, err)
 		}
 	}
 	if c.NodeID == "" {
-		return c, errors.New(`parsing --node-id "": want a template, as in client-{{.Index}}`)
+		return c, scenario.Refuse("nodeID", "", "a template, as in client-{{.Index}}")
 	}
 	if strings.TrimSpace(metadata) != "" {
 		if err := json.Unmarshal([]byte(metadata), &c.Metadata); err != nil || c.Metadata == nil {
-			return c, fmt.Errorf("parsing --metadata: for sidecar %d it reads %q: want a JSON object", index, metadata)
+			return c, scenario.Refuse("metadata", metadata, "a JSON object for sidecar %d", index)
 		}
 	}
 	return c, nil

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Error is a field of a scenario whose value cannot be used.
+// Error is a field, of a scenario or of other options, whose value cannot be used.
 type Error struct {
-	Path  string // of the field, as in mesh.pods; "" where the caller knows it
+	Path  string // of the field, as in mesh.pods, or its name; "" where the caller knows it
 	Line  int    // of the document, from 1; 0 = it was not read from one
 	Value string // as it is printed
 	Want  string // what can be used, as in "1 or more"

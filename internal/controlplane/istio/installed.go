@@ -31,6 +31,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Ports of istiod's Service and container that a run uses.
@@ -92,11 +93,11 @@ func findWith(ctx context.Context, client kubernetes.Interface, home, wanted str
 	slices.Sort(found)
 	switch {
 	case len(found) == 0:
-		return i, fmt.Errorf("finding istiod: want a Service labelled app=istiod in namespace %s, and there is none: --istio-namespace names another", home)
+		return i, fmt.Errorf("finding istiod: want a Service labelled app=istiod in namespace %s, and there is none: place.namespace names another", home)
 	case wanted == "" && len(found) > 1:
-		return i, fmt.Errorf("parsing --revision \"\": want one of the revisions that the cluster has: %s", strings.Join(names(found), ", "))
+		return i, scenario.Refuse("place.revision", "", "one of the revisions that the cluster has: %s", strings.Join(names(found), ", "))
 	case wanted != "" && !slices.Contains(found, revisionNamed(wanted)):
-		return i, fmt.Errorf("parsing --revision %q: want one that the cluster has: %s", wanted, strings.Join(names(found), ", "))
+		return i, scenario.Refuse("place.revision", wanted, "one that the cluster has: %s", strings.Join(names(found), ", "))
 	}
 	i.Revision = found[0]
 	if wanted != "" {

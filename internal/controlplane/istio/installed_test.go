@@ -66,7 +66,7 @@ func TestFindInstallation(t *testing.T) {
 	if why := checkInstallation(i, controlplane.Modes["strict"]); !strings.Contains(why, "1 of 2") {
 		t.Errorf("a replica that is not ready: %q", why)
 	}
-	if _, err := findWith(t.Context(), client, namespace, "canary"); err == nil || !strings.Contains(err.Error(), `--revision "canary": want one that the cluster has: default`) {
+	if _, err := findWith(t.Context(), client, namespace, "canary"); err == nil || !strings.Contains(err.Error(), `place.revision: got "canary", want one that the cluster has: default`) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := findWith(t.Context(), fake.NewClientset(), namespace, ""); err == nil || !strings.Contains(err.Error(), "app=istiod") {
@@ -108,8 +108,8 @@ func TestFindInNamespace(t *testing.T) {
 		o.(metav1.Object).SetNamespace("mesh")
 	}
 	client := fake.NewClientset(objects...)
-	if _, err := findWith(t.Context(), client, namespace, ""); err == nil || !strings.Contains(err.Error(), "--istio-namespace") {
-		t.Errorf("looking in %s: error %v, want one that names the flag", namespace, err)
+	if _, err := findWith(t.Context(), client, namespace, ""); err == nil || !strings.Contains(err.Error(), "place.namespace") {
+		t.Errorf("looking in %s: error %v, want one that names the field", namespace, err)
 	}
 	if _, err := findWith(t.Context(), client, "mesh", ""); err == nil || !strings.Contains(err.Error(), "rootNamespace is istio-system: want mesh") {
 		t.Errorf("with another root namespace: error %v", err)

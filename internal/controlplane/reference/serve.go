@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/internal/controlplane/reference/server"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // ServeOptions are those of the program; see server.Options.
@@ -60,7 +61,7 @@ func (o ServeOptions) source(ctx context.Context) (server.Options, error) {
 			return options, err
 		}
 		if o.VerifyTokens {
-			return options, errors.New("parsing --verify-tokens: want none with --static-pods, which has no API server to ask")
+			return options, scenario.Refuse("verifyTokens", true, "none with staticPods, which has no API server to ask")
 		}
 		var err error
 		options.Static = o.Static.mesh()

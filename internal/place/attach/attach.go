@@ -16,6 +16,7 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/place/existing"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Target names a cluster and its control plane.
@@ -97,10 +98,10 @@ func checks(d controlplane.Driver, t Target, knobs []controlplane.Knobs, run str
 				}
 			}
 			if t.Address == "" && len(f.Installation.Pods) == 0 && !t.Injected {
-				return "", errors.New("the control plane has no ready pods in the cluster: want --control-plane-address, where it is reached from here")
+				return "", errors.New("the control plane has no ready pods in the cluster: want place.address, where it is reached from here")
 			}
 			if pods := len(f.Installation.Pods); t.Metrics != "" && pods > 1 {
-				return "", fmt.Errorf("parsing --control-plane-metrics %q: want none with %d pods of the control plane, of which it is one: without, the metrics of each are read through the API server", t.Metrics, pods)
+				return "", scenario.Refuse("place.metrics", t.Metrics, "none with %d pods of the control plane, of which it is one: without, the metrics of each are read through the API server", pods)
 			}
 			return f.Installation.Describe(), nil
 		}},

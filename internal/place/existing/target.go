@@ -9,6 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // InCluster is the context of a scaler that runs as a pod, with the rights of its service account. A
@@ -49,7 +51,7 @@ func (t Target) open(in pod) (*Cluster, error) {
 	}
 	if raw.Contexts[raw.CurrentContext] == nil {
 		if raw.CurrentContext != InCluster || t.Kubeconfig != "" {
-			return nil, fmt.Errorf("parsing --context %q: want a context of the kubeconfig, as 'kubectl config get-contexts' lists them", raw.CurrentContext)
+			return nil, scenario.Refuse("place.context", raw.CurrentContext, "a context of the kubeconfig, as 'kubectl config get-contexts' lists them")
 		}
 		if raw, err = in.kubeconfig(); err != nil {
 			return nil, err
@@ -81,7 +83,7 @@ type pod struct {
 func (p pod) kubeconfig() (clientcmdapi.Config, error) {
 	host, port := p.getenv("KUBERNETES_SERVICE_HOST"), p.getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return clientcmdapi.Config{}, fmt.Errorf("parsing --context %q: want it in a pod, or a context of that name in the kubeconfig: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set", InCluster)
+		return clientcmdapi.Config{}, scenario.Refuse("place.context", InCluster, "it in a pod, or a context of that name in the kubeconfig: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
 	}
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = InCluster
@@ -92,7 +94,7 @@ func (p pod) kubeconfig() (clientcmdapi.Config, error) {
 	config.AuthInfos[InCluster] = &clientcmdapi.AuthInfo{TokenFile: filepath.Join(p.mount, "token")}
 	for _, file := range []string{config.Clusters[InCluster].CertificateAuthority, config.AuthInfos[InCluster].TokenFile} {
 		if _, err := os.Stat(file); err != nil {
-			return clientcmdapi.Config{}, fmt.Errorf("parsing --context %q: want a pod with the token of its service account (automountServiceAccountToken): %w", InCluster, err)
+			return clientcmdapi.Config{}, scenario.Refuse("place.context", InCluster, "a pod with the token of its service account (automountServiceAccountToken): %v", err)
 		}
 	}
 	return *config, nil

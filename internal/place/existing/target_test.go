@@ -83,7 +83,7 @@ func TestInClusterElsewhere(t *testing.T) {
 	}{
 		{"outside of a pod", "none", Target{Context: InCluster}, pod{empty, variables()}, "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"},
 		{"a pod without a token", "none", Target{Context: InCluster}, pod{empty, set}, "automountServiceAccountToken"},
-		{"a file that lacks the context", "none", Target{Context: "other"}, pod{empty, set}, `parsing --context "other": want a context of the kubeconfig`},
+		{"a file that lacks the context", "none", Target{Context: "other"}, pod{empty, set}, `place.context: got "other", want a context of the kubeconfig`},
 		{"a kubeconfig with such a context", named, Target{Context: InCluster}, pod{empty, set}, ""},
 		{"a file that is named", "none", Target{Kubeconfig: named, Context: InCluster}, pod{empty, set}, ""},
 	} {

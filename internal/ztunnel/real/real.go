@@ -21,6 +21,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Name is the name of its process and its log.
@@ -36,16 +37,16 @@ const dumpTimeout = 20 * time.Second
 var versionText = regexp.MustCompile(`BuildInfo\s*\{\s*Version:\s*"([^"]*)"`)
 
 // Version returns the version that a program reports, which must be a ztunnel. The error
-// names the flag.
+// names the field ztunnel.
 func Version(ctx context.Context, program string) (string, error) {
 	out, err := component.Ask(ctx, program, "version")
 	if err != nil {
-		return "", fmt.Errorf("parsing --ztunnel %q: want the path of a ztunnel: %w", program, err)
+		return "", scenario.Refuse("ztunnel", program, "the path of a ztunnel: %v", err)
 	}
 	if m := versionText.FindStringSubmatch(out); m != nil {
 		return m[1], nil
 	}
-	return "", fmt.Errorf("parsing --ztunnel %q: want the path of a ztunnel: it states no version of one", program)
+	return "", scenario.Refuse("ztunnel", program, "the path of a ztunnel: it states no version of one")
 }
 
 // Place is the network namespace in which ztunnels run, one at a time.

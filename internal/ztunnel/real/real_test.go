@@ -47,7 +47,7 @@ func TestVersion(t *testing.T) {
 		program("broken", "exit 3"):          "exit status 3",
 	} {
 		_, err := Version(t.Context(), path)
-		if err == nil || !strings.HasPrefix(err.Error(), `parsing --ztunnel "`+path+`": want the path of a ztunnel: `) || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), `ztunnel: got "`+path+`", want the path of a ztunnel: `) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Version of %s: %v, want it to say %q", path, err, want)
 		}
 	}

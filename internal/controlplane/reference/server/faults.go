@@ -13,6 +13,8 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Faults are what the control plane is to do wrong, so that what is measured of
@@ -38,10 +40,10 @@ type Faults struct {
 // Validate states what cannot be.
 func (f Faults) Validate() error {
 	if f.Delay < 0 {
-		return fmt.Errorf("parsing --delay %s: want 0 or more", f.Delay)
+		return scenario.Refuse("delay", f.Delay, "0 or more")
 	}
 	if math.IsNaN(f.Drop) || f.Drop < 0 || f.Drop > 1 {
-		return fmt.Errorf("parsing --drop %g: want a share from 0 to 1, or 0%% to 100%%", f.Drop)
+		return scenario.Refuse("drop", f.Drop, "a share from 0 to 1, or 0%% to 100%%")
 	}
 	return nil
 }
