@@ -1,4 +1,4 @@
-// Package recorder watches a run from outside and answers what it cost.
+// Package measure watches a run from outside and answers what it cost.
 //
 // It has three sources. A [Recorder] is a real Prometheus server next to the
 // run: it scrapes every component each second, is asked over a phase's window,
