@@ -202,11 +202,7 @@ func judge(result *compare.Result) error {
 			open = append(open, fmt.Sprintf("%s, %s: %s, %s", j.Bound, j.Cell, j.Outcome, j.Why))
 		}
 	}
-	for _, of := range []compare.Equivalence{compare.Different, compare.Open} {
-		if names := result.Equivalences(of); len(names) > 0 {
-			open = append(open, fmt.Sprintf("%s within the margin: %s", of, strings.Join(names, ", ")))
-		}
-	}
+	open = append(open, result.NotEqual()...)
 	switch {
 	case result.Fails():
 		return fmt.Errorf("%w: %s", errBound, strings.Join(open, "; "))

@@ -3,6 +3,8 @@ package compare
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/output"
@@ -77,7 +79,25 @@ func (r *Result) Equivalences(of Equivalence) []string {
 }
 
 // margin prints the margin, as in 10 %.
-func (r *Result) margin() string { return output.Digits(*r.EqualWithin*100, 1) + " %" }
+func (r *Result) margin() string { return strconv.FormatFloat(*r.EqualWithin*100, 'g', 3, 64) + " %" }
+
+// NotEqual lists what is not known to be equal, and what decides it.
+func (r *Result) NotEqual() (all []string) {
+	if names := r.Equivalences(Different); len(names) > 0 {
+		all = append(all, fmt.Sprintf("different by more than %s: %s", r.margin(), strings.Join(names, ", ")))
+	}
+	if names := r.Equivalences(Open); len(names) > 0 {
+		text := fmt.Sprintf("not decided whether equal within %s: %s", r.margin(), strings.Join(names, ", "))
+		why := "more runs on each side decide it, or a wider margin"
+		for i := range r.Cells {
+			if reason := notInTurns(r.Cells[i].Order); reason != "" {
+				why = reason
+			}
+		}
+		all = append(all, text+": "+why)
+	}
+	return all
+}
 
 // equivalenceText counts the equivalences.
 func (r *Result) equivalenceText() string {

@@ -102,6 +102,10 @@ func TestEquivalence(t *testing.T) {
 			if one.Fails() != (tt.want == Different) || one.Undecided() != (tt.want == Open) {
 				t.Errorf("fails %v, undecided %v", one.Fails(), one.Undecided())
 			}
+			says := map[Equivalence]string{Equal: "", Different: "different by more than 10 %: rollout.cores", Open: "not decided whether equal within 10 %: rollout.cores"}[tt.want]
+			if got := strings.Join(one.NotEqual(), "; "); !strings.HasPrefix(got, says) || (got == "") != (says == "") || strings.Contains(got, "did not take turns") != (tt.order != "") {
+				t.Errorf("it says %q, want %q", got, says)
+			}
 		})
 	}
 }
