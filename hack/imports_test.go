@@ -24,10 +24,10 @@ var floors = [][]string{
 	{"internal/controlplane"}, // one package for each control plane, and their list
 	{"internal/experiment", "internal/worker", "internal/place/attach"}, // what experiments share: steps, progress, facts about the machine; what runs proxies; and existing clusters
 	{"internal/fleet", "internal/workerjob"},                            // pods and their sidecars, and workers as pods
-	{"internal/run/phases"},                                             // the measured windows of a run
+	{"internal/run/phases", "internal/series"},                          // the measured windows of a run; runs one after the other
 	{"internal/run/changes", "internal/measure/containers", "internal/run/faults", "internal/run/probes", "internal/run/supervision", "internal/run/upgrade"},
 	{"internal/run", "internal/latency", "internal/fidelity", "internal/calibrate", "internal/xdsload", "internal/dashboardserver"}, // experiments
-	{"internal/series", "pkg/rollout"}, // makes runs of an experiment to decide something
+	{"internal/series/limits", "internal/series/sweep", "internal/series/verify", "pkg/rollout"},                                    // make runs of an experiment to decide something
 	{"internal/cli"},
 	{"cmd", "test", "hack", "dashboards/generate"},
 }

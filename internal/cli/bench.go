@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// benchRepeats is how many runs of each version there are unless --repeats says otherwise.
+// benchRepeats is the number of runs of each version without --repeats.
 const benchRepeats = 5
 
 type benchOptions struct {
@@ -68,13 +68,12 @@ func (o *benchOptions) run(cmd *cobra.Command, s streams) error {
 	}
 	ladder.Versions = o.versions
 	if err := ladder.Validate(); err != nil {
-		return usagef("%w", err)
+		return usageError{err}
 	}
-	collectOften()
-	shown := newProgress(s.err)
-	defer shown.close()
-	_, runErr := ladder.Run(cmd.Context(), run.Progress{Say: shown.say, Status: shown.status})
-	shown.close()
+	runErr := withProgress(s, func(p run.Progress) error {
+		_, err := ladder.Run(cmd.Context(), p)
+		return err
+	})
 	out := ladder.Spec.Out
 	fmt.Fprintln(s.err, "records:", out)
 	if errors.Is(runErr, experiment.ErrUnconverged) {

@@ -107,7 +107,9 @@ func (o *limitsOptions) run(cmd *cobra.Command, s streams) error {
 // options checks every flag before anything is started. done is true if the scenario was to be
 // printed, and was.
 func (o *limitsOptions) options(cmd *cobra.Command, s streams) (options limits.Options, done bool, err error) {
-	fail := func(err error) (limits.Options, bool, error) { return limits.Options{}, false, usageError{err} }
+	fail := func(err error) (limits.Options, bool, error) {
+		return limits.Options{}, false, usageError{err}
+	}
 	if err := parseOneOf("find", o.find, findNames()); err != nil {
 		return options, false, err
 	}
@@ -143,7 +145,7 @@ func (o *limitsOptions) options(cmd *cobra.Command, s streams) (options limits.O
 	return options, false, nil
 }
 
-// scale is the range of the search.
+// scale returns the range of the search.
 func (o *limitsOptions) scale(find limits.Find, spec run.Spec) (scale limits.Scale, err error) {
 	low, high := o.min, o.max
 	defaults := map[limits.Find][2]string{
@@ -167,7 +169,7 @@ func (o *limitsOptions) scale(find limits.Find, spec run.Spec) (scale limits.Sca
 	number, percent := strings.CutSuffix(o.resolution, "%")
 	share, err := strconv.ParseFloat(number, 64)
 	if !percent || err != nil {
-		return scale, fmt.Errorf("parsing --resolution %q: want a share, as in 10%%", o.resolution)
+		return scale, scenario.Refuse("resolution", o.resolution, "a share, as in 10%%")
 	}
 	scale.Resolution = share / 100
 	switch find {

@@ -160,18 +160,14 @@ func (o planOptions) carryOut(s streams, cmd *cobra.Command, plan *capacity.Plan
 	if spec.State, err = stateDir(); err != nil {
 		return err
 	}
-	shown := newProgress(s.err)
-	defer shown.close()
-	spec.Programs.Progress = shown.say
-	options := verify.Options{
-		Plan: plan, Like: plan.Like(), Spec: spec, Progress: run.Progress{Say: shown.say, Status: shown.status},
-	}
+	options := verify.Options{Plan: plan, Like: plan.Like(), Spec: spec}
 	if err := options.Validate(); err != nil {
-		return usagef("%w", err)
+		return usageError{err}
 	}
-	collectOften()
-	err = verify.Run(cmd.Context(), options)
-	shown.close()
+	err = withProgress(s, func(p run.Progress) error {
+		options.Progress, options.Spec.Programs.Progress = p, p.Say
+		return verify.Run(cmd.Context(), options)
+	})
 	if v := plan.Verification; v != nil && v.Record != "" {
 		fmt.Fprintln(s.err, "record:", v.Record)
 	}

@@ -30,7 +30,7 @@ type rolloutOptions struct {
 	existing confirmation
 }
 
-// sweepRepeats is how many runs of each part a knob sweep has unless --repeats says otherwise.
+// sweepRepeats is the number of runs of each part in a knob sweep without --repeats.
 const sweepRepeats = 4
 
 func newRolloutCommand(s streams) *cobra.Command {
@@ -134,11 +134,11 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 	} else if err := o.existing.refuse(cmd.Flags()); err != nil {
 		return err
 	}
-	collectOften()
-	shown := newProgress(s.err)
-	defer shown.close()
-	runs, err := ladder.Run(cmd.Context(), run.Progress{Say: shown.say, Status: shown.status})
-	shown.close()
+	var runs []record.Run
+	err = withProgress(s, func(p run.Progress) (err error) {
+		runs, err = ladder.Run(cmd.Context(), p)
+		return err
+	})
 	for _, run := range runs {
 		fmt.Fprintln(s.err, "record:", run.Dir)
 	}

@@ -17,16 +17,23 @@ func shortRollouts() scenario.Scenario {
 	return short
 }
 
-// runSeries does a series of rollouts whose result is in the folder out, shows its progress and
-// prints the result. It returns a nil result only with an error.
-func runSeries[Result any](s streams, out string, do func(run.Progress) (*Result, error), show func(*Result) error) (*Result, error) {
+// withProgress does runs and shows how they get on.
+func withProgress(s streams, do func(run.Progress) error) error {
 	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
-	result, err := do(run.Progress{Say: shown.say, Status: shown.status})
-	shown.close()
+	return do(run.Progress{Say: shown.say, Status: shown.status})
+}
+
+// runSeries does a series of rollouts whose result is in the folder out, and prints the result. It returns a nil
+// result only with an error.
+func runSeries[Result any](s streams, out string, do func(run.Progress) (*Result, error), show func(*Result) error) (result *Result, err error) {
+	err = withProgress(s, func(p run.Progress) (err error) {
+		result, err = do(p)
+		return err
+	})
 	if result == nil {
-		return nil, err
+		return nil, misused(err)
 	}
 	fmt.Fprintln(s.err, "result:", out)
 	return result, errors.Join(err, show(result))

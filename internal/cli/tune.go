@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// tuneRepeats is how many runs of each value there are unless --repeats says otherwise.
+// tuneRepeats is the number of runs of each value without --repeats.
 const tuneRepeats = 5
 
 // objectiveFlags is the flag of a parsed objective.

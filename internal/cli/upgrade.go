@@ -71,16 +71,16 @@ func (o *upgradeOptions) run(cmd *cobra.Command, s streams) error {
 	if err != nil || done {
 		return err
 	}
-	collectOften()
-	shown := newProgress(s.err)
-	defer shown.close()
-	run, err := run.RunOne(cmd.Context(), spec, run.Progress{Say: shown.say, Status: shown.status})
-	shown.close()
-	if run.Dir != "" {
-		fmt.Fprintln(s.err, "record:", run.Dir)
+	var measured record.Run
+	err = withProgress(s, func(p run.Progress) (err error) {
+		measured, err = run.RunOne(cmd.Context(), spec, p)
+		return err
+	})
+	if measured.Dir != "" {
+		fmt.Fprintln(s.err, "record:", measured.Dir)
 	}
-	if len(run.Phases) > 0 {
-		if printErr := report.Print(s.out, o.output, []record.Run{run}); printErr != nil {
+	if len(measured.Phases) > 0 {
+		if printErr := report.Print(s.out, o.output, []record.Run{measured}); printErr != nil {
 			return errors.Join(err, printErr)
 		}
 	}

@@ -51,6 +51,7 @@ func (l Ladder) chooseDilation(ctx context.Context, versions *component.Versions
 		return l, err
 	}
 	l.Spec.Instrument.Dilation, l.Spec.Choice = scenario.Dilation{Factor: choice.Factor}, &choice.Choice
+	l.around = l.Spec.expected(choice.Times) - l.Spec.FixedLength()
 	var expected time.Duration
 	for _, spec := range l.Runs() {
 		expected += spec.expected(choice.Times)

@@ -8,24 +8,28 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Ladder are the runs of a scenario whose lists have several values: how need grows with size and
+// Ladder does the runs of a scenario whose lists have several values, to show how need grows with size and
 // mode. Each is a run of its own, on a cluster and control plane started fresh for it.
 type Ladder struct {
-	Spec Spec // what the runs have in common; its sizes, modes and data planes take turns
+	Spec Spec // has all that the runs have in common; its sizes, modes and data planes take turns
 	// Versions are the versions of the control plane's programs that take turns, each once, whose
 	// records go to a folder each below Spec.Out; nil = that of Spec.
 	Versions []string
 	// ByDefault states that nobody asked for a trial to choose the dilation: the factor is that of an earlier trial
 	// for such rollouts on this machine, if there was one, and 1 if a trial fails.
 	ByDefault bool
+
+	around time.Duration // that a run takes in addition to its phases, by a trial; 0 = it is not known
 }
 
 // NewLadder makes the runs of a scenario document; see [New]. Where the document leaves the dilation
@@ -40,12 +44,12 @@ func NewLadder(s Spec, d *scenario.Document) (l Ladder, err error) {
 	return l, nil
 }
 
-// givingUp is how many runs in a row may fail before the others are not tried:
-// then it is not the size that fails them.
+// givingUp is the number of runs that fail in a row after which the others are not tried: then it is not
+// the size that fails them.
 const givingUp = 2
 
-// Validate returns an error for the first field or flag whose value cannot be used. Nothing has been
-// started or created before it returns nil.
+// Validate returns an error for the first field whose value cannot be used; those of options are
+// versions and keep. Nothing has been started or created before it returns nil.
 func (l Ladder) Validate() error {
 	m := l.Spec.Mesh
 	if err := errors.Join(eachOnce("mesh.pods", m.Pods), eachOnce("mesh.mode", m.Mode), eachOnce("mesh.dataplane", m.Dataplane)); err != nil {
@@ -53,12 +57,12 @@ func (l Ladder) Validate() error {
 	}
 	for i, version := range l.Versions {
 		if slices.Contains(l.Versions[:i], version) {
-			return fmt.Errorf("--versions: got %q, want each version once", strings.Join(l.Versions, ","))
+			return scenario.Refuse("versions", strings.Join(l.Versions, ","), "each version once")
 		}
 	}
 	runs := l.Runs()
 	if len(runs) > 1 && l.Spec.Keep {
-		return fmt.Errorf("--keep: want it with one run alone, not with %d", len(runs))
+		return scenario.Refuse("keep", nil, "it with one run alone, not with %d", len(runs))
 	}
 	if len(runs) > 1 && l.Spec.Existing != nil {
 		return scenario.Refuse("place.context", nil, "one run, and one size and mode, in an existing cluster, not %d", len(runs))
@@ -101,37 +105,28 @@ func RunOne(ctx context.Context, spec Spec, progress Progress) (record.Run, erro
 	return runs[0], err
 }
 
-// Runs are the runs in the order in which they are done: all sizes in the order
-// given, the modes of a size, and the data planes of a mode, next to each other; then again for each repeat,
-// every other time from the last to the first. What drifts meanwhile, as a disk
-// that fills or a machine that warms up, then looks like the spread between
-// repeats, and not like an effect of the size.
+// Runs returns the runs in their order: all sizes in the order given, the modes of a size, and the data planes
+// of a mode, next to each other; and this again for each repeat.
 func (l Ladder) Runs() []Spec {
-	var runs []Spec
 	m := l.Spec.Mesh
-	for repeat := range max(1, l.Spec.Repeats) {
-		var round []Spec
+	return series.Turns(max(1, l.Spec.Repeats), func(repeat int) (round []Spec) {
 		for _, pods := range m.Pods {
 			for _, mode := range m.Mode {
 				for _, dataplane := range m.Dataplane {
 					run := l.Spec
 					run.Mesh.Pods, run.Mesh.Mode, run.Mesh.Dataplane = scenario.List[int]{pods}, scenario.List[string]{mode}, scenario.List[string]{dataplane}
 					if l.Spec.Repeats > 1 {
-						run.Repeat = repeat + 1
+						run.Repeat = repeat
 					}
 					round = append(round, l.ofVersions(run)...)
 				}
 			}
 		}
-		if repeat%2 == 1 {
-			slices.Reverse(round)
-		}
-		runs = append(runs, round...)
-	}
-	return runs
+		return round
+	})
 }
 
-// ofVersions are a run, and the same of the other versions next to it.
+// ofVersions returns a run, or the same run of each version.
 func (l Ladder) ofVersions(run Spec) []Spec {
 	if l.Versions == nil {
 		return []Spec{run}
@@ -221,31 +216,68 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	if err := l.prepareVersions(ctx, progress); err != nil {
 		return nil, err
 	}
-	specs := l.Runs()
-	outcome := outcome{of: len(specs)}
-	for i, spec := range specs {
+	climb := &climb{specs: l.Runs(), do: func(ctx context.Context, spec Spec) (record.Run, error) {
 		debug.FreeOSMemory() // the instrument's own memory begins anew, after a trial or another run
-		if len(specs) > 1 {
-			progress.say(strings.TrimSpace(fmt.Sprintf("run %d of %d: %s %s", i+1, len(specs), spec.Name(), spec.Programs.Istio)))
-		}
-		run, err := execute(ctx, spec, folders[spec.Out], versions, progress)
-		if run.Dir != "" {
-			runs = append(runs, run)
-		}
-		if ctx.Err() != nil && !errors.Is(err, context.Canceled) {
-			err = errors.Join(context.Cause(ctx), err) // while the run was taken down
-		}
-		if run.Dir == "" || ctx.Err() != nil {
-			return runs, err // no other would come further
-		}
-		if outcome.take(spec.Name(), err); outcome.inARow == givingUp && i < len(specs)-1 {
-			return runs, fmt.Errorf("%w; %d runs in a row failed, and the others were not tried", outcome.err(), givingUp)
-		}
+		return execute(ctx, spec, folders[spec.Out], versions, progress)
+	}}
+	climb.of = len(climb.specs)
+	s := series.Series{Plan: climb, Around: l.around, Out: l.Spec.Out, Say: progress.Say}
+	if climb.of > 1 {
+		s.Headline = "rollouts, each with a cluster and a control plane of its own"
 	}
-	return runs, outcome.err()
+	if err := s.Run(ctx); err != nil {
+		return climb.runs, err
+	}
+	return climb.runs, climb.err()
 }
 
-// outcome is what became of the runs.
+// climb is the plan of a series: the runs of a ladder, and what became of those that were done.
+type climb struct {
+	specs []Spec // that are not begun yet
+	doing Spec
+	do    func(context.Context, Spec) (record.Run, error)
+	runs  []record.Run // that were begun
+	outcome
+}
+
+// Next returns the next run.
+func (c *climb) Next() (series.Run, bool) {
+	if len(c.specs) == 0 {
+		return series.Run{}, false
+	}
+	c.doing, c.specs = c.specs[0], c.specs[1:]
+	return series.Run{
+		Name: strings.TrimSpace(c.doing.Name() + " " + c.doing.Programs.Istio), Length: c.doing.Length(),
+		Do: func(ctx context.Context) (record.Run, error) {
+			run, err := c.do(ctx, c.doing)
+			if run.Dir != "" {
+				c.runs = append(c.runs, run)
+			}
+			return run, err
+		},
+	}, true
+}
+
+// Take ends the ladder if no other run would come further.
+func (c *climb) Take(done series.Done, run *record.Run, err error) (string, error) {
+	if run.Dir == "" {
+		return "failed", err
+	}
+	if c.take(c.doing.Name(), err); c.inARow == givingUp && len(c.specs) > 0 {
+		return string(done.Status), fmt.Errorf("%w; %d runs in a row failed, and the others were not tried", c.err(), givingUp)
+	}
+	return string(done.Status), nil
+}
+
+// Left returns how many runs are left, and how long they take.
+func (c *climb) Left(around time.Duration) (runs int, length time.Duration) {
+	for _, spec := range c.specs {
+		runs, length = runs+1, length+spec.Length()+around
+	}
+	return runs, length
+}
+
+// outcome counts what became of runs.
 type outcome struct {
 	of          int // runs that there are
 	failed      []string
@@ -254,6 +286,7 @@ type outcome struct {
 	inARow      int // failed last, other than by running out of memory
 }
 
+// take takes the error of a run.
 func (o *outcome) take(name string, err error) {
 	switch {
 	case err == nil:
@@ -273,7 +306,7 @@ func (o *outcome) take(name string, err error) {
 	}
 }
 
-// err is the error of all runs together.
+// err returns the error of all runs together.
 func (o *outcome) err() error {
 	switch {
 	case o.of == 1 && o.first != nil:

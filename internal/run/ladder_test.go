@@ -12,6 +12,8 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/series"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -44,9 +46,9 @@ func TestLadderOfVersions(t *testing.T) {
 		t.Errorf("runs %s, want %s", text, want)
 	}
 	for want, change := range map[string]func(*Ladder){
-		`--versions: got "1.29.1,1.29.1", want each version once`: func(l *Ladder) { l.Versions = []string{"1.29.1", "1.29.1"} },
-		`controlPlane.version: got "1.2"`:                         func(l *Ladder) { l.Versions = []string{"1.29.1", "1.2"} },
-		"--keep":                                                  func(l *Ladder) { l.Spec.Mesh.Pods, l.Spec.Repeats, l.Spec.Keep = []int{20}, 1, true },
+		`versions: got "1.29.1,1.29.1", want each version once`: func(l *Ladder) { l.Versions = []string{"1.29.1", "1.29.1"} },
+		`controlPlane.version: got "1.2"`:                       func(l *Ladder) { l.Versions = []string{"1.29.1", "1.2"} },
+		"keep: want it with":                                    func(l *Ladder) { l.Spec.Mesh.Pods, l.Spec.Repeats, l.Spec.Keep = []int{20}, 1, true },
 	} {
 		wrong := l
 		change(&wrong)
@@ -106,7 +108,7 @@ func TestLadderValidate(t *testing.T) {
 		{"fan-out", []int{20}, both, func(s *Spec) { s.Mesh.FanOut = -1 }, "mesh.fanOut: got -1, want 1 or more"},
 		{"parts for the larger alone", []int{20, 400}, both, func(s *Spec) { s.Mesh.Parts.DestinationRules = new(30) }, "mesh.parts.destinationRules: got 30, want 0 to 2, no more than services"},
 		{"keep with one", []int{200}, []string{"strict"}, func(s *Spec) { s.Keep = true }, ""},
-		{"keep with several", []int{200}, both, func(s *Spec) { s.Keep = true }, "--keep"},
+		{"keep with several", []int{200}, both, func(s *Spec) { s.Keep = true }, "keep: want it with"},
 		{"modes that do not differ", []int{200}, both, func(s *Spec) { s.Mesh.Settings = scenario.Settings(controlplane.Modes["strict"]) }, "mesh.mode: want it without mesh.settings.mtls"},
 		{"no size", nil, both, nil, "mesh.pods: want one value at least"},
 		{"no mode", []int{200}, nil, nil, "mesh.mode: want one value at least"},
@@ -120,6 +122,45 @@ func TestLadderValidate(t *testing.T) {
 		err := l.Validate()
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+		}
+	}
+}
+
+// A ladder that is interrupted returns the runs that were begun, and begins no other.
+func TestLadderInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var said []string
+	c := &climb{specs: ladderOf([]int{10, 20, 40}, "strict").Runs(), do: func(ctx context.Context, spec Spec) (record.Run, error) {
+		run := record.Run{Name: spec.Name(), Dir: spec.Name(), Status: record.StatusCompleted}
+		if spec.Pods() == 20 {
+			cancel()
+			run.Status = record.StatusInterrupted
+			return run, context.Cause(ctx)
+		}
+		return run, nil
+	}}
+	c.of = len(c.specs)
+	err := series.Series{Plan: c, Headline: "rollouts", Say: func(line string) { said = append(said, line) }}.Run(ctx)
+	if !errors.Is(err, context.Canceled) || len(c.runs) != 2 || c.runs[1].Status != record.StatusInterrupted {
+		t.Errorf("%v, %+v", err, c.runs)
+	}
+	if text := strings.Join(said, "\n"); !strings.HasPrefix(text, "rollouts: 3 runs, about ") || !strings.Contains(text, "\nrun 1 of 3: istiod-strict-10\nistiod-strict-10: completed; took 0s; 2 runs more, about ") || !strings.HasSuffix(text, "\nrun 2 of 3: istiod-strict-20") {
+		t.Error(text)
+	}
+}
+
+// Two runs in a row that fail end a ladder, and one that could not begin does so at once.
+func TestLadderGivesUp(t *testing.T) {
+	broken := errors.New("broken")
+	for dir, want := range map[string]int{"out": givingUp, "": 1} {
+		asked := 0
+		c := &climb{specs: ladderOf([]int{10, 20, 40}, "strict").Runs(), do: func(context.Context, Spec) (record.Run, error) {
+			asked++
+			return record.Run{Dir: dir, Status: record.StatusFailed}, broken
+		}}
+		c.of = len(c.specs)
+		if err := (series.Series{Plan: c}).Run(t.Context()); !errors.Is(err, broken) || asked != want {
+			t.Errorf("%v after %d runs, want %d", err, asked, want)
 		}
 	}
 }

@@ -2,11 +2,16 @@ package run
 
 import "time"
 
-// AroundPhases is what a run usually takes in addition to its phases of fixed length: the
-// start of cluster and control plane, the rollout, and taking everything down.
-const AroundPhases = 40 * time.Second
+// perProbe is what a change of each kind in the probe phase usually takes.
+const perProbe = 4 * time.Second
 
-// FixedLength is how long the phases of a run whose length is given take on this machine:
+// Length returns how long the phases of a run take on this machine, as far as their length is known before: without the
+// rollout and a certificate storm.
+func (s Spec) Length() time.Duration {
+	return s.FixedLength() + s.slowed(time.Duration(s.Phases.Cycle)+time.Duration(s.Load.Probes)*perProbe)
+}
+
+// FixedLength returns how long the phases of a run whose length is given take on this machine:
 // baseline, settle, steady, and changes or churn. Probes and the cycle are not part of it.
 func (s Spec) FixedLength() time.Duration {
 	sum := time.Duration(s.Phases.Settle)
@@ -18,7 +23,7 @@ func (s Spec) FixedLength() time.Duration {
 	return s.atRest() + s.slowed(sum)
 }
 
-// atRest is how long baseline and steady take on this machine.
+// atRest returns how long baseline and steady take on this machine.
 func (s Spec) atRest() time.Duration {
 	if s.realTime() == nil {
 		return s.slowed(time.Duration(s.Phases.Baseline) + time.Duration(s.Phases.Steady))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,8 +11,8 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/experiment"
-	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -23,8 +22,9 @@ import (
 //
 // The result is not nil once the first run was to begin. The error wraps context.Canceled
 // when ctx ended the search, and says of a run that failed for another reason than its
-// control plane what the reason was.
-func Search(ctx context.Context, o Options) (*Result, error) {
+// control plane what the reason was. A field that cannot be used is a *[scenario.Error], and then
+// nothing was started.
+func Search(ctx context.Context, o Options) (_ *Result, err error) {
 	o.complete()
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -32,72 +32,83 @@ func Search(ctx context.Context, o Options) (*Result, error) {
 	if o.Run == nil {
 		o.Run = run.RunOne
 	}
-	r, err := resume(o)
+	folder, err := series.Open(o.Spec.Out, FileName)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(o.Spec.Out, 0o755); err != nil {
-		return nil, fmt.Errorf("parsing --out: %w", err)
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	r, err := resume(o, folder)
+	if err != nil {
+		return nil, err
 	}
-	o.announce(r)
-	runErr := o.search(ctx, r)
-	r.Finished = new(time.Now().UTC())
-	return r, errors.Join(runErr, r.save(o.Spec.Out))
+	err = series.Series{
+		Plan: &search{Options: o, result: r, lengths: map[float64]time.Duration{}}, Headline: o.headline(), AtMost: true, Out: o.Spec.Out, Folder: folder, Result: r, Before: len(r.Runs), Say: o.Progress.Say,
+	}.Run(ctx)
+	r.conclude(o.end(r, err))
+	return r, errors.Join(err, folder.Save(r))
 }
 
-// search tries values until there is an end, which it concludes.
-func (o Options) search(ctx context.Context, r *Result) error {
-	for {
-		bracket := o.Scale.Bracket(r.tries())
-		value, done := o.Scale.Next(r.tries())
-		switch {
-		case done && bracket.Passes == nil:
-			r.conclude(NotMet, bracket)
-			return nil
-		case done && bracket.Fails == nil:
-			r.conclude(MetThroughout, bracket)
-			return nil
-		case done:
-			r.conclude(Found, bracket)
-			return nil
-		case len(r.Runs) >= o.MaxRuns:
-			r.conclude(MaxRunsDone, bracket)
-			return nil
-		}
-		r.conclude(Interrupted, bracket)
-		if err := r.save(o.Spec.Out); err != nil {
-			return err
-		}
-		tried, err := o.try(ctx, value, len(r.Runs)+1)
-		if ctx.Err() != nil {
-			return errors.Join(err, context.Cause(ctx))
-		}
-		r.Runs = append(r.Runs, tried)
-		o.report(r)
-		switch {
-		case err != nil:
-			r.conclude(Failed, bracket)
-			return err
-		case tried.Outcome == Unknown:
-			r.conclude(Undecided, bracket)
-			return fmt.Errorf("%w: %s with %s: %s", ErrUndecided, o.Objective.Text, o.Find.Print(value), tried.Why)
-		}
+// search is the plan of a series: the next value follows from those that were tried.
+type search struct {
+	Options
+	result  *Result
+	trying  float64                   // value of the run that is being done
+	lengths map[float64]time.Duration // of runs, by value, as far as they were asked for
+}
+
+// Next returns the run of the next value.
+func (s *search) Next() (series.Run, bool) {
+	value, done := s.Scale.Next(s.result.tries())
+	if done || len(s.result.Runs) >= s.MaxRuns {
+		return series.Run{}, false
 	}
+	s.trying = value
+	spec := s.at(value)
+	spec.Out = s.folder(value)
+	return series.Run{
+		Name: s.Find.Print(value), Length: s.length(value),
+		Do: func(ctx context.Context) (record.Run, error) { return s.Run(ctx, spec, s.Progress) },
+	}, true
+}
+
+// end is the status of a search that ended with an error, or without one.
+func (o Options) end(r *Result, err error) series.Status {
+	bracket := o.Scale.Bracket(r.tries())
+	_, done := o.Scale.Next(r.tries())
+	switch {
+	case errors.Is(err, ErrUndecided):
+		return Undecided
+	case err != nil:
+		return r.Status
+	case !done:
+		return MaxRunsDone
+	case bracket.Passes == nil:
+		return NotMet
+	case bracket.Fails == nil:
+		return MetThroughout
+	}
+	return Found
 }
 
 // ErrUndecided marks a search that ended because a run did not decide the objective.
 var ErrUndecided = errors.New("the objective is undecided")
 
-// try does the run of a value. The error is that of a run that failed for another reason
-// than its control plane.
-func (o Options) try(ctx context.Context, value float64, number int) (Tried, error) {
-	spec := o.at(value)
-	spec.Out = o.folder(value)
-	o.say(fmt.Sprintf("run %d: %s", number, o.Find.Print(value)))
-	begin := time.Now()
-	run, err := o.Run(ctx, spec, o.Progress)
-	tried := Tried{Value: value, Status: run.Status, Seconds: time.Since(begin).Seconds(), Record: run.Below(o.Spec.Out)}
-	return o.judge(tried, &run, err)
+// Take decides what the run says of the objective.
+func (s *search) Take(done series.Done, run *record.Run, err error) (text string, end error) {
+	tried, err := s.judge(Tried{Value: s.trying, Done: done}, run, err)
+	s.result.Runs = append(s.result.Runs, tried)
+	s.result.conclude(series.Interrupted)
+	text = string(tried.Outcome)
+	if tried.Figure != nil {
+		text += fmt.Sprintf(", %s is %s", s.Objective.Figure, s.Objective.Print(*tried.Figure))
+	}
+	if tried.Why != "" {
+		text += ": " + tried.Why
+	}
+	if err == nil && tried.Outcome == Unknown {
+		err = fmt.Errorf("%w: %s with %s: %s", ErrUndecided, s.Objective.Text, s.Find.Print(tried.Value), tried.Why)
+	}
+	return text, err
 }
 
 // judge decides what a run says of the objective.
@@ -144,63 +155,37 @@ func (o Options) judge(tried Tried, run *record.Run, err error) (Tried, error) {
 
 // folder is a new folder for the run of a value.
 func (o Options) folder(value float64) string {
-	name := strings.NewReplacer("/s", "", " ", "-").Replace(string(o.Find) + "-" + o.Find.Print(value))
-	path := filepath.Join(o.Spec.Out, name)
-	for n := 2; ; n++ {
-		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) || n > maxRuns {
-			return path
+	first := filepath.Join(o.Spec.Out, strings.NewReplacer("/s", "", " ", "-").Replace(string(o.Find)+"-"+o.Find.Print(value)))
+	path := func(n int) string {
+		if n == 1 {
+			return first
 		}
-		path = filepath.Join(o.Spec.Out, fmt.Sprintf("%s-%d", name, n))
+		return fmt.Sprintf("%s-%d", first, n)
 	}
+	return path(series.Free(1, path))
 }
 
-// announce says, before anything is started, how long the search may take.
-func (o Options) announce(r *Result) {
+// headline states what is searched for, before anything is started.
+func (o Options) headline() string {
 	s := o.Scale
-	runs := o.left(r)
-	text := fmt.Sprintf("searching the %s with %s, from %s, between %s and %s, to %g%%: at most %s",
-		kinds[o.Find].best, o.Objective.Text, o.Find.Print(s.Start), o.Find.Print(s.Min), o.Find.Print(s.Max), s.Resolution*100, output.Many(runs, "run"))
-	text += fmt.Sprintf(", the first about %s (phases %s; the rollout may take %s); about %s at most",
-		rounded(o.length(s.Start)+run.AroundPhases), rounded(o.length(s.Start)), time.Duration(o.Spec.Phases.ConvergeTimeout), o.remaining(r, run.AroundPhases))
-	if len(r.Runs) > 0 {
-		text += fmt.Sprintf("; resumed, %s done before", output.Many(len(r.Runs), "run"))
-	}
-	o.say(text)
+	return fmt.Sprintf("searching the %s with %s, from %s, between %s and %s, to %g%%",
+		kinds[o.Find].best, o.Objective.Text, o.Find.Print(s.Start), o.Find.Print(s.Min), o.Find.Print(s.Max), s.Resolution*100)
 }
 
-// left is how many runs there may still be.
-func (o Options) left(r *Result) int {
-	return min(o.Scale.Most(r.tries()), max(0, o.MaxRuns-len(r.Runs)))
+// Left returns how many runs there may still be, and how long they take.
+func (s *search) Left(around time.Duration) (runs int, length time.Duration) {
+	tries := s.result.tries()
+	runs = min(s.Scale.Most(tries), max(0, s.MaxRuns-len(s.result.Runs)))
+	seconds := s.Scale.Worst(tries, runs, func(value float64) float64 { return (s.length(value) + around).Seconds() })
+	return runs, time.Duration(seconds * float64(time.Second))
 }
 
-// remaining is how long they may take, if each run takes so much in addition to its
-// phases.
-func (o Options) remaining(r *Result, around time.Duration) time.Duration {
-	seconds := o.Scale.Worst(r.tries(), o.left(r), func(value float64) float64 { return (o.length(value) + around).Seconds() })
-	return rounded(time.Duration(seconds * float64(time.Second)))
-}
-
-func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }
-
-// length is how long the phases of fixed length of a run take on this machine.
-func (o Options) length(value float64) time.Duration { return o.at(value).FixedLength() }
-
-// report says what came of the last run and how long the search may still take.
-func (o Options) report(r *Result) {
-	last := r.Runs[len(r.Runs)-1]
-	text := fmt.Sprintf("%s: %s", o.Find.Print(last.Value), last.Outcome)
-	if last.Figure != nil {
-		text += fmt.Sprintf(", %s is %s", o.Objective.Figure, o.Objective.Print(*last.Figure))
+// length returns how long the phases of the run of a value take.
+func (s *search) length(value float64) time.Duration {
+	length, known := s.lengths[value]
+	if !known {
+		length = s.at(value).Length()
+		s.lengths[value] = length
 	}
-	if last.Why != "" {
-		text += ": " + last.Why
-	}
-	took := time.Duration(last.Seconds * float64(time.Second))
-	o.say(fmt.Sprintf("%s; took %s; at most %s more, about %s", text, rounded(took), output.Many(o.left(r), "run"), o.remaining(r, max(0, took-o.length(last.Value)))))
-}
-
-func (o Options) say(msg string) {
-	if o.Progress.Say != nil {
-		o.Progress.Say(msg)
-	}
+	return length
 }

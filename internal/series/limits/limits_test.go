@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -52,7 +54,7 @@ func changed(spec run.Spec, p99 float64) record.Run {
 func TestSearchesForALimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		p99    func(float64) float64
-		status Status
+		status series.Status
 		passes float64 // 0 = none; limits are at 10
 		fails  float64
 		says   string
@@ -132,42 +134,57 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// An interrupted search says what it knows, and goes on where it was. Another question is
+// A search that was interrupted or killed says what it knows, and goes on where it was. Another question is
 // not answered by it.
 func TestResume(t *testing.T) {
-	var rates []float64
-	p99 := func(rate float64) float64 {
-		rates = append(rates, rate)
-		return rate / 5
-	}
-	o := made(t, p99)
-	ctx, cancel := context.WithCancel(context.Background())
-	do := o.Run
-	o.Run = func(ctx context.Context, spec run.Spec, p run.Progress) (record.Run, error) {
-		if len(rates) == 3 {
-			cancel()
-			return record.Run{}, context.Canceled
+	for _, killed := range []bool{false, true} {
+		var rates []float64
+		o := made(t, func(rate float64) float64 {
+			rates = append(rates, rate)
+			return rate / 5
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		do, file := o.Run, filepath.Join(o.Spec.Out, FileName)
+		var meanwhile []byte // as it is on the disk during the fourth run, where a kill would leave it
+		o.Run = func(ctx context.Context, spec run.Spec, p run.Progress) (record.Run, error) {
+			if len(rates) == 3 {
+				var err error
+				if meanwhile, err = os.ReadFile(file); err != nil {
+					t.Error(err)
+				}
+				cancel()
+				return record.Run{}, context.Canceled
+			}
+			return do(ctx, spec, p)
 		}
-		return do(ctx, spec, p)
-	}
-	r, err := Search(ctx, o)
-	if !errors.Is(err, context.Canceled) || r.Status != Interrupted || *r.Bracket.Passes != 4 || len(r.Runs) != 3 {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	o.Run, o.MaxRuns = do, 5
-	if r, err = Search(context.Background(), o); err != nil || r.Status != MaxRunsDone || len(r.Runs) != 5 {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	o.MaxRuns = 20
-	if r, err = Search(context.Background(), o); err != nil || r.Status != Found {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	if sorted := slices.Sorted(slices.Values(rates)); len(slices.Compact(sorted)) != len(rates) {
-		t.Errorf("rates are tried twice: %v", rates)
-	}
-	o.Spec.Mesh.Pods = []int{o.Spec.Pods() + 1}
-	if _, err := Search(context.Background(), o); !errors.Is(err, errOther) {
-		t.Errorf("another question: %v", err)
+		r, err := Search(ctx, o)
+		if !errors.Is(err, context.Canceled) || r.Status != series.Interrupted || *r.Bracket.Passes != 4 || len(r.Runs) != 3 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if killed {
+			var left Result
+			if err := json.Unmarshal(meanwhile, &left); err != nil || left.Sentence != r.Sentence || left.Finished != nil || len(left.Runs) != 3 {
+				t.Errorf("a kill leaves %s, %v", meanwhile, err)
+			}
+			if err := os.WriteFile(file, meanwhile, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.Run, o.MaxRuns = do, 5
+		if r, err = Search(context.Background(), o); err != nil || r.Status != MaxRunsDone || len(r.Runs) != 5 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		o.MaxRuns = 20
+		if r, err = Search(context.Background(), o); err != nil || r.Status != Found {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if sorted := slices.Sorted(slices.Values(rates)); len(slices.Compact(sorted)) != len(rates) {
+			t.Errorf("rates are tried twice: %v", rates)
+		}
+		o.Spec.Mesh.Pods = []int{o.Spec.Pods() + 1}
+		if _, err := Search(context.Background(), o); err == nil || !strings.HasPrefix(err.Error(), "out: got ") {
+			t.Errorf("another question: %v", err)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package limits
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"math"
 	"strconv"
@@ -82,7 +81,7 @@ type Options struct {
 	Scale     Scale             // Harder and Step are those of Find
 	MaxRuns   int               // beyond which nothing is tried, those of a search that is resumed among them
 
-	// Spec is what the runs have in common. Of ChangeRate its Change says the kind.
+	// Spec has all that the runs have in common. With ChangeRate, its changes have the kind.
 	// Out is the folder of the result and of all records.
 	Spec run.Spec
 
@@ -120,23 +119,23 @@ func (o Options) at(value float64) run.Spec {
 	return s
 }
 
-// Validate names the first flag whose value cannot be used, the value, and what is
-// wanted. Nothing has been started or created before it returns nil.
+// Validate returns an error for the first field that cannot be used. That of an option is a
+// *[scenario.Error] of its name, as in maxRuns. Nothing has been started or created before it returns nil.
 func (o Options) Validate() error {
 	o.complete()
 	s := o.Scale
 	switch {
 	case !(s.Min <= s.Start):
-		return fmt.Errorf("parsing --min %s: want at most %s, where the search starts", o.Find.Print(s.Min), o.Find.Print(s.Start))
+		return scenario.Refuse("min", o.Find.Print(s.Min), "at most %s, where the search starts", o.Find.Print(s.Start))
 	case !(s.Start <= s.Max):
-		return fmt.Errorf("parsing --max %s: want at least %s, where the search starts", o.Find.Print(s.Max), o.Find.Print(s.Start))
+		return scenario.Refuse("max", o.Find.Print(s.Max), "at least %s, where the search starts", o.Find.Print(s.Start))
 	case !(s.Resolution >= 0.01 && s.Resolution <= 1):
-		return fmt.Errorf("parsing --resolution %g%%: want from 1%% to 100%%", s.Resolution*100)
+		return scenario.Refuse("resolution", fmt.Sprintf("%g%%", s.Resolution*100), "from 1%% to 100%%")
 	case o.MaxRuns < 1 || o.MaxRuns > maxRuns:
-		return fmt.Errorf("parsing --max-runs %d: want 1 to %d", o.MaxRuns, maxRuns)
+		return scenario.Refuse("maxRuns", o.MaxRuns, "1 to %d", maxRuns)
 	case o.Find == Memory:
 		if err := controlplane.CanLimitMemory(); err != nil {
-			return fmt.Errorf("parsing --find memory: %w: a limit that is not enforced cannot be searched", err)
+			return scenario.Refuse("find", string(Memory), "another one, since a limit that is not enforced cannot be searched: %v", err)
 		}
 	}
 	if err := o.at(o.Scale.Start).CheckObjective(o.Objective); err != nil {
@@ -150,11 +149,5 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// maxRuns bounds a search: it ends even if --max-runs is mistyped.
+// maxRuns bounds a search: it ends even if maxRuns is mistyped.
 const maxRuns = 100
-
-// digest identifies the question: a search with another digest is not resumed.
-func (o Options) digest() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %+v %s", o.Find, o.Objective.Text, o.Scale, o.Spec.Asked()))
-	return fmt.Sprintf("%x", sum[:6])
-}

@@ -1,16 +1,13 @@
 package limits
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/output"
-	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/internal/series"
 )
 
 // FileName is the name of a result in its folder.
@@ -19,21 +16,16 @@ const FileName = "limits.json"
 // Kind is the kind of a result, as in its JSON.
 const Kind = "Limit"
 
-// Status is how a search ended.
-type Status string
-
-// A search is interrupted from its first byte until its end is known.
+// A search that is complete ended in one of these ways; see also [series.Interrupted] and [series.Failed].
 const (
-	Found         Status = "found"         // the limit is in the bracket, which is as narrow as was asked for
-	NotMet        Status = "notMet"        // the objective is not met even at the easiest value
-	MetThroughout Status = "metThroughout" // it is met even at the hardest
-	MaxRunsDone   Status = "maxRuns"       // as many runs were done as were allowed; the bracket is wider
-	Undecided     Status = "undecided"     // a run did not decide the objective; see its Why
-	Interrupted   Status = "interrupted"   // by a signal, or killed without a word
-	Failed        Status = "failed"        // a run failed for another reason than its control plane; see its Why
+	Found         series.Status = "found"         // the limit is in the bracket, which is as narrow as was asked for
+	NotMet        series.Status = "notMet"        // the objective is not met even at the easiest value
+	MetThroughout series.Status = "metThroughout" // it is met even at the hardest
+	MaxRunsDone   series.Status = "maxRuns"       // as many runs were done as were allowed; the bracket is wider
+	Undecided     series.Status = "undecided"     // a run did not decide the objective; see its Why
 )
 
-// Outcome is what a run says of the objective.
+// Outcome is a run's answer to whether the objective is met.
 type Outcome string
 
 // The outcomes.
@@ -45,48 +37,44 @@ const (
 
 // Tried is a value that was tried, by one run.
 type Tried struct {
-	Value   float64       `json:"value"`
-	Outcome Outcome       `json:"outcome"`
-	Figure  *float64      `json:"figure,omitempty"` // of the objective; absent where it is lost or not known
-	Why     string        `json:"why,omitempty"`    // it is missed without a figure, or unknown
-	Status  record.Status `json:"status,omitempty"` // of the run
-	Seconds float64       `json:"seconds"`          // that the run took, cluster included
-	Record  string        `json:"record,omitempty"` // its folder, below that of the result
-	Doubts  []string      `json:"doubts,omitempty"` // warnings of the run about the figure
+	Value   float64  `json:"value"`
+	Outcome Outcome  `json:"outcome"`
+	Figure  *float64 `json:"figure,omitempty"` // of the objective; absent where it is lost or not known
+	Why     string   `json:"why,omitempty"`    // it is missed without a figure, or unknown
+	series.Done
+	Doubts []string `json:"doubts,omitempty"` // warnings of the run about the figure
 }
 
 // Result is a search, as far as it came. It is the content of FileName.
 type Result struct {
-	APIVersion string     `json:"apiVersion"`
-	Kind       string     `json:"kind"`
-	Find       Find       `json:"find"`
-	Objective  string     `json:"objective"`
-	Figure     string     `json:"figure"` // of the objective, its path in the records
-	Digest     string     `json:"digest"` // of all that was asked for
-	Status     Status     `json:"status"`
-	Sentence   string     `json:"sentence"`
-	Bracket    Bracket    `json:"bracket"`
-	Unit       string     `json:"unit"` // of the values: /s, pods, B or cpus
-	Min        float64    `json:"min"`
-	Max        float64    `json:"max"`
-	Resolution float64    `json:"resolution"`
-	Runs       []Tried    `json:"runs"` // in the order in which they were done
-	Started    time.Time  `json:"started"`
-	Finished   *time.Time `json:"finished,omitempty"` // absent while it runs and when it was killed
+	series.Head
+	Find       Find    `json:"find"`
+	Objective  string  `json:"objective"`
+	Figure     string  `json:"figure"` // of the objective, its path in the records
+	Sentence   string  `json:"sentence"`
+	Bracket    Bracket `json:"bracket"`
+	Unit       string  `json:"unit"` // of the values: /s, pods, B or cpus
+	Min        float64 `json:"min"`
+	Max        float64 `json:"max"`
+	Resolution float64 `json:"resolution"`
+	Runs       []Tried `json:"runs"` // in the order in which they were done
 
 	print func(float64) string // a value of the figure
+	scale Scale
 }
 
 // units are those of the values.
 var units = map[Find]string{ChangeRate: "/s", Pods: "pods", Memory: "B", CPUs: "cpus"}
 
-// newResult is a search of which nothing is known yet.
+// newResult is a search of which nothing is known yet. One with another head is not resumed.
 func newResult(o Options) *Result {
-	return &Result{
-		APIVersion: record.APIVersion, Kind: Kind, Find: o.Find, Objective: o.Objective.Text, Figure: o.Objective.Path,
-		Digest: o.digest(), Status: Interrupted, Unit: units[o.Find], Min: o.Scale.Min, Max: o.Scale.Max,
-		Resolution: o.Scale.Resolution, Started: time.Now().UTC(), print: o.Objective.Print,
+	r := &Result{
+		Head: series.NewHead(Kind, string(o.Find), o.Objective.Text, fmt.Sprintf("%+v", o.Scale), o.Spec.Asked()),
+		Find: o.Find, Objective: o.Objective.Text, Figure: o.Objective.Path, Unit: units[o.Find], Min: o.Scale.Min, Max: o.Scale.Max,
+		Resolution: o.Scale.Resolution, print: o.Objective.Print, scale: o.Scale,
 	}
+	r.conclude(series.Interrupted)
+	return r
 }
 
 // tries are the runs that decided the objective.
@@ -101,8 +89,8 @@ func (r *Result) tries() []Try {
 }
 
 // conclude sets how the search stands.
-func (r *Result) conclude(status Status, bracket Bracket) {
-	r.Status, r.Bracket = status, bracket
+func (r *Result) conclude(status series.Status) {
+	r.Status, r.Bracket = status, r.scale.Bracket(r.tries())
 	r.Sentence = r.sentence()
 }
 
@@ -131,41 +119,26 @@ func (r *Result) sentence() string {
 		return known + ": no more runs were allowed, and the search is not done."
 	case Undecided:
 		return known + ": the last run did not decide it, and the search ended."
-	case Failed:
+	case series.Failed:
 		return known + ": the last run failed, and the search ended."
 	default:
 		return known + ": the search was interrupted."
 	}
 }
 
-// save writes the result into its folder: all of it or nothing.
-func (r *Result) save(dir string) error {
-	return record.SaveResult(filepath.Join(dir, FileName), r)
-}
-
-// errOther says that a folder holds another search.
-var errOther = errors.New("it holds another search: want an empty folder, or the flags of the search that is to be resumed")
-
 // resume is the result in a folder, of the same question; a new one where there is none.
-func resume(o Options) (*Result, error) {
+func resume(o Options, folder *series.Folder) (*Result, error) {
 	fresh := newResult(o)
-	var earlier Result
-	err := record.ReadResult(filepath.Join(o.Spec.Out, FileName), &earlier)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fresh, nil
+	earlier, err := series.Earlier(folder, fresh)
+	if err != nil || earlier == nil {
+		return fresh, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	if earlier.Digest != fresh.Digest {
-		return nil, fmt.Errorf("parsing --out %q: %w", o.Spec.Out, errOther)
-	}
-	fresh.Started = earlier.Started
 	for _, t := range earlier.Runs {
 		if t.Outcome != Unknown {
 			fresh.Runs = append(fresh.Runs, t) // what did not decide is tried again
 		}
 	}
+	fresh.conclude(series.Interrupted)
 	return fresh, nil
 }
 

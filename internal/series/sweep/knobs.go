@@ -1,15 +1,13 @@
 package sweep
 
 import (
-	"errors"
 	"fmt"
 	"strings"
-
-	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // priced are the figures that parts of a mesh are judged by.
@@ -35,7 +33,7 @@ func Knobs(spec run.Spec) (Options, error) {
 		o.Variants = append(o.Variants, Variant{part.Name + " " + part.Text(v), func(s *run.Spec) { s.Mesh.Parts = run.PartsOf(only) }})
 	}
 	if len(o.Variants) == 0 {
-		return o, errors.New("--knob-sweep: want parts of the mesh, by mesh.profile typical or mesh.parts")
+		return o, scenario.Refuse("knobSweep", nil, "parts of the mesh, by mesh.profile typical or mesh.parts")
 	}
 	return o, nil
 }

@@ -4,30 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Status is how a sweep ended.
-type Status string
-
-// A sweep is interrupted from its first byte until its end is known.
-const (
-	Complete    Status = "complete"
-	Interrupted Status = "interrupted" // by a signal, or killed without a word
-	Failed      Status = "failed"      // a run failed
-)
-
-// Answer is what a sweep says.
+// Answer is the outcome of a tuning. A sweep of knobs has none: its effects are.
 type Answer string
 
-// The answers of a tuning. That of a sweep of knobs is its effects.
+// The answers.
 const (
 	Recommends Answer = "recommended" // a value: see Result.Recommended
 	NoGain     Answer = "noGain"      // no value is significantly better without being worse by more than a margin
@@ -37,11 +26,9 @@ const (
 
 // Done is a run that was done.
 type Done struct {
-	Variant string        `json:"variant"`
-	Repeat  int           `json:"repeat"`
-	Status  record.Status `json:"status"`
-	Seconds float64       `json:"seconds"`          // that the run took, cluster included
-	Record  string        `json:"record,omitempty"` // its folder, below that of the result
+	Variant string `json:"variant"`
+	Repeat  int    `json:"repeat"`
+	series.Done
 }
 
 // Meeting is in how many runs of the base or of a variant the objective was met.
@@ -57,10 +44,7 @@ func (m Meeting) always() bool { return m.Runs > 0 && m.Met == m.Runs }
 
 // Result is a sweep, as far as it came. It is the content of Options.File.
 type Result struct {
-	APIVersion  string           `json:"apiVersion"`
-	Kind        string           `json:"kind"`
-	Digest      string           `json:"digest"` // of all that was asked for
-	Status      Status           `json:"status"`
+	series.Head
 	Answer      Answer           `json:"answer,omitempty"`
 	Recommended string           `json:"recommended,omitempty"` // a variant
 	Sentences   []string         `json:"sentences"`             // what the effects say; the first is the answer
@@ -70,19 +54,20 @@ type Result struct {
 	Margins     []Margin         `json:"margins,omitempty"` // of a tuning: how much worse figures may become with a recommended value
 	Effects     *compare.Effects `json:"effects,omitempty"`
 	Runs        []Done           `json:"runs"` // in the order in which they were done
-	Started     time.Time        `json:"started"`
-	Finished    *time.Time       `json:"finished,omitempty"` // absent while it runs and when it was killed
 
 	what    string       // names the column of the variants
 	records []record.Run // of Runs
 }
 
-// newResult is a sweep without runs.
+// newResult is a sweep without runs. One with another head is not resumed; more repeats of the same are no other
+// sweep.
 func newResult(o Options) *Result {
-	r := &Result{
-		APIVersion: record.APIVersion, Kind: o.Kind, Digest: o.digest(), Status: Interrupted, Goal: o.Goal,
-		Sentences: []string{}, Runs: []Done{}, Started: time.Now().UTC(), what: o.What,
+	var asked []string
+	for _, one := range o.specs() {
+		one.spec.Repeats = 0
+		asked = append(asked, one.name, one.spec.Asked())
 	}
+	r := &Result{Head: series.NewHead(o.Kind, asked...), Goal: o.Goal, Sentences: []string{}, Runs: []Done{}, what: o.What}
 	if o.Objective != nil {
 		r.Objective = o.Objective.Text
 	}
@@ -99,30 +84,14 @@ func (r *Result) done(variant string, repeat int) bool {
 	return false
 }
 
-// save writes the result into its folder: all of it or nothing.
-func (r *Result) save(o Options) error {
-	return record.SaveResult(filepath.Join(o.Spec.Out, o.File), r)
-}
-
-// errOther says that a folder holds another sweep.
-var errOther = errors.New("it holds another sweep: want an empty folder, or the flags of the one that is to be resumed")
-
 // resume is the result in a folder, of the same sweep, with the records of its runs; a new
 // one where there is none.
-func resume(o Options) (*Result, error) {
+func resume(o Options, folder *series.Folder) (*Result, error) {
 	fresh := newResult(o)
-	var earlier Result
-	err := record.ReadResult(filepath.Join(o.Spec.Out, o.File), &earlier)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fresh, nil
+	earlier, err := series.Earlier(folder, fresh)
+	if err != nil || earlier == nil {
+		return fresh, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	if earlier.Digest != fresh.Digest {
-		return nil, fmt.Errorf("parsing --out %q: %w", o.Spec.Out, errOther)
-	}
-	fresh.Started = earlier.Started
 	for _, one := range earlier.Runs {
 		if one.Repeat > o.Repeats || !filepath.IsLocal(one.Record) {
 			continue

@@ -1,29 +1,25 @@
 // Package sweep does rollouts that differ in one thing each, in turns, and compares each
 // with the same base: `scaler tune`, which varies settings of the control plane, and
-// `scaler rollout --knob-sweep`, which varies parts of the mesh. How runs are compared is
-// left to package compare.
+// `scaler rollout --knob-sweep`, which varies parts of the mesh. How the runs are done and resumed is left
+// to package series, and how they are compared to package compare.
 package sweep
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"scaler.mesh/scaler/pkg/scenario"
-
 	"scaler.mesh/scaler/internal/analyse/compare"
-	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Variant is the base with one thing changed.
@@ -59,17 +55,14 @@ type Options struct {
 	Run run.Runner
 }
 
-// maxVariants bounds a sweep if a flag is mistyped.
-const maxVariants = 100
+// maxVariants and maxRepeats bound a sweep if a value is mistyped.
+const (
+	maxVariants = 100
+	maxRepeats  = 100
+)
 
-// maxRepeats does, too.
-const maxRepeats = 100
-
-// perProbe is what a change of each kind in the probe phase usually takes.
-const perProbe = 4 * time.Second
-
-// Validate names the first flag whose value cannot be used, the value, and what is
-// wanted. Nothing has been started or created before it returns nil.
+// Validate returns an error for the first field that cannot be used. That of an option is a
+// *[scenario.Error] of its name, as in setting. Nothing has been started or created before it returns nil.
 func (o Options) Validate() error {
 	if len(o.Variants) == 0 {
 		return errors.New("want something that is varied")
@@ -121,28 +114,20 @@ func (o Options) specs() []named {
 	return all
 }
 
-// turn is a run that is to be done.
+// turn is a run of the sweep.
 type turn struct {
 	variant int // in specs
 	repeat  int // from 1
 }
 
-// turns are all runs in their order: the base and every variant, again for each repeat,
-// every other time from the last to the first. What drifts meanwhile, as a machine that
-// warms up, then looks like the spread between repeats, and not like an effect.
+// turns are all runs in their order: the base and every variant, again for each repeat.
 func (o Options) turns() []turn {
-	var all []turn
-	for repeat := range o.Repeats {
-		var round []turn
+	return series.Turns(o.Repeats, func(repeat int) (round []turn) {
 		for v := range len(o.Variants) + 1 {
-			round = append(round, turn{v, repeat + 1})
+			round = append(round, turn{v, repeat})
 		}
-		if repeat%2 == 1 {
-			slices.Reverse(round)
-		}
-		all = append(all, round...)
-	}
-	return all
+		return round
+	})
 }
 
 // Run does the runs that are not done yet, and compares them. The result is in its folder
@@ -150,135 +135,100 @@ func (o Options) turns() []turn {
 //
 // The result is not nil once the first run was to begin. The error wraps context.Canceled
 // when ctx ended the sweep, and says of a run that failed what the reason was. A run that
-// did not converge, or whose control plane exceeded its memory, is a result.
-func Run(ctx context.Context, o Options) (*Result, error) {
+// did not converge, or whose control plane exceeded its memory, is a result. A field that cannot be
+// used is a *[scenario.Error], and then nothing was started.
+func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	if o.Run == nil {
 		o.Run = run.RunOne
 	}
-	r, err := resume(o)
+	folder, err := series.Open(o.Spec.Out, o.File)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(o.Spec.Out, 0o755); err != nil {
-		return nil, fmt.Errorf("parsing --out: %w", err)
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	r, err := resume(o, folder)
+	if err != nil {
+		return nil, err
 	}
-	o.announce(r)
-	runErr := o.runs(ctx, r)
-	effectsErr := r.compare(o)
-	r.Status = Complete
-	switch {
-	case ctx.Err() != nil:
-		r.Status = Interrupted
-	case runErr != nil || effectsErr != nil:
-		r.Status = Failed
+	p := &plan{Options: o, result: r, specs: o.specs()}
+	for _, one := range p.specs {
+		p.lengths = append(p.lengths, one.spec.Length())
 	}
-	r.Finished = new(time.Now().UTC())
+	err = series.Series{
+		Plan:     p,
+		Headline: fmt.Sprintf("%s and %s, %s each, interleaved", o.Base, output.Many(len(o.Variants), "variant"), output.Many(o.Repeats, "run")),
+		Out:      o.Spec.Out, Folder: folder, Result: r, Before: len(r.Runs), Say: o.Progress.Say,
+	}.Run(ctx)
+	if effectsErr := r.compare(o); effectsErr != nil {
+		r.Status, err = series.Failed, errors.Join(err, effectsErr)
+	}
 	r.Answer, r.Recommended = "", ""
-	if r.Status == Complete {
+	if r.Status == series.Complete {
 		o.Conclude(r, o)
 	} else {
 		r.Sentences = []string{fmt.Sprintf("Not complete: %d of %d runs were done; the same command resumes it.", len(r.Runs), len(o.turns()))}
 	}
-	return r, errors.Join(runErr, effectsErr, r.save(o))
+	return r, errors.Join(err, folder.Save(r))
 }
 
-// runs does the runs that are not done yet.
-func (o Options) runs(ctx context.Context, r *Result) error {
-	specs := o.specs()
-	for _, t := range o.turns() {
-		if r.done(specs[t.variant].name, t.repeat) {
-			continue
+// plan is the plan of a series: the turns that are not done yet.
+type plan struct {
+	Options
+	result  *Result
+	specs   []named
+	lengths []time.Duration // of the phases of a run of each
+	doing   turn
+}
+
+// left are the turns that are not done yet.
+func (p *plan) left() (all []turn) {
+	for _, t := range p.turns() {
+		if !p.result.done(p.specs[t.variant].name, t.repeat) {
+			all = append(all, t)
 		}
-		if err := r.save(o); err != nil {
-			return err
-		}
-		one := specs[t.variant]
-		one.spec.Repeat = freeRepeat(one.spec, t.repeat)
-		o.say(fmt.Sprintf("run %d of %d: %s", len(r.Runs)+1, len(o.turns()), one.name))
-		begin := time.Now()
-		run, err := o.Run(ctx, one.spec, o.Progress)
-		if ctx.Err() != nil {
-			return errors.Join(err, context.Cause(ctx))
-		}
-		done := Done{
-			Variant: one.name, Repeat: t.repeat, Status: run.Status, Seconds: time.Since(begin).Seconds(), Record: run.Below(o.Spec.Out),
-		}
-		if err != nil && !errors.Is(err, experiment.ErrUnconverged) && !controlplane.IsOutOfMemory(err) {
-			return fmt.Errorf("with %s: %w", one.name, err)
-		}
-		r.Runs = append(r.Runs, done)
-		r.records = append(r.records, run)
-		o.report(r)
 	}
-	return nil
+	return all
 }
 
-// freeRepeat is a number of a repeat whose folder is not there, of a run that was
-// interrupted for instance.
-func freeRepeat(spec run.Spec, from int) int {
-	for n := from; ; n++ {
+// Next returns the run of the next turn.
+func (p *plan) Next() (series.Run, bool) {
+	left := p.left()
+	if len(left) == 0 {
+		return series.Run{}, false
+	}
+	p.doing = left[0]
+	one := p.specs[p.doing.variant]
+	one.spec.Repeat = series.Free(p.doing.repeat, func(n int) string {
+		spec := one.spec
 		spec.Repeat = n
-		if _, err := os.Lstat(filepath.Join(spec.Out, spec.Name())); errors.Is(err, os.ErrNotExist) || n > 10*maxRepeats {
-			return n
-		}
-	}
+		return filepath.Join(spec.Out, spec.Name())
+	})
+	return series.Run{
+		Name: one.name, Length: p.lengths[p.doing.variant],
+		Do: func(ctx context.Context) (record.Run, error) { return p.Run(ctx, one.spec, p.Progress) },
+	}, true
 }
 
-// announce says, before anything is started, how many runs there are and how long they
-// take.
-func (o Options) announce(r *Result) {
-	each := o.length() + run.AroundPhases
-	left := len(o.turns()) - len(r.Runs)
-	text := fmt.Sprintf("%s: %s and %s, %s each, interleaved; each about %s; about %s in all",
-		output.Many(len(o.turns()), "run"), o.Base, output.Many(len(o.Variants), "variant"), output.Many(o.Repeats, "run"),
-		rounded(each), rounded(time.Duration(left)*each))
-	if len(r.Runs) > 0 {
-		text += fmt.Sprintf("; resumed, %s done before", output.Many(len(r.Runs), "run"))
+// Take keeps a run and its record.
+func (p *plan) Take(done series.Done, run *record.Run, err error) (string, error) {
+	name := p.specs[p.doing.variant].name
+	if series.IsFailure(err) {
+		return "failed", fmt.Errorf("with %s: %w", name, err)
 	}
-	o.say(text)
+	p.result.Runs = append(p.result.Runs, Done{Variant: name, Repeat: p.doing.repeat, Done: done})
+	p.result.records = append(p.result.records, *run)
+	return string(done.Status), nil
 }
 
-// length is how long the phases of a run take on this machine, without the rollout.
-func (o Options) length() time.Duration {
-	s := o.Spec
-	return s.FixedLength() + time.Duration(float64(time.Duration(s.Phases.Cycle)+time.Duration(s.Load.Probes)*perProbe)*max(1, s.Instrument.Dilation.Factor))
-}
-
-func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }
-
-// report says what came of the last run and how long the others will take.
-func (o Options) report(r *Result) {
-	last, took := r.Runs[len(r.Runs)-1], 0.0
-	for _, one := range r.Runs {
-		took += one.Seconds
+// Left returns how many turns are left, and how long they take.
+func (p *plan) Left(around time.Duration) (runs int, length time.Duration) {
+	for _, t := range p.left() {
+		runs, length = runs+1, length+p.lengths[t.variant]+around
 	}
-	left := len(o.turns()) - len(r.Runs)
-	text := fmt.Sprintf("%s: %s; took %s", last.Variant, last.Status, rounded(time.Duration(last.Seconds*float64(time.Second))))
-	if left > 0 {
-		text += fmt.Sprintf("; %s more, about %s", output.Many(left, "run"), rounded(time.Duration(float64(left)*took/float64(len(r.Runs))*float64(time.Second))))
-	}
-	o.say(text)
-}
-
-func (o Options) say(msg string) {
-	if o.Progress.Say != nil {
-		o.Progress.Say(msg)
-	}
-}
-
-// digest identifies what is asked for: a sweep with another digest is not resumed. More
-// repeats of the same are no other sweep.
-func (o Options) digest() string {
-	text := o.Kind
-	for _, one := range o.specs() {
-		s := one.spec
-		s.Repeats = 0
-		text += fmt.Sprintf(" %s %s", one.name, s.Asked())
-	}
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
+	return runs, length
 }
 
 // variant is the runs of one name, of all that are done.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -145,7 +147,7 @@ func TestRecommendation(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if r.Status != Complete || r.Answer != c.answer || r.Recommended != c.recommended || !strings.Contains(strings.Join(r.Sentences, "\n"), c.says) {
+		if r.Status != series.Complete || r.Answer != c.answer || r.Recommended != c.recommended || !strings.Contains(strings.Join(r.Sentences, "\n"), c.says) {
 			t.Errorf("%s: %s, %s, %q, %q", name, r.Status, r.Answer, r.Recommended, r.Sentences)
 		}
 		var printed strings.Builder
@@ -226,43 +228,55 @@ func TestInterleaved(t *testing.T) {
 	}
 }
 
-// A sweep that was interrupted goes on where it was; with more repeats it is added to. Another
+// A sweep that was interrupted or killed goes on where it was; with more repeats it is added to. Another
 // one is not answered by it.
 func TestResume(t *testing.T) {
-	b := newBench(t, flat)
-	o := tuning(t, b, 2, "A=1,2")
-	ctx, cancel := context.WithCancel(context.Background())
-	o.Run = func(ctx context.Context, spec run.Spec, p run.Progress) (record.Run, error) {
-		run, err := b.run(ctx, spec, p)
-		if len(b.asked) == 3 {
-			cancel() // its record stays
-			return run, context.Canceled
+	for _, killed := range []bool{false, true} {
+		b := newBench(t, flat)
+		o := tuning(t, b, 2, "A=1,2")
+		ctx, cancel := context.WithCancel(context.Background())
+		file := filepath.Join(o.Spec.Out, o.File)
+		var meanwhile []byte // as it is on the disk during the third run, where a kill would leave it
+		o.Run = func(ctx context.Context, spec run.Spec, p run.Progress) (record.Run, error) {
+			run, err := b.run(ctx, spec, p)
+			if len(b.asked) == 3 {
+				if meanwhile, err = os.ReadFile(file); err != nil {
+					t.Error(err)
+				}
+				cancel() // its record stays
+				return run, context.Canceled
+			}
+			return run, err
 		}
-		return run, err
-	}
-	r, err := Run(ctx, o)
-	if !errors.Is(err, context.Canceled) || r.Status != Interrupted || len(r.Runs) != 2 {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	o.Run = b.run
-	if r, err = Run(context.Background(), o); err != nil || r.Status != Complete || len(r.Runs) != 6 || len(b.asked) != 7 {
-		t.Fatalf("%d runs of %d, %v", len(r.Runs), len(b.asked), err)
-	}
-	o.Repeats = 4
-	if r, err = Run(context.Background(), o); err != nil || len(r.Runs) != 12 || len(b.asked) != 13 || len(r.Effects.Variants[0].Runs.Used) != 4 {
-		t.Fatalf("%d runs of %d, %v", len(r.Runs), len(b.asked), err)
-	}
-	o.Spec.Mesh.Pods = []int{o.Spec.Pods() + 1}
-	if _, err := Run(context.Background(), o); !errors.Is(err, errOther) {
-		t.Errorf("another sweep: %v", err)
+		r, err := Run(ctx, o)
+		if !errors.Is(err, context.Canceled) || r.Status != series.Interrupted || len(r.Runs) != 2 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if killed {
+			if err := os.WriteFile(file, meanwhile, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.Run = b.run
+		if r, err = Run(context.Background(), o); err != nil || r.Status != series.Complete || len(r.Runs) != 6 || len(b.asked) != 7 {
+			t.Fatalf("%d runs of %d, %v", len(r.Runs), len(b.asked), err)
+		}
+		o.Repeats = 4
+		if r, err = Run(context.Background(), o); err != nil || len(r.Runs) != 12 || len(b.asked) != 13 || len(r.Effects.Variants[0].Runs.Used) != 4 {
+			t.Fatalf("%d runs of %d, %v", len(r.Runs), len(b.asked), err)
+		}
+		o.Spec.Mesh.Pods = []int{o.Spec.Pods() + 1}
+		if _, err := Run(context.Background(), o); err == nil || !strings.HasPrefix(err.Error(), "out: got ") {
+			t.Errorf("another sweep: %v", err)
+		}
 	}
 }
 
 // A mesh that does not converge with a value, or a control plane that exceeds its memory, is
 // a result; another failure ends the sweep.
 func TestEnds(t *testing.T) {
-	for err, want := range map[error]Status{
-		experiment.ErrUnconverged: Complete, &process.OutOfMemoryError{}: Complete, errors.New("no room on disk"): Failed,
+	for err, want := range map[error]series.Status{
+		experiment.ErrUnconverged: series.Complete, &process.OutOfMemoryError{}: series.Complete, errors.New("no room on disk"): series.Failed,
 	} {
 		b := newBench(t, func(env string) measured {
 			if env == "A=2" {
@@ -277,13 +291,13 @@ func TestEnds(t *testing.T) {
 			return nil
 		}
 		r, runErr := Run(context.Background(), tuning(t, b, 6, "A=1,2"))
-		if r.Status != want || (runErr != nil) != (want == Failed) || r.Recommended != "" {
+		if r.Status != want || (runErr != nil) != (want == series.Failed) || r.Recommended != "" {
 			t.Errorf("%v: %s, %v, %q", err, r.Status, runErr, r.Sentences)
 		}
-		if want == Complete && !strings.Contains(strings.Join(r.Sentences, "\n"), "A=2 is not considered: 1 of its runs did not complete") {
+		if want == series.Complete && !strings.Contains(strings.Join(r.Sentences, "\n"), "A=2 is not considered: 1 of its runs did not complete") {
 			t.Errorf("%v: %q", err, r.Sentences)
 		}
-		if want == Failed && !strings.Contains(runErr.Error(), "with A=2") {
+		if want == series.Failed && !strings.Contains(runErr.Error(), "with A=2") {
 			t.Error(runErr)
 		}
 	}
@@ -291,7 +305,7 @@ func TestEnds(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for _, text := range []string{"", "A", "A=", "A=1", "A=1,1", "A=1,", "A=1, 2", "1A=1,2", "=1,2", "A B=1,2", "GOMAXPROCS=1,2"} {
-		if s, err := ParseSetting(text); err == nil || !strings.HasPrefix(err.Error(), "parsing --setting") {
+		if s, err := ParseSetting(text); err == nil || !strings.HasPrefix(err.Error(), "setting: got ") {
 			t.Errorf("%q: %v, %v", text, s, err)
 		}
 	}

@@ -3,7 +3,6 @@ package sweep
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Preset is the name of the runs in which no setting is varied.
@@ -35,14 +35,14 @@ type Setting struct {
 	Values []string
 }
 
-// settingName is what a setting's name may be.
+// settingName matches the name of a setting.
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ParseSetting parses the value of --setting: NAME=VALUE,VALUE with two values at least.
-// Its error names the flag, the value and what is wanted.
+// ParseSetting parses a setting: NAME=VALUE,VALUE with two values at least.
+// Its error is a *[scenario.Error] of the path setting.
 func ParseSetting(text string) (Setting, error) {
 	fail := func(want string) (Setting, error) {
-		return Setting{}, fmt.Errorf("parsing --setting %q: want %s", text, want)
+		return Setting{}, scenario.Refuse("setting", text, "%s", want)
 	}
 	name, values, ok := strings.Cut(text, "=")
 	if !ok || !settingName.MatchString(name) {
@@ -58,10 +58,10 @@ func ParseSetting(text string) (Setting, error) {
 		}
 	}
 	if len(s.Values) < 2 {
-		return fail("two values at least: one is compared by two rollouts with --control-plane-env, and 'scaler compare'")
+		return fail("two values at least: one is compared by two rollouts with controlPlane.env, and 'scaler compare'")
 	}
 	if name == "GOMAXPROCS" {
-		return fail("another setting: --control-plane-cpus is how many processors the control plane has, and is recorded")
+		return fail("another setting: controlPlane.cpus states how many processors the control plane has, and is recorded")
 	}
 	return s, nil
 }
@@ -80,17 +80,17 @@ func Tuning(spec run.Spec, settings []Setting, all bool) (Options, error) {
 	for i, s := range settings {
 		for _, other := range settings[:i] {
 			if other.Name == s.Name {
-				return o, fmt.Errorf("parsing --setting %q: want each setting once", s.Name)
+				return o, scenario.Refuse("setting", s.Name, "each setting once")
 			}
 		}
 		for _, kv := range spec.ControlPlane.Env {
 			if name, _, _ := strings.Cut(kv, "="); name == s.Name {
-				return o, fmt.Errorf("parsing --setting %q: want a setting that --control-plane-env does not fix", s.Name)
+				return o, scenario.Refuse("setting", s.Name, "a setting that controlPlane.env does not fix")
 			}
 		}
 	}
 	if all && combined(settings) > maxVariants {
-		return o, fmt.Errorf("parsing --all-combinations: want at most %d of them, not %d", maxVariants, combined(settings))
+		return o, scenario.Refuse("allCombinations", nil, "at most %d of them, not %d", maxVariants, combined(settings))
 	}
 	for _, env := range environments(settings, all) {
 		o.Variants = append(o.Variants, Variant{strings.Join(env, " "), func(s *run.Spec) { s.ControlPlane.Env = append(s.ControlPlane.Env, env...) }})
@@ -98,7 +98,7 @@ func Tuning(spec run.Spec, settings []Setting, all bool) (Options, error) {
 	return o, nil
 }
 
-// combined is how many combinations of values there are.
+// combined returns the number of combinations of values, or more than maxVariants.
 func combined(settings []Setting) int {
 	n := 1
 	for _, s := range settings {
@@ -109,7 +109,7 @@ func combined(settings []Setting) int {
 	return n
 }
 
-// environments are what each variant adds to the control plane's environment.
+// environments returns the variables that each variant adds to the control plane's environment.
 func environments(settings []Setting, all bool) [][]string {
 	var envs [][]string
 	if !all {
@@ -133,7 +133,7 @@ func environments(settings []Setting, all bool) [][]string {
 	return envs
 }
 
-// CheckKnown says which setting a control plane does not read: its name is nowhere in its
+// CheckKnown returns an error for a setting that a control plane does not read: its name is nowhere in its
 // program. A setting that is misspelled would be without effect, and look like one that
 // brings no gain.
 func CheckKnown(settings []Setting, program string) error {
@@ -143,14 +143,11 @@ func CheckKnown(settings []Setting, program string) error {
 	}
 	for _, s := range settings {
 		if !bytes.Contains(text, []byte(s.Name)) {
-			return fmt.Errorf("parsing --setting %q: want a variable that the control plane reads: %s does not contain this name", s.Name, program)
+			return scenario.Refuse("setting", s.Name, "a variable that the control plane reads: %s does not contain this name", program)
 		}
 	}
 	return nil
 }
-
-// errGoal says what is wrong with a goal.
-var errGoal = errors.New("want a figure of docs/reference/figures.md that has a better direction")
 
 // recommend states which value is recommended, if any.
 func recommend(r *Result, o Options) {
@@ -211,7 +208,7 @@ func (r *Result) tooFew() bool {
 	})
 }
 
-// judgement is what is established of a variant.
+// judgement has the established effects of a variant.
 type judgement struct {
 	name          string
 	gains, losses []*compare.Figure
@@ -281,8 +278,8 @@ func best(judged []judgement, o Options, r *Result) *judgement {
 	return found
 }
 
-// gain is how much better a figure is: the logarithm of the ratio, or what comes near
-// to it where there is none.
+// gain returns by how much a figure is better: the logarithm of the ratio, or a tiny number where
+// there is no ratio.
 func gain(f *compare.Figure) float64 {
 	if f.Ratio && *f.Difference > -1 {
 		return math.Abs(math.Log1p(*f.Difference))
@@ -325,7 +322,7 @@ func (o Options) WithObjective(objective *compare.Objective, goal string) (Optio
 	if goal != "" {
 		path, ok := compare.PathOf(goal)
 		if !ok {
-			return o, fmt.Errorf("parsing --goal %q: %w", goal, errGoal)
+			return o, scenario.Refuse("goal", goal, "a figure of docs/reference/figures.md that has a better direction")
 		}
 		o.Goal, o.Figures = path, append(o.Figures, path)
 	}

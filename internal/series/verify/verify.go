@@ -6,7 +6,6 @@ package verify
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,8 +13,8 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -33,7 +32,7 @@ type Options struct {
 	Progress run.Progress // takes messages and status; the zero value shows nothing
 }
 
-// kill is the fault of a verification: the only program of a control plane is killed and
+// kill returns the fault of a verification: the only program of a control plane is killed and
 // started again; of several, one is killed, and the others serve its sidecars.
 func kill(replicas int) string {
 	if replicas > 1 {
@@ -42,12 +41,12 @@ func kill(replicas int) string {
 	return "kill-control-plane@steady"
 }
 
-// spec is the run of a verification. The error states what the plan, or this machine,
-// does not allow.
+// spec returns the run of a verification. The error states what the plan, or this machine,
+// does not allow; of a field or an option it is a *[scenario.Error].
 func (o Options) spec() (spec run.Spec, err error) {
 	p, like := o.Plan, o.Like
 	if p.Request.Resources.Limits.Memory == "" {
-		return spec, errors.New("verifying a plan that has no memory limit: want more runs, or a memory limit to plan with")
+		return spec, scenario.Refuse("controlPlane.memory", nil, "it, or more runs: the plan has no memory limit to verify")
 	}
 	if like.Mesh != nil {
 		return spec, scenario.Refuse("mesh.file", like.Scenario.Mesh.File, "runs of a synthetic mesh: a captured one has a size of its own")
@@ -100,26 +99,64 @@ func Run(ctx context.Context, o Options) error {
 	if o.Run == nil {
 		o.Run = run.RunOne
 	}
-	if o.Progress.Say != nil {
-		o.Progress.Say(fmt.Sprintf("verifying with %d x %d processors and %s of memory: %d pods, then %s and a change that reaches every %s; phases of %s, and the rollout",
-			spec.ControlPlane.Replicas, o.Plan.Request.Processors, o.Plan.Request.Resources.Limits.Memory, spec.Pods(), spec.Load.Faults[0], proxyOf(o.Plan), time.Duration(spec.Phases.Baseline)+time.Duration(spec.Phases.Settle)+time.Duration(spec.Phases.Steady)+time.Duration(spec.Phases.Changes)))
+	request := o.Plan.Request
+	return series.Series{
+		Plan: &verification{Options: o, spec: spec},
+		Headline: fmt.Sprintf("verifying with %d x %d processors and %s of memory: %d pods, then %s and a change that reaches every %s",
+			spec.ControlPlane.Replicas, request.Processors, request.Resources.Limits.Memory, spec.Pods(), spec.Load.Faults[0], proxyOf(o.Plan)),
+		Out: spec.Out, Say: o.Progress.Say,
+	}.Run(ctx)
+}
+
+// verification is the plan of a series of one run.
+type verification struct {
+	Options
+	spec  run.Spec
+	begun bool
+}
+
+// Next returns the run.
+func (v *verification) Next() (series.Run, bool) {
+	if v.begun {
+		return series.Run{}, false
 	}
-	run, err := o.Run(ctx, spec, o.Progress)
-	killed, unconverged := controlplane.IsOutOfMemory(err), errors.Is(err, experiment.ErrUnconverged)
-	if err != nil && (ctx.Err() != nil || !killed && !unconverged) {
-		return err
+	v.begun = true
+	return series.Run{
+		Name: v.spec.Name(), Length: v.spec.Length(),
+		Do: func(ctx context.Context) (record.Run, error) { return v.Run(ctx, v.spec, v.Progress) },
+	}, true
+}
+
+// Left returns the run and its length until it is begun.
+func (v *verification) Left(around time.Duration) (runs int, length time.Duration) {
+	if v.begun {
+		return 0, 0
 	}
-	v := &capacity.Verification{Record: run.Dir, Replicas: spec.ControlPlane.Replicas, Processors: spec.ControlPlane.Processors, MemoryBytes: int64(spec.ControlPlane.Memory)}
-	v.Add(checks(o.Plan, &run, killed)...)
-	o.Plan.Verification = v
-	return nil
+	return 1, v.spec.Length() + around
+}
+
+// Take compares the run with the forecast.
+func (v *verification) Take(_ series.Done, run *record.Run, err error) (string, error) {
+	if series.IsFailure(err) {
+		return "failed", err
+	}
+	control := v.spec.ControlPlane
+	found := &capacity.Verification{
+		Record: run.Dir, Replicas: control.Replicas, Processors: control.Processors, MemoryBytes: int64(control.Memory),
+	}
+	found.Add(checks(v.Plan, run, controlplane.IsOutOfMemory(err))...)
+	v.Plan.Verification = found
+	if found.Passed {
+		return "every check passed", nil
+	}
+	return "not every check passed", nil
 }
 
 // rolloutTime is a figure that a plan forecasts as an upper bound: a rollout that takes
 // less time keeps what the plan promises.
 const rolloutTime = "phases.rollout.seconds"
 
-// checks are what a run shows of a plan.
+// checks judges a run by a plan.
 func checks(p *capacity.Plan, run *record.Run, killed bool) []capacity.Check {
 	all := []capacity.Check{
 		memory(p, run, killed),
@@ -135,10 +172,10 @@ func checks(p *capacity.Plan, run *record.Run, killed bool) []capacity.Check {
 	return append(all, recovered(p, run), changed(p, run))
 }
 
-// proxyOf is what the proxies of a planned mesh are called.
+// proxyOf names the proxies of a planned mesh.
 func proxyOf(p *capacity.Plan) string { return cmp.Or(p.Target.Proxy, "sidecar") }
 
-// shown is a check of what happened.
+// shown makes the check of something that happened or did not.
 func shown(name string, passed bool, why string) capacity.Check {
 	if passed {
 		return capacity.Check{Name: name, Verdict: capacity.Passed}
@@ -146,7 +183,7 @@ func shown(name string, passed bool, why string) capacity.Check {
 	return capacity.Check{Name: name, Verdict: capacity.Failed, Why: why}
 }
 
-// memory is whether the control plane stayed within its limit. Where no limit was
+// memory checks that the control plane stayed within its limit. Where no limit was
 // enforced, that it was not killed shows nothing.
 func memory(p *capacity.Plan, run *record.Run, killed bool) capacity.Check {
 	const name = "not killed for its memory"
@@ -162,7 +199,7 @@ func memory(p *capacity.Plan, run *record.Run, killed bool) capacity.Check {
 	return c
 }
 
-// recovered is whether the mesh converged again after the kill.
+// recovered checks that the mesh converged again after the kill.
 func recovered(p *capacity.Plan, run *record.Run) capacity.Check {
 	const name = "converged again after a kill"
 	for _, f := range run.Faults {
@@ -173,7 +210,7 @@ func recovered(p *capacity.Plan, run *record.Run) capacity.Check {
 	return capacity.Check{Name: name, Verdict: capacity.Unknown, Why: "the run ended before"}
 }
 
-// changed is whether a change reached every proxy.
+// changed checks that a change reached every proxy.
 func changed(p *capacity.Plan, run *record.Run) capacity.Check {
 	name := "a change reached every " + proxyOf(p)
 	var reached *record.Latency

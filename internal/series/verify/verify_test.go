@@ -209,7 +209,7 @@ func TestRefusals(t *testing.T) {
 		"processors": {func(p *capacity.Plan, like *record.Run) {
 			p.Request.Processors, like.Scenario.Instrument.Workers = 1000, 2
 		}, "controlPlane.processors: got 1000"},
-		"memory": {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "" }, "want more runs, or a memory limit to plan with"},
+		"memory": {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "" }, "controlPlane.memory: want it, or more runs"},
 		"run":    {func(*capacity.Plan, *record.Run) {}, broken.Error()},
 	} {
 		p, like := planned()
@@ -220,5 +220,18 @@ func TestRefusals(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) || p.Verification != nil {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}
+	}
+}
+
+// A verification that is interrupted says nothing of the plan.
+func TestInterrupted(t *testing.T) {
+	p, like := planned()
+	ctx, cancel := context.WithCancel(t.Context())
+	err := Run(ctx, Options{Plan: p, Like: like, Spec: run.DefaultSpec(), Run: func(context.Context, run.Spec, run.Progress) (record.Run, error) {
+		cancel()
+		return measured(), experiment.ErrUnconverged
+	}})
+	if !errors.Is(err, context.Canceled) || p.Verification != nil {
+		t.Errorf("%v, %+v", err, p.Verification)
 	}
 }
