@@ -8,16 +8,16 @@ import (
 	"io"
 	"strings"
 
-	"scaler.mesh/scaler/pkg/scenario"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"scaler.mesh/scaler/internal/boundedfile"
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // MeshFile is a captured mesh that is rolled out.
@@ -166,7 +166,7 @@ func (r *run) useMesh(ctx context.Context) error {
 	var stock record.NotChecked
 	if r.templates, stock = r.spec.Captured.templates(injection); stock.Count > 0 {
 		unchecked = append(unchecked, stock)
-		r.progress.say(fmt.Sprintf("injection templates that the file does not have: %d pods are injected without them (%s)", stock.Count, strings.Join(stock.Examples, "; ")))
+		r.progress.say(fmt.Sprintf("injection templates that the file does not have: %s injected without them (%s)", output.Many(stock.Count, "pod"), strings.Join(stock.Examples, "; ")))
 	}
 	r.journal.Update(func(run *record.Run) { run.Mesh.NotChecked = unchecked })
 	return nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"encoding/pem"
+
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
