@@ -78,7 +78,7 @@ func (s Spec) unknowns(d controlplane.Driver) []record.Warning {
 		absent("certificates", "its sidecars ask for no certificate")
 	}
 	if d.Proxy.XDS == nil {
-		absent("spec.xds", "its proxies do not speak xDS")
+		absent("scenario.mesh.sidecars.xds", "its proxies do not speak xDS")
 		absent("xds.acks", "its proxies acknowledge and reject nothing; the other figures of xds count the messages of the streams that they open instead")
 	}
 	if d.External == nil {

@@ -13,7 +13,8 @@ import (
 func figures() []string {
 	paths := []string{
 		"apiVersion", "kind", "name", "status", "started", "finished",
-		"spec.pods", "spec.services", "spec.namespaces", "spec.topology", "spec.fanOut", "spec.seed", "spec.burst", "spec.mode", "spec.xds",
+		"scenario.mesh.pods", "scenario.mesh.services", "scenario.mesh.namespaces", "scenario.mesh.topology", "scenario.mesh.fanOut", "scenario.mesh.seed",
+		"scenario.mesh.mode", "scenario.mesh.sidecars.xds", "scenario.load.arrival", "environment.processor.model", "environment.processor.before.speed", "environment.processor.after.speed",
 		"environment.cpus", "environment.memoryBytes", "environment.kernel", "environment.kubernetes", "environment.kwok", "environment.scaler",
 		"environment.controlPlane.name", "environment.controlPlane.version", "environment.controlPlane.replicas",
 		"environment.controlPlane.gomaxprocs", "environment.controlPlane.settings",

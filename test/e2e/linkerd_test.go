@@ -28,7 +28,7 @@ var _ = Describe("Linkerd", func() {
 		Expect(run.Scenario.Mesh.Sidecars.XDS).To(BeEmpty())
 		Expect(run.XDS.Acks).To(BeNil())
 		Expect(run.XDS.Responses).To(And(HaveKey("Profile"), HaveKey("Addresses")))
-		Expect(run.Warnings).To(ContainElement(And(HaveField("About", "spec.xds"), HaveField("Reason", record.ReasonNotSupported))))
+		Expect(run.Warnings).To(ContainElement(And(HaveField("About", "scenario.mesh.sidecars.xds"), HaveField("Reason", record.ReasonNotSupported))))
 
 		By("the injector")
 		// As of the last scrape before the phase's end, which may be a second old.
