@@ -152,7 +152,7 @@ func specOf(meta metav1.ObjectMeta, spec corev1.PodSpec) WorkloadSpec {
 	containers := spec.Containers
 	for _, c := range spec.InitContainers { // those that stay have ports as well, after the others
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			containers = append(containers[:len(containers):len(containers)], c)
+			containers = append(slices.Clip(containers), c)
 		}
 	}
 	for _, c := range containers {

@@ -424,18 +424,18 @@ func TestShort(t *testing.T) {
 		}
 		f.Pods.Scaled(topology.Service{Name: "a"}, 3, time.Now())
 		short()
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // of the bubble's clock
 		short("a")
 		pods(1)
 		short()
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // of the bubble's clock
 		short("a")
 		pods(1)
 		pods(1)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // of the bubble's clock
 		short()
 		f.Pods.Scaled(topology.Service{Name: "a"}, 4, time.Now())
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // of the bubble's clock
 		short("a")
 	})
 }

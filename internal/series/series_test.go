@@ -91,7 +91,7 @@ func (l *list) run(ctx context.Context, dir string, say func(string)) (err error
 // completed is a run that completes after a time.
 func completed(after time.Duration) func(context.Context, string) (record.Run, error) {
 	return func(context.Context, string) (record.Run, error) {
-		time.Sleep(after)
+		time.Sleep(after) //nolint:forbidigo // of the bubble's clock
 		return record.Run{Status: record.StatusCompleted}, nil
 	}
 }

@@ -62,7 +62,7 @@ func TestDo(t *testing.T) {
 
 // Another program than scaler is not started again.
 func TestMeasureInAnotherProgram(t *testing.T) {
-	if _, err := Measure(t.Context()); err != ErrOtherProgram { //nolint:errorlint // it is returned as it is
+	if _, err := Measure(t.Context()); err != ErrOtherProgram {
 		t.Errorf("%v, want %v", err, ErrOtherProgram)
 	}
 }

@@ -51,12 +51,12 @@ type node struct {
 }
 
 func newWork() (*work, error) {
-	w := &work{message: &descriptorpb.DescriptorProto{Name: proto.String("outbound|80||service.namespace.svc.cluster.local")}, live: make([]*node, held)}
+	w := &work{message: &descriptorpb.DescriptorProto{Name: new("outbound|80||service.namespace.svc.cluster.local")}, live: make([]*node, held)}
 	for i := range fields {
 		w.message.Field = append(w.message.Field, &descriptorpb.FieldDescriptorProto{
-			Name: proto.String(fmt.Sprintf("10.%d.%d.%d", i%7, i%11, i)), Number: proto.Int32(int32(i + 1)),
-			TypeName: proto.String("type.googleapis.com/endpoint"), JsonName: proto.String("locality/region/zone"),
-			Options: &descriptorpb.FieldOptions{Deprecated: proto.Bool(i%2 == 0)},
+			Name: new(fmt.Sprintf("10.%d.%d.%d", i%7, i%11, i)), Number: new(int32(i + 1)),
+			TypeName: new("type.googleapis.com/endpoint"), JsonName: new("locality/region/zone"),
+			Options: &descriptorpb.FieldOptions{Deprecated: new(i%2 == 0)},
 		})
 	}
 	for i := range keys {

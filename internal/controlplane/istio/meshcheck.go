@@ -56,7 +56,7 @@ func checkMesh(mesh *capture.Mesh) error {
 			if place != "" {
 				place += ": "
 			}
-			return fmt.Errorf("%s%s: spec: %s: want a value of %s", place, identity, err, strings.TrimSuffix(kind.GroupVersion().String(), "/"))
+			return fmt.Errorf("%s%s: spec: %w: want a value of %s", place, identity, err, strings.TrimSuffix(kind.GroupVersion().String(), "/"))
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package istio
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func durations(of protoreflect.MessageDescriptor, way durationField, above map[p
 		if field.IsMap() {
 			message = field.MapValue().Message()
 		}
-		further := append(way[:len(way):len(way)], field)
+		further := append(slices.Clip(way), field)
 		switch {
 		case message == nil:
 		case message.FullName() == "google.protobuf.Duration":
