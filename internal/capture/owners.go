@@ -223,12 +223,15 @@ func (g *Gatherer) injects(o *owner) bool {
 func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 	differ := map[string]bool{}
 	for _, p := range pods {
+		first := pods[0].meta.Labels
 		for name, value := range p.meta.Labels {
-			for _, other := range pods {
-				if of, there := other.meta.Labels[name]; !there || of != value {
-					differ[name] = true
-					break
-				}
+			if of, there := first[name]; !there || of != value {
+				differ[name] = true
+			}
+		}
+		for name := range first {
+			if _, there := p.meta.Labels[name]; !there {
+				differ[name] = true
 			}
 		}
 	}
