@@ -29,19 +29,28 @@ const (
 // watches Deployments for it: a watch would be part of what is measured. They are listed when pods
 // of one have not come for a moment, and less often as long as that goes on.
 type refusals struct {
-	client   kubernetes.Interface
-	run      string                             // value of the run label
-	services []topology.Service                 // whose Deployments are looked at
-	short    func(since time.Duration) []string // names of the services that have had too few pods for so long
-	moment   time.Duration                      // how long that is
-	whole    map[string]bool                    // services without sidecars, whose pods nobody sees, that had all of them
+	client  kubernetes.Interface
+	run     string                             // value of the run label
+	short   func(since time.Duration) []string // names of the services that have had too few pods for so long
+	moment  time.Duration                      // how long that is
+	outside map[string]bool                    // services without sidecars, whose pods are not watched
+	whole   map[string]bool                    // those of them that had all their pods
 }
 
 func (r *run) newRefusals() *refusals {
 	return &refusals{
-		client: r.api.Client, run: r.runLabel(), services: r.mesh.Services, short: r.fleet.Pods.Short,
-		moment: r.spec.slowed(firstLook), whole: map[string]bool{},
+		client: r.api.Client, run: r.runLabel(), short: r.fleet.Pods.Short, moment: r.spec.slowed(firstLook),
+		outside: outsideOf(r.mesh.Services), whole: map[string]bool{},
 	}
+}
+
+// outsideOf are the names of the services without sidecars.
+func outsideOf(services []topology.Service) map[string]bool {
+	outside := map[string]bool{}
+	for _, s := range services {
+		outside[s.Name] = s.Outside
+	}
+	return outside
 }
 
 // Run looks until ctx ends. Its error is the first refusal.
@@ -79,13 +88,9 @@ func (r *refusals) look(ctx context.Context) error {
 	if err != nil {
 		return nil
 	}
-	outside := map[string]bool{}
-	for _, s := range r.services {
-		outside[s.Name] = s.Outside
-	}
 	for i := range all.Items {
 		d := &all.Items[i]
-		if service := d.Labels[kwok.ServiceLabel]; outside[service] && d.Spec.Replicas != nil && d.Status.Replicas >= *d.Spec.Replicas {
+		if service := d.Labels[kwok.ServiceLabel]; r.outside[service] && d.Spec.Replicas != nil && d.Status.Replicas >= *d.Spec.Replicas {
 			r.whole[service] = true
 		}
 		if !failing(d) {

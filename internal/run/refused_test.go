@@ -53,7 +53,7 @@ func TestRefusal(t *testing.T) {
 			}
 			return true, nil, test.answer
 		})
-		r := &refusals{client: client, run: "one", services: []topology.Service{{Name: "cart"}}, whole: map[string]bool{}}
+		r := &refusals{client: client, run: "one", outside: outsideOf([]topology.Service{{Name: "cart"}}), whole: map[string]bool{}}
 		err := r.look(t.Context())
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
@@ -61,14 +61,14 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// Pods without sidecars are seen by nobody: their Deployment says that they are there.
+// Pods without sidecars are not watched: their Deployment says that they are there.
 func TestRefusalsOfPodsOutside(t *testing.T) {
 	client := fake.NewClientset(&appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: map[string]string{kwok.RunLabel: "one", kwok.ServiceLabel: "db"}},
 		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(2))}, Status: appsv1.DeploymentStatus{Replicas: 2},
 	})
 	r := &refusals{
-		client: client, run: "one", services: []topology.Service{{Name: "db", Outside: true}}, whole: map[string]bool{},
+		client: client, run: "one", outside: outsideOf([]topology.Service{{Name: "db", Outside: true}}), whole: map[string]bool{},
 		short: func(time.Duration) []string { return []string{"db"} },
 	}
 	if !r.wanting() {
