@@ -129,7 +129,7 @@ func (o planOptions) run(s streams, cmd *cobra.Command, dirs []string) error {
 	}
 	plan, err := capacity.Make(runs, o.Options)
 	if err != nil {
-		return optionError(map[string]string{"podsPerNode": "pods-per-node", "replicasMax": "replicas-max"}, err)
+		return optionError(nil, err)
 	}
 	var verifyErr error
 	if o.verify && plan.Request.Met {

@@ -222,10 +222,10 @@ func misused(err error) error {
 }
 
 // optionError makes wrong usage of an error of a command's options and puts the flag of the
-// field in front: flags has those whose names are not that of the field.
+// field in front: flags has those whose names do not follow from that of the field.
 func optionError(flags map[string]string, err error) error {
 	if field, ok := errors.AsType[*scenario.Error](err); ok && field.Path != "" {
-		return usagef("--%s: %w", cmp.Or(flags[field.Path], field.Path), err)
+		return usagef("--%s: %w", cmp.Or(flags[field.Path], flagOf(field.Path)), err)
 	}
 	return usageError{err}
 }
