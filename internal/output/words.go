@@ -99,6 +99,9 @@ func Bytes(v float64) (float64, string) {
 	return v, unit
 }
 
+// Percent prints a share, as in "10 %" for 0.1, with three digits at most.
+func Percent(share float64) string { return strconv.FormatFloat(100*share, 'g', 3, 64) + " %" }
+
 // Many formats a count with its noun, as in "1 service", "20 services".
 func Many(n int, noun string) string {
 	if n == 1 {

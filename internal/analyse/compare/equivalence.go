@@ -3,7 +3,6 @@ package compare
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
@@ -79,7 +78,7 @@ func (r *Result) Equivalences(of Equivalence) []string {
 }
 
 // margin prints the margin, as in 10 %.
-func (r *Result) margin() string { return strconv.FormatFloat(*r.EqualWithin*100, 'g', 3, 64) + " %" }
+func (r *Result) margin() string { return output.Percent(*r.EqualWithin) }
 
 // NotEqual lists what is not known to be equal, and what decides it.
 func (r *Result) NotEqual() (all []string) {

@@ -2,10 +2,10 @@ package sweep
 
 import (
 	"slices"
-	"strconv"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -24,10 +24,8 @@ var margins = []Margin{{"latencies", 0.25}, {"change.push", 0.25}, {"", 0.1}}
 // marginsText states the margins.
 func marginsText() string {
 	return "A value is recommended only if no figure becomes worse by more than its margin, by the end of its interval: " +
-		percent(marginOf("controlPlane")) + " for processor time, memory and the length of the rollout, " + percent(marginOf("latencies")) + " for latencies."
+		output.Percent(marginOf("controlPlane")) + " for processor time, memory and the length of the rollout, " + output.Percent(marginOf("latencies")) + " for latencies."
 }
-
-func percent(share float64) string { return strconv.FormatFloat(100*share, 'g', 3, 64) + " %" }
 
 // marginOf returns the margin of the figure at a path.
 func marginOf(path string) float64 {

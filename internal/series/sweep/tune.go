@@ -299,7 +299,7 @@ func openHarm(judged []judgement) []judgement {
 func marginsOf(figures []*compare.Figure) []string {
 	var all []string
 	for _, f := range figures {
-		all = append(all, f.Change()+", margin "+percent(marginOf(f.Path)))
+		all = append(all, f.Change()+", margin "+output.Percent(marginOf(f.Path)))
 	}
 	return all
 }
