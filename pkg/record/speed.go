@@ -1,6 +1,9 @@
 package record
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Processor is the processor of the machine of a run, and how fast it was.
 type Processor struct {
@@ -52,9 +55,26 @@ func (p *Processor) Drift() float64 {
 	return p.After.Speed/p.Before.Speed - 1
 }
 
-// SpeedsText states that speeds differ by more than SpeedBound, or are of different works; ""
-// where they do not.
-func SpeedsText(speeds []Speed) string {
+// SpeedsOf states how the speeds of runs differ: apart says in words that they do by more than
+// SpeedBound, or are of different works, "" where they do not; drifted is in how many runs the
+// speed changed by more than SpeedBound from before the run to after it. Runs whose speed is not
+// known are left out.
+func SpeedsOf(runs []*Run) (apart string, drifted int) {
+	var known []Speed
+	for _, run := range runs {
+		p := run.Environment.Processor
+		if s, ok := p.Speed(); ok {
+			known = append(known, s)
+		}
+		if math.Abs(p.Drift()) > SpeedBound {
+			drifted++
+		}
+	}
+	return speedsText(known), drifted
+}
+
+// speedsText is the first result of SpeedsOf.
+func speedsText(speeds []Speed) string {
 	if len(speeds) == 0 {
 		return ""
 	}

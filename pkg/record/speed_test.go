@@ -27,7 +27,7 @@ func TestSpeedOfProcessor(t *testing.T) {
 	}
 }
 
-func TestSpeedsText(t *testing.T) {
+func TestSpeedsOf(t *testing.T) {
 	other := *speedAt(1)
 	other.Work = "2"
 	for _, test := range []struct {
@@ -38,9 +38,19 @@ func TestSpeedsText(t *testing.T) {
 		{[]Speed{*speedAt(1), *speedAt(1.06), *speedAt(1.02)}, "1 to 1.06 reference processors, more than 5% apart"},
 		{[]Speed{*speedAt(1), other}, "different works, 1 and 2"},
 	} {
-		if got := SpeedsText(test.speeds); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+		if got := speedsText(test.speeds); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("%+v: %q, want %q", test.speeds, got, test.want)
 		}
+	}
+
+	run := func(before, after float64) *Run {
+		r := &Run{}
+		r.Environment.Processor = &Processor{Before: speedAt(before), After: speedAt(after)}
+		return r
+	}
+	apart, drifted := SpeedsOf([]*Run{{}, run(1, 1), run(1.2, 1), run(1, 1.2)})
+	if !strings.Contains(apart, "1 to 1.1 reference processors") || drifted != 2 {
+		t.Errorf("got %q and %d runs that drifted", apart, drifted)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -347,18 +346,9 @@ func (s *sample) doubtVague(figure string, e estimate, o Options) {
 
 // doubtSpeed doubts processor time of runs that were not made at one speed.
 func (s *sample) doubtSpeed() {
-	var speeds []record.Speed
-	drifted := 0
-	for _, run := range s.runs {
-		if speed, ok := run.Environment.Processor.Speed(); ok {
-			speeds = append(speeds, speed)
-		}
-		if math.Abs(run.Environment.Processor.Drift()) > record.SpeedBound {
-			drifted++
-		}
-	}
-	if text := record.SpeedsText(speeds); text != "" {
-		s.doubt(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", text)
+	apart, drifted := record.SpeedsOf(s.runs)
+	if apart != "" {
+		s.doubt(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", apart)
 	}
 	if drifted > 0 {
 		s.doubt(rolloutCPU, "in %s of %d a processor was more than %.0f%% faster or slower after the run than before it", output.Many(drifted, "run"), len(s.runs), record.SpeedBound*100)

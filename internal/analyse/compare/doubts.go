@@ -3,7 +3,6 @@ package compare
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -160,24 +159,13 @@ func (p pair) remarks(rules rules) (all []string) {
 // speedRemarks state that the machine was not equally fast in all runs, or within some: processor
 // time then differs for that reason, too.
 func speedRemarks(a, b []*record.Run) (all []string) {
-	var known []record.Speed
-	drifted, runs := 0, 0
-	for _, side := range [][]*record.Run{a, b} {
-		for _, run := range side {
-			runs++
-			if s, ok := run.Environment.Processor.Speed(); ok {
-				known = append(known, s)
-			}
-			if math.Abs(run.Environment.Processor.Drift()) > record.SpeedBound {
-				drifted++
-			}
-		}
-	}
-	if text := record.SpeedsText(known); text != "" {
-		all = append(all, fmt.Sprintf("processor time and cores of these runs are not in one unit: %s; referenceCPUSeconds is", text))
+	runs := slices.Concat(a, b)
+	apart, drifted := record.SpeedsOf(runs)
+	if apart != "" {
+		all = append(all, fmt.Sprintf("processor time and cores of these runs are not in one unit: %s; referenceCPUSeconds is", apart))
 	}
 	if drifted > 0 {
-		all = append(all, fmt.Sprintf("in %d of %d runs a processor was more than %.0f%% faster or slower after the run than before it: processor time may be off by as much", drifted, runs, record.SpeedBound*100))
+		all = append(all, fmt.Sprintf("in %d of %d runs a processor was more than %.0f%% faster or slower after the run than before it: processor time may be off by as much", drifted, len(runs), record.SpeedBound*100))
 	}
 	return all
 }
