@@ -52,7 +52,7 @@ func Judge(run *record.Run) (record.DilationTrial, Times, error) {
 
 // waitOf returns the factor that a program's waiting in a trial of this length asks for.
 // With a factor of k, its threads may wait k-1 times their processor time without being
-// late; see recorder.Sampler.SlowDown. Further waiting must not exceed the share of the
+// late; see measure.Sampler.SlowDown. Further waiting must not exceed the share of the
 // rollout from which figures have a warning. The waiting at a larger factor is assumed to
 // be the same as in the trial, and a rollout to be as long: both lead to a factor that is
 // rather too large, because with a slower arrival less waits.
