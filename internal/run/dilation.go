@@ -16,7 +16,7 @@ import (
 // dilation is the factor by which time is slowed down, 1 where it is not.
 func (s Spec) dilation() float64 { return max(1, s.Instrument.Dilation.Factor) }
 
-// slowed is a length of time, of the machine that is stood for, on this one.
+// slowed is a length of time, of the modelled machine, on this one.
 func (s Spec) slowed(d time.Duration) time.Duration {
 	return proxy.Slowdown(s.dilation()).Of(d)
 }

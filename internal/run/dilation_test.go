@@ -43,7 +43,7 @@ func TestCheckDilation(t *testing.T) {
 	}
 }
 
-// What is asked for is of the machine that is stood for; the run does it slower, and
+// What is asked for is of the modelled machine; the run does it slower, and
 // records what was asked for.
 func TestOnMachine(t *testing.T) {
 	asked := DefaultSpec()
@@ -124,7 +124,7 @@ func TestPhasesInRealTime(t *testing.T) {
 	}
 }
 
-// The record has the settings of the machine that is stood for, and those that the
+// The record has the settings of the modelled machine, and those that the
 // control plane ran with.
 func TestDescribeDilation(t *testing.T) {
 	r := &run{spec: DefaultSpec()}
@@ -154,7 +154,7 @@ func TestDescribeDilation(t *testing.T) {
 }
 
 // A control plane whose constants its build reads from the environment: the record has them as they ran, and
-// the limits of the machine that is stood for.
+// the limits of the modelled machine.
 func TestDescribeDilationOfConstants(t *testing.T) {
 	r := &run{spec: DefaultSpec()}
 	r.spec.ControlPlane.Name, r.spec.Mesh.Mode, r.spec.Instrument.Dilation.Factor, r.spec.ControlPlane.Env = "osm", []string{"strict"}, 2, []string{"OSM_EVENTS_PER_SECOND=20"}

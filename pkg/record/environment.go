@@ -99,7 +99,7 @@ type Priority struct {
 // K is the scenario's (Run.Slowdown).
 type Dilation struct {
 	// Settings are the control plane's as it ran; those of ControlPlaneSource are as
-	// they would be on the machine that is stood for.
+	// they would be on the modelled machine.
 	Settings map[string]string `json:"settings,omitempty"`
 	Scaled   []string          `json:"scaled,omitempty"`   // what was slowed down, in words
 	Unscaled []string          `json:"unscaled,omitempty"` // what is a matter of time and could not be

@@ -175,7 +175,7 @@ func TestTimesOfLimits(t *testing.T) {
 	}
 }
 
-// All programs of a dilated run share the processors of the machine that is stood for.
+// All programs of a dilated run share the processors of the modelled machine.
 func TestMachineOfDilatedRun(t *testing.T) {
 	run := permissive().runs(nil, 1, 200)[0]
 	run.Environment.CPUs = 2

@@ -314,7 +314,7 @@ func TestWorkOfUncertainAmounts(t *testing.T) {
 	}
 }
 
-// At rest a control plane uses, in one second of a machine that is stood for, what it uses in K seconds: steady, which may not be
+// At rest a control plane uses, in one second of the modelled machine, what it uses in K seconds: steady, which may not be
 // slowed down, shows either.
 func TestRestOf(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -28,7 +28,7 @@ const limiterWait = time.Second
 // dilate slows istiod down by k: the debounce, the limiter of new streams and the
 // API client. What it derives from GOMAXPROCS (features.PushThrottle and
 // features.RequestLimit, see Limits) is what it derives from these processors, which
-// are those of the machine that is stood for; pushes at the same time are a number and stay it, requests
+// are those of the modelled machine; pushes at the same time are a number and stay it, requests
 // per second are slowed down. The burst of the API client is a number, too: a bucket
 // that holds as many tokens and is filled k times slower, except for the requests of leader election.
 func dilate(env []string, processors int, k float64) controlplane.Dilated {

@@ -6,7 +6,7 @@ import (
 )
 
 // dilate slows both programs down by k: all of component.OSMTimes. Pushes at the same time follow from
-// GOMAXPROCS (pkg/workerpool), which is that of the machine that is stood for.
+// GOMAXPROCS (pkg/workerpool), which is that of the modelled machine.
 func dilate(env []string, _ int, k float64) controlplane.Dilated {
 	var d controlplane.Dilated
 	d.Env, d.Scaled = controlplane.Slow(env, component.OSMTimes, k)
