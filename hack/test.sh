@@ -41,7 +41,7 @@ step() {
 # Packages that start goroutines or are called by several. Their tests run once, with the race detector.
 concurrent=(
 	./internal/calibrate ./internal/cluster ./internal/component/... ./internal/controlplane
-	./internal/controlplane/{authority,external,istio,linkerd/linkerdproxy,reference/...} ./internal/dataplane ./internal/experiment
+	./internal/controlplane/{authority,external,istio,linkerd/linkerdproxy,reference/...} ./internal/dataplane
 	./internal/fidelity ./internal/fleet ./internal/forward ./internal/latency ./internal/loadagent ./internal/measure/... ./internal/observe
 	./internal/onecall ./internal/place/existing ./internal/process ./internal/run/... ./internal/sidecar ./internal/worker
 	./internal/workload ./internal/xdsload ./internal/ztunnel ./pkg/convergence ./pkg/record ./pkg/xdsprobe/...

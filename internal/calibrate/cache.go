@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -49,8 +49,8 @@ func cacheFile(programs component.Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	m := experiment.Machine()
-	name := fmt.Sprintf("%s-%d-%s-%s", m.CPUModel, m.CPUs, m.Kernel, experiment.Version())
+	m := place.Machine()
+	name := fmt.Sprintf("%s-%d-%s-%s", m.CPUModel, m.CPUs, m.Kernel, component.ScalerVersion())
 	name = regexp.MustCompile(`[^A-Za-z0-9.]+`).ReplaceAllString(name, "-")
 	return filepath.Join(dir, strings.Trim(name, "-")+".json"), nil
 }
@@ -60,7 +60,7 @@ func cacheFile(programs component.Options) (string, error) {
 func readCache(file string) (record.Calibration, error) {
 	none := record.Calibration{
 		APIVersion: record.APIVersion, Kind: record.CalibrationKind, Schema: record.Schema,
-		Machine: experiment.Machine(), Scaler: experiment.Version(),
+		Machine: place.Machine(), Scaler: component.ScalerVersion(),
 	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

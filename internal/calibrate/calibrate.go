@@ -16,12 +16,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane/reference"
 	"scaler.mesh/scaler/internal/controlplane/reference/server"
 	"scaler.mesh/scaler/internal/doctor"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/svid"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -42,9 +45,9 @@ func Run(ctx context.Context, spec Spec, log func(string)) (record.Calibration, 
 	}
 	c := record.Calibration{
 		APIVersion: record.APIVersion, Kind: record.CalibrationKind, Schema: record.Schema,
-		Machine: experiment.Machine(), Scaler: experiment.Version(),
+		Machine: place.Machine(), Scaler: component.ScalerVersion(),
 	}
-	keys, err := experiment.NewKeyPool()
+	keys, err := svid.NewKeyPool()
 	if err != nil {
 		return c, err
 	}
@@ -85,13 +88,13 @@ type calibration struct {
 }
 
 // calibratePoint measures the floor for one number of sidecars.
-func calibratePoint(ctx context.Context, spec Spec, sidecars int, keys *experiment.KeyPool, log func(string)) (record.CalibrationPoint, error) {
+func calibratePoint(ctx context.Context, spec Spec, sidecars int, keys *svid.KeyPool, log func(string)) (record.CalibrationPoint, error) {
 	c := &calibration{
 		spec:    spec,
 		size:    reference.Size{Pods: sidecars, Services: min(spec.Services, sidecars)},
 		log:     log,
 		fleet:   newFleet(keys, log),
-		sampler: measure.NewSampler(experiment.SampleInterval / 4),
+		sampler: measure.NewSampler(measure.SampleInterval / 4),
 		lag:     stats.NewHistogram(),
 	}
 	c.point = record.CalibrationPoint{
@@ -108,7 +111,7 @@ func calibratePoint(ctx context.Context, spec Spec, sidecars int, keys *experime
 	group, sampling := errgroup.WithContext(sampling)
 	group.Go(func() error { return c.sampler.Run(sampling) })
 	began := time.Now()
-	err := experiment.RunSteps(ctx, []experiment.Step{
+	err := steps.Run(ctx, []steps.Step{
 		{Name: "starting the reference control plane", Do: c.startServer},
 		{Name: "starting sidecars", Do: c.arrive},
 		{Name: "holding them", Do: c.hold},
@@ -122,7 +125,7 @@ func calibratePoint(ctx context.Context, spec Spec, sidecars int, keys *experime
 	return c.point, err
 }
 
-func (c *calibration) startServer(ctx context.Context) (experiment.Undo, error) {
+func (c *calibration) startServer(ctx context.Context) (steps.Undo, error) {
 	dir := filepath.Join(c.spec.State, "calibrations", fmt.Sprintf("%d-%d", os.Getpid(), c.size.Pods))
 	group, err := process.OpenGroup(dir, process.GroupOptions{})
 	if err != nil {
@@ -130,18 +133,18 @@ func (c *calibration) startServer(ctx context.Context) (experiment.Undo, error) 
 	}
 	down := group.Remove
 	c.server, err = reference.StartStatic(ctx, reference.Options{
-		Version: experiment.Version(), Group: group, LogDir: dir, Pace: -1,
+		Version: component.ScalerVersion(), Group: group, LogDir: dir, Pace: -1,
 	}, c.size)
 	if err != nil {
 		return down, err
 	}
 	return down, errors.Join(
-		c.sampler.Watch(experiment.InstrumentName, measure.Self()),
+		c.sampler.Watch(measure.InstrumentName, measure.Self()),
 		c.sampler.Watch(reference.Name, c.server.Usage()))
 }
 
 // arrive starts the sidecars, which run until the steps are undone.
-func (c *calibration) arrive(ctx context.Context) (experiment.Undo, error) {
+func (c *calibration) arrive(ctx context.Context) (steps.Undo, error) {
 	before, err := c.sampler.Edge()
 	if err != nil {
 		return nil, err
@@ -149,7 +152,7 @@ func (c *calibration) arrive(ctx context.Context) (experiment.Undo, error) {
 	if c.begun, err = c.sampler.Edge(); err != nil {
 		return nil, err
 	}
-	usage, err := c.sampler.Figures(experiment.InstrumentName, before, c.begun)
+	usage, err := c.sampler.Figures(measure.InstrumentName, before, c.begun)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +173,7 @@ func (c *calibration) arrive(ctx context.Context) (experiment.Undo, error) {
 }
 
 // hold measures the usage of idle sidecars.
-func (c *calibration) hold(ctx context.Context) (experiment.Undo, error) {
+func (c *calibration) hold(ctx context.Context) (steps.Undo, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.spec.Hold)
 	defer cancel()
 	if err := measure.NewLag(0, c.lag.Record).Run(ctx); err != nil {
@@ -181,14 +184,14 @@ func (c *calibration) hold(ctx context.Context) (experiment.Undo, error) {
 	return nil, err
 }
 
-func (c *calibration) renew(ctx context.Context) (experiment.Undo, error) {
+func (c *calibration) renew(ctx context.Context) (steps.Undo, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return nil, c.fleet.renew(ctx)
 }
 
 // follow makes the changes, with the given faults.
-func (c *calibration) follow(ctx context.Context) (experiment.Undo, error) {
+func (c *calibration) follow(ctx context.Context) (steps.Undo, error) {
 	if c.spec.faulty() {
 		if err := c.server.SetFaults(ctx, server.Faults{Delay: c.spec.Delay, Drop: c.spec.Drop, Seed: 1}); err != nil {
 			return nil, err
@@ -203,7 +206,7 @@ func (c *calibration) follow(ctx context.Context) (experiment.Undo, error) {
 }
 
 // measure computes the point's figures.
-func (c *calibration) measure(context.Context) (experiment.Undo, error) {
+func (c *calibration) measure(context.Context) (steps.Undo, error) {
 	p := &c.point
 	p.ArrivalSeconds = c.arrived.Sub(c.begun).Seconds()
 	p.Latencies.Certificate = new(record.Latency(c.fleet.certificate.Summary()))
@@ -215,11 +218,11 @@ func (c *calibration) measure(context.Context) (experiment.Undo, error) {
 	}
 	p.ConfigurationBytes = held / float64(len(c.fleet.sidecars))
 
-	quiet, err := c.sampler.Figures(experiment.InstrumentName, c.arrived, c.held)
+	quiet, err := c.sampler.Figures(measure.InstrumentName, c.arrived, c.held)
 	if err != nil {
 		return nil, err
 	}
-	whole, err := c.sampler.Figures(experiment.InstrumentName, c.begun, c.changes[len(c.changes)-1].end)
+	whole, err := c.sampler.Figures(measure.InstrumentName, c.begun, c.changes[len(c.changes)-1].end)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +241,7 @@ func (c *calibration) measureFanOut() error {
 		for _, of := range []struct {
 			name string
 			sum  *float64
-		}{{experiment.InstrumentName, &own}, {reference.Name, &theirs}} {
+		}{{measure.InstrumentName, &own}, {reference.Name, &theirs}} {
 			whole, err := c.sampler.Figures(of.name, ch.begin, ch.acknowledged)
 			if err != nil {
 				return err

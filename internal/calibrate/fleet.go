@@ -9,7 +9,8 @@ import (
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/reference"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/svid"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -24,8 +25,8 @@ const maxStarting = 100
 type fleet struct {
 	store   *xdsprobe.Store
 	tracker *convergence.Tracker
-	keys    *experiment.KeyPool
-	log     *experiment.OnceLog
+	keys    *svid.KeyPool
+	log     *output.OnceLog
 
 	ids      []string
 	sidecars []proxy.Proxy
@@ -40,9 +41,9 @@ type fleet struct {
 
 var _ proxy.Observer = (*fleet)(nil)
 
-func newFleet(keys *experiment.KeyPool, log func(string)) *fleet {
+func newFleet(keys *svid.KeyPool, log func(string)) *fleet {
 	f := &fleet{
-		store: xdsprobe.NewStore(), tracker: convergence.New(), keys: keys, log: &experiment.OnceLog{Log: log},
+		store: xdsprobe.NewStore(), tracker: convergence.New(), keys: keys, log: &output.OnceLog{Log: log},
 		slots:       make(chan struct{}, maxStarting),
 		renewing:    map[string]bool{},
 		certificate: stats.NewHistogram(),
@@ -152,7 +153,7 @@ func (f *fleet) StreamOpened(id string, e proxy.StreamOpened) {
 // Updated implements proxy.Observer.
 func (f *fleet) Updated(id string, e proxy.Update) {
 	if e.Rejected != nil {
-		f.log.Once("rejected", "a sidecar rejected "+e.Type.String()+": "+experiment.FirstLine(e.Rejected))
+		f.log.Once("rejected", "a sidecar rejected "+e.Type.String()+": "+output.FirstLine(e.Rejected))
 	}
 	f.tracker.Update(id, e.Update)
 }
@@ -167,7 +168,7 @@ func (f *fleet) StreamEnded(_ string, e proxy.StreamEnded) {
 // Certified implements proxy.Observer.
 func (f *fleet) Certified(id string, e proxy.Certificate) {
 	if e.Err != nil {
-		f.log.Once("certificate", experiment.FirstLine(e.Err))
+		f.log.Once("certificate", output.FirstLine(e.Err))
 		return
 	}
 	f.mu.Lock()

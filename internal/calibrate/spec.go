@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -63,7 +62,7 @@ func (s Spec) Validate() error {
 	if s.Changes < 1 {
 		return scenario.Refuse("changes", s.Changes, "1 or more")
 	}
-	if err := experiment.CheckOneOf("xds", s.XDS, []string{"delta", "sotw"}); err != nil {
+	if err := scenario.CheckOneOf("xds", s.XDS, []string{"delta", "sotw"}); err != nil {
 		return err
 	}
 	if s.Delay < 0 || s.Delay > time.Minute {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -76,7 +76,7 @@ func (o *benchOptions) run(cmd *cobra.Command, s streams) error {
 	})
 	out := ladder.Spec.Out
 	fmt.Fprintln(s.err, "records:", out)
-	if errors.Is(runErr, experiment.ErrUnconverged) {
+	if errors.Is(runErr, phases.ErrUnconverged) {
 		runErr = fmt.Errorf("%w: %w", errMissed, runErr)
 	}
 	if cmd.Context().Err() != nil {

@@ -9,9 +9,10 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/calibrate"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/fidelity"
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/speed"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -149,7 +150,7 @@ func (o *calibrateOptions) runSpeed(cmd *cobra.Command, s streams) error {
 	}
 	return report.PrintSpeed(s.out, o.output, &record.MachineSpeed{
 		APIVersion: record.APIVersion, Kind: record.SpeedKind, Schema: record.Schema,
-		Scaler: experiment.Version(), Machine: experiment.Machine(), Speed: measured,
+		Scaler: component.ScalerVersion(), Machine: place.Machine(), Speed: measured,
 	})
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"scaler.mesh/scaler/internal/cluster"
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/interrupt"
+	"scaler.mesh/scaler/internal/place/embedded"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/kwok"
@@ -51,7 +51,7 @@ func newClusterUpCommand(s streams) *cobra.Command {
 			if err := run.CheckForCluster(cmd.Context(), programs, root, programs.Progress); err != nil {
 				return err
 			}
-			paths, err := component.Paths(cmd.Context(), programs, experiment.ClusterComponents()...)
+			paths, err := component.Paths(cmd.Context(), programs, embedded.Components()...)
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func newClusterUpCommand(s streams) *cobra.Command {
 			}
 			c, err := cluster.Up(cmd.Context(), cluster.Options{
 				Group:      group,
-				Programs:   experiment.ClusterPrograms(paths),
+				Programs:   embedded.Programs(paths),
 				KwokConfig: kwok.Stages(),
 				Progress:   progress(s),
 			})

@@ -9,7 +9,6 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/doctor"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/run"
@@ -72,7 +71,7 @@ the connection to it. It creates nothing.`,
 			if err != nil {
 				return err
 			}
-			if req.SidecarPrograms, err = experiment.SidecarPrograms(cmd.Context(), o, drivers.Default()); err != nil {
+			if req.SidecarPrograms, err = run.SidecarPrograms(cmd.Context(), o, drivers.Default()); err != nil {
 				return err
 			}
 			req.RealSidecars = real

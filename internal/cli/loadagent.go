@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/loadagent"
 )
 
@@ -26,7 +26,7 @@ func newLoadAgentCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return loadagent.Serve(cmd.Context(), listener, experiment.Version())
+			return loadagent.Serve(cmd.Context(), listener, component.ScalerVersion())
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:15910", "`HOST:PORT` where scaler connects")

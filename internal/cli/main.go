@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/series/limits"
@@ -80,7 +80,7 @@ the time until every sidecar has its configuration and its certificate.`,
 
   # what is missing on this machine, and the fix
   scaler doctor`,
-		Version:       experiment.Version(),
+		Version:       component.ScalerVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/analyse/report"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -77,7 +77,7 @@ func readRecords(dirs ...string) ([]record.Run, error) {
 // recoverAll computes the figures that runs could not compute that were killed.
 func recoverAll(runs []record.Run) error {
 	for i := range runs {
-		if err := experiment.Recover(&runs[i]); err != nil {
+		if err := measure.Recover(&runs[i]); err != nil {
 			return err
 		}
 	}

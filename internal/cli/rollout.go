@@ -12,9 +12,9 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/series/sweep"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -148,7 +148,7 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 			return errors.Join(err, printErr)
 		}
 	}
-	if errors.Is(err, experiment.ErrUnconverged) {
+	if errors.Is(err, phases.ErrUnconverged) {
 		return fmt.Errorf("%w: %w", errMissed, err)
 	}
 	return err

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/interrupt"
+	"scaler.mesh/scaler/internal/steps"
 )
 
 // quick is how fast a command may end after a signal without saying that it stops.
@@ -30,7 +30,7 @@ func notify() (ctx context.Context, stop func()) {
 		Outputs: []*os.File{os.Stdout, os.Stderr},
 		Stopping: func(e *interrupt.Error) {
 			stopping <- time.AfterFunc(quick, func() {
-				say(fmt.Sprintf("%v; stopping what was started, which can take up to %v; ctrl-C again kills it at once", e, experiment.TeardownTime))
+				say(fmt.Sprintf("%v; stopping what was started, which can take up to %v; ctrl-C again kills it at once", e, steps.TeardownTime))
 			})
 		},
 		Hurrying: func(*interrupt.Error) { say("killing what was started") },
@@ -107,7 +107,7 @@ func otherErrors(err error) []error {
 		}
 		return rest
 	}
-	var down *experiment.TeardownError
+	var down *steps.TeardownError
 	switch inner := errors.Unwrap(err); {
 	case errors.As(err, &down):
 		return []error{err}

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/analyse/report"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -84,7 +84,7 @@ func (o *upgradeOptions) run(cmd *cobra.Command, s streams) error {
 			return errors.Join(err, printErr)
 		}
 	}
-	if errors.Is(err, experiment.ErrUnconverged) {
+	if errors.Is(err, phases.ErrUnconverged) {
 		return fmt.Errorf("%w: %w", errMissed, err)
 	}
 	return err

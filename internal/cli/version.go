@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/component"
 )
 
 // newVersionCommand prints what records name as the version of scaler.
@@ -17,7 +17,7 @@ func newVersionCommand(s streams) *cobra.Command {
 of a build, or "devel-" with a digest of a program that was built without either.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(s.out, "scaler", experiment.Version())
+			_, err := fmt.Fprintln(s.out, "scaler", component.ScalerVersion())
 			return err
 		},
 	}

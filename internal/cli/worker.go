@@ -14,10 +14,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/svid"
 	"scaler.mesh/scaler/internal/worker"
 )
 
@@ -31,12 +33,12 @@ func newWorkerCommand(s streams) *cobra.Command {
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			keys, err := experiment.NewKeyPool()
+			keys, err := svid.NewKeyPool()
 			if err != nil {
 				return err
 			}
 			host := worker.HostOptions{
-				Build: experiment.Version(), Drivers: drivers.All(),
+				Build: component.ScalerVersion(), Drivers: drivers.All(),
 				Keys:   func() (crypto.Signer, error) { return keys.Key() },
 				Tokens: clusterTokens,
 			}
@@ -92,7 +94,7 @@ func (o workerOptions) serve(ctx context.Context, log io.Writer, host worker.Hos
 
 // clusterTokens requests tokens from the cluster of a kubeconfig file, or from the own one.
 func clusterTokens(kubeconfig string) (worker.Tokens, error) {
-	read := func() (*rest.Config, error) { return experiment.ClientConfig(kubeconfig) }
+	read := func() (*rest.Config, error) { return place.ClientConfig(kubeconfig) }
 	if kubeconfig == worker.OwnCluster {
 		read = rest.InClusterConfig
 	}

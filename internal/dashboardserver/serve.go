@@ -14,10 +14,10 @@ import (
 
 	"scaler.mesh/scaler/dashboards"
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/grafana"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -61,7 +61,7 @@ func (s Spec) Validate() error {
 		if address == "" {
 			continue
 		}
-		if err := experiment.CheckAddress(field, address, 1); err != nil {
+		if err := scenario.CheckListenAddress(field, address, 1); err != nil {
 			return err
 		}
 	}
@@ -127,12 +127,12 @@ func phasesOf(runs []record.Run) (from, to time.Time, err error) {
 // is the normal end. It leaves nothing behind.
 func Serve(ctx context.Context, spec Spec, log func(string), ready func(Serving) error) error {
 	s := &server{spec: spec, log: log}
-	return experiment.RunSteps(ctx, []experiment.Step{
+	return steps.Run(ctx, []steps.Step{
 		{Name: "finding programs", Do: s.find},
 		{Name: "making a folder", Do: s.makeFolder},
 		{Name: "serving the runs", Do: s.startPrometheus},
 		{Name: "serving the dashboards", Do: s.startGrafana},
-		{Name: "showing", Do: func(ctx context.Context) (experiment.Undo, error) { return nil, s.show(ctx, ready) }},
+		{Name: "showing", Do: func(ctx context.Context) (steps.Undo, error) { return nil, s.show(ctx, ready) }},
 	})
 }
 
@@ -151,7 +151,7 @@ type server struct {
 }
 
 // find finds the programs before anything is copied.
-func (s *server) find(ctx context.Context) (experiment.Undo, error) {
+func (s *server) find(ctx context.Context) (steps.Undo, error) {
 	s.spec.Programs.Progress = s.log
 	paths, err := component.Paths(ctx, s.spec.Programs, component.Prometheus)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *server) find(ctx context.Context) (experiment.Undo, error) {
 
 // makeFolder makes the folder of the processes and of all their data, which a
 // cleanup finds should this program be killed.
-func (s *server) makeFolder(context.Context) (experiment.Undo, error) {
+func (s *server) makeFolder(context.Context) (steps.Undo, error) {
 	var err error
 	s.group, err = process.OpenGroup(filepath.Join(s.spec.State, "dashboards", fmt.Sprint(os.Getpid())), process.GroupOptions{})
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *server) makeFolder(context.Context) (experiment.Undo, error) {
 
 func (s *server) dir(name string) string { return filepath.Join(s.group.Dir(), name) }
 
-func (s *server) startPrometheus(ctx context.Context) (_ experiment.Undo, err error) {
+func (s *server) startPrometheus(ctx context.Context) (_ steps.Undo, err error) {
 	s.prometheus, err = measure.Serve(ctx, measure.ServeOptions{
 		Prometheus: s.program,
 		TSDBs:      tsdbs(s.spec.Runs),
@@ -208,7 +208,7 @@ func (s *server) startPrometheus(ctx context.Context) (_ experiment.Undo, err er
 	return nil, err
 }
 
-func (s *server) startGrafana(ctx context.Context) (_ experiment.Undo, err error) {
+func (s *server) startGrafana(ctx context.Context) (_ steps.Undo, err error) {
 	if s.launcher == nil {
 		return nil, nil
 	}

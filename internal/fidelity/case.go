@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fidelity/wiretap"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -26,17 +26,17 @@ type comparison struct {
 func (r *run) compare(ctx context.Context, which knobCase) (err error) {
 	c := &comparison{run: r, which: which, seen: differencesSeen{}}
 	c.result.Name, c.result.Knobs = which.name, record.Knobs{MTLS: which.knobs.MTLS, Scope: which.knobs.Scope, Authz: which.knobs.Authz}
-	err = experiment.RunSteps(ctx, []experiment.Step{
+	err = steps.Run(ctx, []steps.Step{
 		{Name: "setting the knobs", Do: c.setKnobs},
 		{Name: "starting both proxies", Do: c.start},
 		{Name: "comparing their node descriptions", Do: c.nodes},
-		{Name: "comparing what they hold", Do: func(ctx context.Context) (experiment.Undo, error) {
+		{Name: "comparing what they hold", Do: func(ctx context.Context) (steps.Undo, error) {
 			var err error
 			c.result.Resources, err = c.held(ctx)
 			return nil, err
 		}},
 		{Name: "changing the mesh", Do: c.change},
-		{Name: "comparing what they hold after the changes", Do: func(ctx context.Context) (experiment.Undo, error) {
+		{Name: "comparing what they hold after the changes", Do: func(ctx context.Context) (steps.Undo, error) {
 			var err error
 			c.result.AfterChanges, err = c.held(ctx)
 			return nil, err
@@ -56,7 +56,7 @@ func (r *run) compare(ctx context.Context, which knobCase) (err error) {
 }
 
 // setKnobs makes the objects of the knobs.
-func (c *comparison) setKnobs(ctx context.Context) (experiment.Undo, error) {
+func (c *comparison) setKnobs(ctx context.Context) (steps.Undo, error) {
 	objects := c.istiod.Parts().Mesh.Objects(c.mesh, c.which.knobs)
 	for _, object := range objects {
 		if err := c.putObject(ctx, object); err != nil {
@@ -75,7 +75,7 @@ func (c *comparison) setKnobs(ctx context.Context) (experiment.Undo, error) {
 
 // start starts both sidecars, one after the other and as often as asked for, and leaves
 // the last one of each running.
-func (c *comparison) start(ctx context.Context) (experiment.Undo, error) {
+func (c *comparison) start(ctx context.Context) (steps.Undo, error) {
 	stop := func(ctx context.Context) error {
 		for side, s := range c.proxies {
 			if s != nil {
@@ -170,7 +170,7 @@ func (c *comparison) unscaled() int {
 }
 
 // change takes both sidecars through the changes of the mesh.
-func (c *comparison) change(ctx context.Context) (experiment.Undo, error) {
+func (c *comparison) change(ctx context.Context) (steps.Undo, error) {
 	plan := planMeshChanges(c.mesh, c.unscaled(), c.what.changes, c.spec.Changes, c.spec.Seed)
 	changer := newMeshChanger(c.run)
 	var past, now exchange
@@ -207,7 +207,7 @@ func (c *comparison) change(ctx context.Context) (experiment.Undo, error) {
 }
 
 // reconnect breaks both streams, and compares the beginnings of the next ones.
-func (c *comparison) reconnect(ctx context.Context) (experiment.Undo, error) {
+func (c *comparison) reconnect(ctx context.Context) (steps.Undo, error) {
 	var both exchange
 	for side, s := range c.proxies {
 		before := c.streams(side)

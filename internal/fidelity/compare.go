@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fidelity/wiretap"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -57,7 +57,7 @@ func requestsText(requests []string) string {
 }
 
 // nodes compares the node descriptions of both first requests.
-func (c *comparison) nodes(context.Context) (experiment.Undo, error) {
+func (c *comparison) nodes(context.Context) (steps.Undo, error) {
 	real, fake := c.streams(realSide)[0], c.streams(simulated)[0]
 	c.seen.compareText("node: requests that carry it", fmt.Sprint(real.Nodes), fmt.Sprint(fake.Nodes))
 	c.seen.compareText("node cluster", real.Node.Cluster, fake.Node.Cluster)

@@ -3,7 +3,7 @@ package fidelity
 import (
 	"fmt"
 
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
@@ -16,7 +16,7 @@ var _ proxy.Observer = failureLog{}
 // TokenFetched implements proxy.Observer.
 func (l failureLog) TokenFetched(_ string, e proxy.TokenFetched) {
 	if e.Err != nil {
-		l.log("the simulated proxy got no token: " + experiment.FirstLine(e.Err))
+		l.log("the simulated proxy got no token: " + output.FirstLine(e.Err))
 	}
 }
 
@@ -36,6 +36,6 @@ func (l failureLog) StreamEnded(_ string, e proxy.StreamEnded) {
 // Certified implements proxy.Observer.
 func (l failureLog) Certified(_ string, e proxy.Certificate) {
 	if e.Err != nil {
-		l.log("the simulated proxy got no certificate: " + experiment.FirstLine(e.Err))
+		l.log("the simulated proxy got no certificate: " + output.FirstLine(e.Err))
 	}
 }

@@ -10,12 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/istio"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/svid"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/ztunnel/real"
 	"scaler.mesh/scaler/pkg/record"
@@ -37,10 +39,10 @@ type run struct {
 	// made by the steps, in this order
 	programs map[string]string
 	place    *real.Place // of the real ztunnel; nil without
-	keys     *experiment.KeyPool
+	keys     *svid.KeyPool
 	group    *process.Group // of everything that the run starts
 	env      place.Environment
-	experiment.APIServer
+	place.Clients
 	istiod *istio.ControlPlane
 	tap    *wiretap.Wiretap
 	inside string         // address of the tap in the place
@@ -83,31 +85,31 @@ func Run(ctx context.Context, spec Spec, log func(string)) (record.Fidelity, err
 	r.observed = mostConnected(r.mesh)
 	r.result = record.Fidelity{
 		APIVersion: record.APIVersion, Kind: record.FidelityKind, Schema: record.Schema,
-		Machine: experiment.Machine(), Scaler: experiment.Version(),
+		Machine: place.Machine(), Scaler: component.ScalerVersion(),
 	}
 	err := r.prepare(ctx)
 	if err != nil {
 		return r.result, err
 	}
-	steps := []experiment.Step{
+	all := []steps.Step{
 		{Name: "making a network namespace", Do: r.makePlace},
 		{Name: "starting the cluster", Do: r.startCluster},
 		{Name: "starting istiod", Do: r.startIstiod},
-		{Name: "deleting the comparison's objects", Do: func(context.Context) (experiment.Undo, error) {
-			return experiment.Deletion{Env: r.env, Run: runName, Say: r.log}.Undo, nil
-		}, Reserve: experiment.DeletionTime},
+		{Name: "deleting the comparison's objects", Do: func(context.Context) (steps.Undo, error) {
+			return place.Deletion{Env: r.env, Run: runName, Say: r.log}.Undo, nil
+		}, Reserve: place.DeletionTime},
 		{Name: "listening between proxies and istiod", Do: r.listen},
 		{Name: "making the mesh", Do: r.makeMesh},
 	}
 	for _, name := range spec.Cases {
 		i := slices.IndexFunc(r.what.cases, func(c knobCase) bool { return c.name == name })
-		steps = append(steps, experiment.Step{Name: "comparing with knobs " + name, Do: func(ctx context.Context) (experiment.Undo, error) {
+		all = append(all, steps.Step{Name: "comparing with knobs " + name, Do: func(ctx context.Context) (steps.Undo, error) {
 			return nil, r.compare(ctx, r.what.cases[i])
 		}})
 	}
 	began := time.Now()
 	r.result.Made = began.UTC()
-	err = experiment.RunSteps(ctx, steps)
+	err = steps.Run(ctx, all)
 	judgeTimes(&r.result, r.times, spec.Starts, r.what.ownWork)
 	r.result.Status = record.StatusCompleted
 	if err != nil {

@@ -20,12 +20,12 @@ func TestSpecValidate(t *testing.T) {
 		t.Errorf("the default is refused: %v", err)
 	}
 	for want, spoil := range map[string]func(*Spec){
-		`changes: got -1, want 0 to 10000`:                                    func(s *Spec) { s.Changes = -1 },
-		`starts: got 0, want 1 to 100`:                                        func(s *Spec) { s.Starts = 0 },
-		`cases: got "strict", want each case once`:                            func(s *Spec) { s.Cases = []string{"strict", "mtls", "strict"} },
-		`cases: got "x", want permissive or mtls or scope or authz or strict`: func(s *Spec) { s.Cases = []string{"mtls", "x"} },
-		`cases: got "", want permissive or mtls or scope or authz or strict`:  func(s *Spec) { s.Cases = nil },
-		`cases: got "scope", want permissive or mtls or authz or strict`:      func(s *Spec) { s.Ztunnel, s.Cases = "/ztunnel", []string{"scope"} },
+		`changes: got -1, want 0 to 10000`:                              func(s *Spec) { s.Changes = -1 },
+		`starts: got 0, want 1 to 100`:                                  func(s *Spec) { s.Starts = 0 },
+		`cases: got "strict", want each case once`:                      func(s *Spec) { s.Cases = []string{"strict", "mtls", "strict"} },
+		`cases: got "x", want permissive, mtls, scope, authz or strict`: func(s *Spec) { s.Cases = []string{"mtls", "x"} },
+		`cases: got "", want permissive, mtls, scope, authz or strict`:  func(s *Spec) { s.Cases = nil },
+		`cases: got "scope", want permissive, mtls, authz or strict`:    func(s *Spec) { s.Ztunnel, s.Cases = "/ztunnel", []string{"scope"} },
 	} {
 		s := DefaultSpec()
 		spoil(&s)

@@ -17,12 +17,15 @@ import (
 
 	"scaler.mesh/scaler/internal/cluster"
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/controlplane/istio"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/internal/observe"
+	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/embedded"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/svid"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
@@ -68,14 +71,14 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	}
 	programs := r.spec.Programs
 	programs.Progress = r.log
-	r.programs, err = component.Paths(ctx, programs, append(experiment.RunPrograms(r.driver), r.driver.SidecarPrograms...)...)
+	r.programs, err = component.Paths(ctx, programs, append(drivers.RunPrograms(r.driver), r.driver.SidecarPrograms...)...)
 	if err != nil {
 		return err
 	}
 	if err := r.what.check(r, ctx); err != nil {
 		return err
 	}
-	r.keys, err = experiment.NewKeyPool()
+	r.keys, err = svid.NewKeyPool()
 	return err
 }
 
@@ -105,25 +108,25 @@ func (r *run) checkEnvoy(ctx context.Context) error {
 // folder of the run's group, where `scaler cleanup` finds them.
 func (r *run) logDir() string { return filepath.Join(r.group.Dir(), "logs") }
 
-func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
+func (r *run) startCluster(ctx context.Context) (_ steps.Undo, err error) {
 	dir := filepath.Join(r.spec.State, "clusters", fmt.Sprintf("%s-%d", runName, os.Getpid()))
 	if r.group, err = process.OpenGroup(dir, process.GroupOptions{}); err != nil {
 		return nil, err
 	}
 	r.env, err = embedded.Start(ctx, cluster.Options{
 		Group:      r.group,
-		Programs:   experiment.ClusterPrograms(r.programs),
+		Programs:   embedded.Programs(r.programs),
 		KwokConfig: kwok.Stages(),
 		Progress:   r.log,
 	})
 	if err != nil {
 		return r.group.Remove, err
 	}
-	r.APIServer, err = experiment.Connect(r.env)
+	r.Clients, err = place.Connect(r.env)
 	return r.group.Remove, err
 }
 
-func (r *run) startIstiod(ctx context.Context) (_ experiment.Undo, err error) {
+func (r *run) startIstiod(ctx context.Context) (_ steps.Undo, err error) {
 	o := istio.Options{
 		Program:    r.programs[component.Istiod],
 		Manifests:  r.programs[component.IstioManifests],
@@ -143,7 +146,7 @@ func (r *run) startIstiod(ctx context.Context) (_ experiment.Undo, err error) {
 }
 
 // listen starts the wiretap.
-func (r *run) listen(ctx context.Context) (experiment.Undo, error) {
+func (r *run) listen(ctx context.Context) (steps.Undo, error) {
 	certificate, err := r.istiod.ServingCertificate(ctx)
 	if err != nil {
 		return nil, err
@@ -167,7 +170,7 @@ func (r *run) listen(ctx context.Context) (experiment.Undo, error) {
 
 // makeMesh makes the mesh without the objects of its settings, with every pod Ready, and
 // keeps later pods Ready.
-func (r *run) makeMesh(ctx context.Context) (experiment.Undo, error) {
+func (r *run) makeMesh(ctx context.Context) (steps.Undo, error) {
 	for i := range r.what.nodes {
 		if _, err := r.Client.CoreV1().Nodes().Create(ctx, kwok.Node(i, runName), metav1.CreateOptions{}); err != nil {
 			return nil, fmt.Errorf("creating a node: %w", err)

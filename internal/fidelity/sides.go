@@ -10,7 +10,6 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fidelity/wiretap"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -97,7 +96,7 @@ func (r *run) startAgent(ctx context.Context) (*tappedProxy, error) {
 		return nil, err
 	}
 	r.nodes[realSide] = identity.NodeID
-	place := experiment.RealSidecars{
+	place := controlplane.RealSidecars{
 		Adapter: r.istiod.Parts(), Programs: r.programs, Group: r.group,
 		// In the group's folder, where `scaler cleanup` finds it, because it contains
 		// tokens.

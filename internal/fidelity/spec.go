@@ -5,7 +5,6 @@ import (
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -53,10 +52,10 @@ func (s Spec) Validate() error {
 	}
 	names := s.subject().caseNames()
 	if len(s.Cases) == 0 {
-		return experiment.CheckOneOf("cases", "", names)
+		return scenario.CheckOneOf("cases", "", names)
 	}
 	for i, c := range s.Cases {
-		if err := experiment.CheckOneOf("cases", c, names); err != nil {
+		if err := scenario.CheckOneOf("cases", c, names); err != nil {
 			return err
 		}
 		if slices.Contains(s.Cases[:i], c) {

@@ -15,8 +15,8 @@ import (
 	polling "k8s.io/apimachinery/pkg/util/wait"
 
 	"scaler.mesh/scaler/internal/controlplane/authority"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fidelity/wiretap"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/ztunnel"
 	"scaler.mesh/scaler/internal/ztunnel/real"
 	"scaler.mesh/scaler/kwok"
@@ -44,7 +44,7 @@ func (r *run) findZtunnel(ctx context.Context) (err error) {
 }
 
 // makePlace makes the network namespace of the real ztunnel.
-func (r *run) makePlace(context.Context) (_ experiment.Undo, err error) {
+func (r *run) makePlace(context.Context) (_ steps.Undo, err error) {
 	if r.spec.Ztunnel == "" {
 		return nil, nil
 	}

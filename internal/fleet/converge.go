@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/worker"
 )
 
@@ -83,7 +83,7 @@ func (f *Fleet) AwaitQuiet(ctx context.Context) error {
 		if !time.Now().Before(quiet) {
 			return nil
 		}
-		if err := experiment.WaitUntil(ctx, quiet); err != nil {
+		if err := task.WaitUntil(ctx, quiet); err != nil {
 			return err
 		}
 	}

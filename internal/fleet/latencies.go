@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"scaler.mesh/scaler/internal/analyse/stats"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -110,14 +109,14 @@ func LoseIn(pods int, distributions ...*stats.Histogram) {
 // lost ones included, was not measured.
 func (l *Latencies) Save(w *record.Writer, prefix string, into *record.Latencies) error {
 	for _, n := range l.all() {
-		latency, err := experiment.SaveHistogram(w, prefix+n.name, *n.histogram)
+		latency, err := w.SaveLatency(prefix+n.name, *n.histogram)
 		if err != nil {
 			return err
 		}
 		*n.summary(into) = latency
 	}
 	for kind, h := range l.RolloutPush {
-		latency, err := experiment.SaveHistogram(w, prefix+"rolloutPush-"+string(changeKinds[kind]), h)
+		latency, err := w.SaveLatency(prefix+"rolloutPush-"+string(changeKinds[kind]), h)
 		if err != nil {
 			return err
 		}

@@ -10,14 +10,14 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// place is a worker that does nothing.
-type place struct{ worker.Worker }
+// idle is a worker that does nothing.
+type idle struct{ worker.Worker }
 
 // What the sidecars of a lost worker had not reported is lost, what they had stays, and their second
 // start is in no figure. Later ones are in the figures again.
 func TestMissed(t *testing.T) {
 	f := connected(3)
-	gone, other := &place{}, &place{}
+	gone, other := &idle{}, &idle{}
 	r := &revision{fleet: f, tracker: convergence.New()}
 	r.tracker.OnUsable, r.tracker.OnComplete = observer{f}.usable, observer{f}.complete
 	scope := r.tracker.Scope(nil)

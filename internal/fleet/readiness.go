@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
@@ -61,7 +61,7 @@ func (f *Fleet) QuietTime() time.Duration { return f.Slowdown.Of(quietTime) }
 
 // Run reports to pods until ctx ends. An error of a report ends the run.
 func (r *Readiness) Run(ctx context.Context) error {
-	patch, err := experiment.SidecarPatch(kwok.SidecarReady)
+	patch, err := place.SidecarPatch(kwok.SidecarReady)
 	if err != nil {
 		return err
 	}

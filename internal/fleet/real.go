@@ -9,9 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/sidecar"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/convergence"
@@ -32,14 +33,14 @@ const (
 
 // RealOptions are the real sidecars of a run.
 type RealOptions struct {
-	Count     int                     // how many pods have one
-	InPods    *RealPods               // where they are pods' own; nil = they are processes of this machine
-	Place     experiment.RealSidecars // where they run
-	Certified bool                    // a proxy has its certificate from its start: nobody sends it one
-	Sampler   *measure.Sampler        // takes their processes; needed
-	Quiet     func() bool             // nothing may be asked of an Envoy now: it is being measured at rest
-	Say       func(string)            // shows progress
-	Warn      func(record.Warning)    // puts a doubt into the record
+	Count     int                       // how many pods have one
+	InPods    *RealPods                 // where they are pods' own; nil = they are processes of this machine
+	Place     controlplane.RealSidecars // where they run
+	Certified bool                      // a proxy has its certificate from its start: nobody sends it one
+	Sampler   *measure.Sampler          // takes their processes; needed
+	Quiet     func() bool               // nothing may be asked of an Envoy now: it is being measured at rest
+	Say       func(string)              // shows progress
+	Warn      func(record.Warning)      // puts a doubt into the record
 }
 
 // realSidecars are the real sidecars of a fleet.
@@ -163,7 +164,7 @@ func (f *realSidecars) start(ctx context.Context, p *pod, object *corev1.Pod) {
 		return
 	}
 	f.fleet.reals.Go(func() {
-		if delay > 0 && experiment.WaitUntil(ctx, time.Now().Add(delay)) != nil {
+		if delay > 0 && task.WaitUntil(ctx, time.Now().Add(delay)) != nil {
 			return
 		}
 		application, err := f.startApplication(real)

@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/sidecar"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
@@ -87,7 +87,7 @@ func (f *realSidecars) followPod(ctx context.Context, p *pod, real *realPod, obj
 			why = err
 			f.Say(fmt.Sprintf("the sidecar of pod %s is not reached, and tried again: %v", p.id, err))
 		}
-		_ = experiment.WaitUntil(ctx, time.Now().Add(adminAgain)) // the loop ends with ctx
+		_ = task.WaitUntil(ctx, time.Now().Add(adminAgain)) // the loop ends with ctx
 	}
 }
 

@@ -18,12 +18,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/dataplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/loadagent"
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/existing"
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
@@ -199,7 +202,7 @@ type clusterPods struct {
 }
 
 // create creates all objects.
-func (p *clusterPods) create(ctx context.Context) (experiment.Undo, error) {
+func (p *clusterPods) create(ctx context.Context) (steps.Undo, error) {
 	r, f := p.run, p.found
 	r.record.Cluster = r.spec.cluster()
 	r.record.Environment.ControlPlane = f.controlPlane(r.driver.Name)
@@ -207,7 +210,7 @@ func (p *clusterPods) create(ctx context.Context) (experiment.Undo, error) {
 	if err := r.writer.Save(&r.record); err != nil { // by its label, what a killed run left is found
 		return nil, err
 	}
-	undo := experiment.Deletion{Env: f.Cluster, Run: f.Run, Stays: r.spec.Existing.Stays(f.Run)}.Undo
+	undo := place.Deletion{Env: f.Cluster, Run: f.Run, Stays: r.spec.Existing.Stays(f.Run)}.Undo
 	for _, v := range f.variants {
 		if err := v.applier.Surroundings(ctx); err != nil {
 			return undo, err
@@ -227,7 +230,7 @@ func (p *clusterPods) create(ctx context.Context) (experiment.Undo, error) {
 }
 
 // connect waits until all pods are ready, and connects to their agents.
-func (p *clusterPods) connect(ctx context.Context) (experiment.Undo, error) {
+func (p *clusterPods) connect(ctx context.Context) (steps.Undo, error) {
 	undo := func(context.Context) error {
 		for _, f := range p.forwards {
 			f.Close()
@@ -268,7 +271,7 @@ func (p *clusterPods) await(ctx context.Context, pod *clusterPod) error {
 				pod.made = made
 				return nil
 			}
-			err = experiment.WaitUntil(ctx, time.Now().Add(retryEvery))
+			err = task.WaitUntil(ctx, time.Now().Add(retryEvery))
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("waiting for pod %s/%s: %w: %s", namespace, name, context.Cause(ctx), state)
@@ -288,20 +291,20 @@ func (p *clusterPods) reach(ctx context.Context, pod *clusterPod) error {
 		if err != nil {
 			return err
 		}
-		pod.agent, err = loadagent.Connect(ctx, pod.made.Namespace+"/"+pod.made.Name, forwarded.Address(agentPort), experiment.Version())
+		pod.agent, err = loadagent.Connect(ctx, pod.made.Namespace+"/"+pod.made.Name, forwarded.Address(agentPort), component.ScalerVersion())
 		if err == nil {
 			p.forwards = append(p.forwards, forwarded)
 			return nil
 		}
 		forwarded.Close()
-		if errors.Is(err, loadagent.ErrBuild) || experiment.WaitUntil(ctx, time.Now().Add(retryEvery)) != nil {
+		if errors.Is(err, loadagent.ErrBuild) || task.WaitUntil(ctx, time.Now().Add(retryEvery)) != nil {
 			return err
 		}
 	}
 }
 
 // start checks the pods of each variant, and starts sampling what they use.
-func (p *clusterPods) start(ctx context.Context) (experiment.Undo, error) {
+func (p *clusterPods) start(ctx context.Context) (steps.Undo, error) {
 	for i := range p.run.spec.Latency.Placement {
 		for _, variant := range p.run.spec.Latency.Variants {
 			at := slices.IndexFunc(p.found.variants, func(v *clusterVariant) bool { return v.variant == variant })

@@ -14,13 +14,16 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/dataplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/podnet"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -124,11 +127,11 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 	r := &run{
 		spec: spec, driver: driver, progress: progress, tiers: spec.tiers(),
 		dir:     filepath.Join(spec.State, "latency", fmt.Sprint(os.Getpid())),
-		sampler: measure.NewSampler(experiment.SampleInterval / 4),
+		sampler: measure.NewSampler(measure.SampleInterval / 4),
 		record: record.LatencyRun{
 			APIVersion: record.APIVersion, Kind: record.LatencyKind, Schema: record.Schema,
 			Started: time.Now().UTC(), Spec: spec.record(driver), Rows: []record.LatencyRow{},
-			Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: experiment.MemoryBytes(), Kernel: experiment.Kernel(), Scaler: experiment.Version()},
+			Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: place.MemoryBytes(), Kernel: place.Kernel(), Scaler: component.ScalerVersion()},
 		},
 	}
 	if r.record.Published, err = compare.PublishedLatencies(r.record.Spec); err != nil {
@@ -143,13 +146,13 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 		return record.LatencyRun{Dir: r.record.Dir}, err
 	}
 	r.plan()
-	return r.finish(ctx, experiment.RunSteps(ctx, r.steps()))
+	return r.finish(ctx, steps.Run(ctx, r.steps()))
 }
 
 // steps returns the steps of a run.
-func (r *run) steps() []experiment.Step {
-	measured := []experiment.Step{
-		{Name: "sampling", Do: func(ctx context.Context) (undo experiment.Undo, err error) {
+func (r *run) steps() []steps.Step {
+	measured := []steps.Step{
+		{Name: "sampling", Do: func(ctx context.Context) (undo steps.Undo, err error) {
 			r.sampling, undo, err = startSampling(ctx, r.sampler)
 			return undo, err
 		}},
@@ -157,13 +160,13 @@ func (r *run) steps() []experiment.Step {
 	}
 	if r.spec.Existing != nil {
 		p := &clusterPods{run: r, found: r.spec.found}
-		return append([]experiment.Step{
-			{Name: "creating pods", Do: p.create, Reserve: experiment.StayingDeletionTime},
+		return append([]steps.Step{
+			{Name: "creating pods", Do: p.create, Reserve: place.StayingDeletionTime},
 			{Name: "connecting to the pods", Do: p.connect},
 			{Name: "checking the pods", Do: p.start},
 		}, measured...)
 	}
-	return append([]experiment.Step{
+	return append([]steps.Step{
 		{Name: "making a network for pods", Do: r.openNet},
 		{Name: "opening a folder", Do: r.open},
 		{Name: "starting the mesh", Do: r.startMeshes},
@@ -174,7 +177,7 @@ func (r *run) steps() []experiment.Step {
 // startSampling reads everything that is watched until it is undone, which happens before
 // any of it is stopped. The context sampling ends if something cannot be read; its cause
 // is the error.
-func startSampling(ctx context.Context, sampler *measure.Sampler) (sampling context.Context, undo experiment.Undo, err error) {
+func startSampling(ctx context.Context, sampler *measure.Sampler) (sampling context.Context, undo steps.Undo, err error) {
 	sampling, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
@@ -191,7 +194,7 @@ func startSampling(ctx context.Context, sampler *measure.Sampler) (sampling cont
 
 // openNet makes the network of pods, for variants whose connections are redirected.
 // Processes in it end first.
-func (r *run) openNet(context.Context) (experiment.Undo, error) {
+func (r *run) openNet(context.Context) (steps.Undo, error) {
 	if r.driver.Latency.Intercepts == nil {
 		return nil, nil
 	}
@@ -203,22 +206,22 @@ func (r *run) openNet(context.Context) (experiment.Undo, error) {
 }
 
 // open makes the process group of everything that the run starts.
-func (r *run) open(context.Context) (experiment.Undo, error) {
+func (r *run) open(context.Context) (steps.Undo, error) {
 	var err error
 	if r.group, err = process.OpenGroup(r.dir, process.GroupOptions{Grace: 3 * time.Second}); err != nil {
 		return nil, err
 	}
-	return r.group.Remove, r.sampler.Watch(experiment.InstrumentName, measure.Self())
+	return r.group.Remove, r.sampler.Watch(measure.InstrumentName, measure.Self())
 }
 
 // startBeds starts the servers and sidecars of each variant.
-func (r *run) startBeds(ctx context.Context) (experiment.Undo, error) {
+func (r *run) startBeds(ctx context.Context) (steps.Undo, error) {
 	for _, variant := range r.spec.Latency.Variants {
 		bed, err := r.startBed(ctx, variant)
 		if err != nil {
 			return nil, fmt.Errorf("variant %s: %w", variant, err)
 		}
-		bed.generator, bed.workers, bed.sampled = local{}, workers(r.driver), experiment.InstrumentName
+		bed.generator, bed.workers, bed.sampled = local{}, workers(r.driver), measure.InstrumentName
 		r.beds = append(r.beds, bed)
 	}
 	return nil, nil
@@ -247,7 +250,7 @@ func (r *run) finish(ctx context.Context, err error) (record.LatencyRun, error) 
 	case ctx.Err() != nil:
 		r.record.Status, r.record.Reason = record.StatusInterrupted, context.Cause(ctx).Error()
 	case err != nil:
-		r.record.Status, r.record.Reason = record.StatusFailed, experiment.FirstLine(err)
+		r.record.Status, r.record.Reason = record.StatusFailed, output.FirstLine(err)
 	}
 	r.rows()
 	r.measureInstrument()

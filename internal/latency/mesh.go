@@ -19,14 +19,16 @@ import (
 	"scaler.mesh/scaler/internal/cluster"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/dataplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/forward"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/embedded"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/sidecar"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
@@ -56,7 +58,7 @@ type sidecarMesh struct {
 	run   *run
 	group *process.Group // of cluster and control plane
 	env   place.Environment
-	place experiment.RealSidecars
+	place controlplane.RealSidecars
 
 	variants map[string]*meshVariant // whose sidecars are addressed directly
 	pods     *podVariant             // or the one whose connections are redirected
@@ -68,7 +70,7 @@ type sidecarMesh struct {
 
 	all []*sidecar.Sidecar
 
-	deleteObjects experiment.Undo // nil: none was made
+	deleteObjects steps.Undo // nil: none was made
 }
 
 // meshVariant is one variant's part of the mesh.
@@ -81,7 +83,7 @@ type meshVariant struct {
 // startMeshes starts clusters and control planes, and makes the objects of all variants.
 // Variants whose sidecars are addressed directly share one cluster, with a namespace
 // each. The others have a cluster each, because a mode applies to a whole mesh.
-func (r *run) startMeshes(ctx context.Context) (experiment.Undo, error) {
+func (r *run) startMeshes(ctx context.Context) (steps.Undo, error) {
 	undo := func(ctx context.Context) error {
 		var errs []error
 		for _, m := range r.meshes {
@@ -112,15 +114,15 @@ func (r *run) startMeshes(ctx context.Context) (experiment.Undo, error) {
 
 // startMesh starts a cluster of this name and its control plane. The options are those
 // that differ between meshes.
-func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOptions) (*sidecarMesh, experiment.APIServer, error) {
+func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOptions) (*sidecarMesh, place.Clients, error) {
 	m := &sidecarMesh{run: r, variants: map[string]*meshVariant{}}
 	m.life, m.end = context.WithCancel(context.WithoutCancel(ctx))
 	_, variant, _ := strings.Cut(name, runLabel()+"-")
 	logs := filepath.Join(r.writer.LogDir(), variant)
-	m.place = experiment.RealSidecars{Group: r.group, Dir: filepath.Join(r.dir, "sidecars"), Logs: logs, Concurrency: workers(r.driver), Expiry: &experiment.CertificateExpiry{}}
-	none := experiment.APIServer{}
+	m.place = controlplane.RealSidecars{Group: r.group, Dir: filepath.Join(r.dir, "sidecars"), Logs: logs, Concurrency: workers(r.driver), Expiry: &controlplane.CertificateExpiry{}}
+	none := place.Clients{}
 	var err error
-	m.place.Programs, err = component.Paths(ctx, r.spec.Programs, append(experiment.RunPrograms(r.driver), r.driver.SidecarPrograms...)...)
+	m.place.Programs, err = component.Paths(ctx, r.spec.Programs, append(drivers.RunPrograms(r.driver), r.driver.SidecarPrograms...)...)
 	if err != nil {
 		return nil, none, err
 	}
@@ -137,25 +139,25 @@ func (r *run) startMesh(ctx context.Context, name string, o controlplane.StartOp
 	m.env, err = embedded.Start(ctx, cluster.Options{
 		Group: m.group, LogDir: logs, KwokConfig: kwok.Stages(), Progress: r.progress.Log, Controllers: r.driver.Programs.Controllers,
 		WithoutPodGC: true, // pods run here, on no node that the API server knows
-		Programs:     experiment.ClusterPrograms(m.place.Programs),
+		Programs:     embedded.Programs(m.place.Programs),
 	})
 	if err != nil {
 		return nil, none, err
 	}
-	api, err := experiment.Connect(m.env)
+	api, err := place.Connect(m.env)
 	if err != nil {
 		return nil, none, err
 	}
 	if m.place.Adapter, err = m.startControlPlane(ctx, r.driver, api.Config, logs, o); err != nil {
 		return nil, none, err
 	}
-	m.deleteObjects = experiment.Deletion{Env: m.env, Run: runLabel(), Say: r.progress.Log}.Undo
+	m.deleteObjects = place.Deletion{Env: m.env, Run: runLabel(), Say: r.progress.Log}.Undo
 	return m, api, nil
 }
 
 func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane.Driver, config *rest.Config, logs string, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 	versions := new(component.Versions)
-	o.Programs, o.Versions, o.Scaler, o.Kubeconfig, o.REST = m.place.Programs, versions, experiment.Version(), m.env.API().Kubeconfig, config
+	o.Programs, o.Versions, o.Scaler, o.Kubeconfig, o.REST = m.place.Programs, versions, component.ScalerVersion(), m.env.API().Kubeconfig, config
 	o.Group, o.LogDir, o.Progress, o.RealSidecars = m.group, logs, m.run.progress.Log, true
 	adapter, err := driver.Start(ctx, o)
 	if err != nil {
@@ -164,13 +166,13 @@ func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane
 	d := adapter.Server.Describe()
 	m.run.retries = d.Retries
 	env := &m.run.record.Environment
-	if env.Kubernetes, env.Kwok, err = experiment.ClusterVersions(ctx, versions, m.place.Programs); err != nil {
+	if env.Kubernetes, env.Kwok, err = component.ClusterVersions(ctx, versions, m.place.Programs); err != nil {
 		return nil, err
 	}
-	if env.Programs, err = experiment.ProgramOrigins(m.run.spec.Programs, m.place.Programs); err != nil {
+	if env.Programs, err = component.ProgramOrigins(m.run.spec.Programs, m.place.Programs); err != nil {
 		return nil, err
 	}
-	if warning := experiment.VersionDoubt(d); warning != nil && len(m.run.meshes) == 1 {
+	if warning := controlplane.VersionDoubt(d); warning != nil && len(m.run.meshes) == 1 {
 		m.run.warn(*warning)
 	}
 	env.ControlPlane = record.ControlPlaneSource{Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits}
@@ -231,7 +233,7 @@ func (v *meshVariant) workloads() []controlplane.HostWorkload {
 	return all
 }
 
-func (m *sidecarMesh) makeObjects(ctx context.Context, api experiment.APIServer) error {
+func (m *sidecarMesh) makeObjects(ctx context.Context, api place.Clients) error {
 	var namespaces []string
 	var objects []*unstructured.Unstructured
 	for _, v := range m.variants {
@@ -366,7 +368,7 @@ func (m *sidecarMesh) addWarnings() {
 	for _, s := range m.all {
 		if all := s.Crashes(); len(all) > 0 {
 			m.run.warn(record.Warning{
-				About: "rows", Reason: record.ReasonSidecarCrashed, Component: s.Name(), Detail: experiment.FirstLine(all[0].Err),
+				About: "rows", Reason: record.ReasonSidecarCrashed, Component: s.Name(), Detail: output.FirstLine(all[0].Err),
 				Values: map[string]float64{"times": float64(len(all))},
 			})
 		}

@@ -17,8 +17,8 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/dataplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/forward"
+	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/podnet"
 	"scaler.mesh/scaler/internal/sidecar"
 	"scaler.mesh/scaler/internal/topology"
@@ -118,7 +118,7 @@ func (r *run) startPodMeshes(ctx context.Context) error {
 }
 
 // makePods makes the objects of the variant. The pods run here, with the addresses of their networks.
-func (m *sidecarMesh) makePods(ctx context.Context, api experiment.APIServer) error {
+func (m *sidecarMesh) makePods(ctx context.Context, api place.Clients) error {
 	v, adapter := m.pods, m.place.Adapter
 	applier := &workload.Applier{
 		Client: api.Client, Dynamic: api.Dynamic, Run: runLabel(), Mesh: v.mesh, Objects: adapter.Mesh.Objects(v.mesh, v.knobs),
@@ -143,7 +143,7 @@ func (m *sidecarMesh) makePods(ctx context.Context, api experiment.APIServer) er
 }
 
 // create creates the pod as a kubelet would run it: ready, with its address.
-func (p *podPlace) create(ctx context.Context, api experiment.APIServer, adapter *controlplane.ControlPlane, mesh topology.Mesh) error {
+func (p *podPlace) create(ctx context.Context, api place.Clients, adapter *controlplane.ControlPlane, mesh topology.Mesh) error {
 	labels := map[string]string{"app": p.service.Name, kwok.RunLabel: runLabel(), kwok.ServiceLabel: p.service.Name}
 	maps.Copy(labels, adapter.Sidecars.PodLabels)
 	app := corev1.Container{Name: "app", Image: "scaler.mesh/echo"}

@@ -11,9 +11,10 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/dataplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -98,7 +99,7 @@ func turns(levels, variants, repeats, rounds int) []turn {
 }
 
 // measure does all rounds.
-func (r *run) measure(ctx context.Context) (experiment.Undo, error) {
+func (r *run) measure(ctx context.Context) (steps.Undo, error) {
 	variants := len(r.spec.Latency.Variants)
 	all := turns(len(r.cells)/variants, variants, r.spec.Repeats, r.spec.Latency.Rounds)
 	level, repeat := -1, -1
@@ -197,7 +198,7 @@ func (r *run) kill(ctx context.Context, bed *testbed) error {
 	last := r.tiers[len(r.tiers)-1].replicas
 	begun := time.Now().Add(time.Duration(r.spec.Latency.Warmup))
 	for n := 0; ; n++ {
-		if err := experiment.WaitUntil(ctx, begun.Add(time.Duration(n+1)*time.Duration(r.spec.Latency.KillServerEvery))); err != nil {
+		if err := task.WaitUntil(ctx, begun.Add(time.Duration(n+1)*time.Duration(r.spec.Latency.KillServerEvery))); err != nil {
 			return err
 		}
 		if err := bed.servers[n%last].kill(context.WithoutCancel(ctx)); err != nil {

@@ -11,7 +11,6 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -148,7 +147,7 @@ func (s Spec) Driver() (controlplane.Driver, error) {
 	if all == nil {
 		all = drivers.All()
 	}
-	d, _, err := experiment.FindDriver(controlplane.ForLatency(all), s.ControlPlane.Name)
+	d, _, err := drivers.Find(controlplane.ForLatency(all), s.ControlPlane.Name)
 	return d, err
 }
 

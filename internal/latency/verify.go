@@ -17,8 +17,8 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/dataplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/httpget"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -83,7 +83,7 @@ func (w way) awaitAnswers(ctx context.Context, spec *Spec) error {
 			continue
 		}
 		row = 0
-		if waitErr := experiment.WaitUntil(ctx, time.Now().Add(verifyEvery)); waitErr != nil {
+		if waitErr := task.WaitUntil(ctx, time.Now().Add(verifyEvery)); waitErr != nil {
 			return err
 		}
 	}

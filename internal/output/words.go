@@ -109,3 +109,9 @@ func Many(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// FirstLine returns the first line of an error's message, for where one line is shown.
+func FirstLine(err error) string {
+	line, _, _ := strings.Cut(fmt.Sprint(err), "\n")
+	return line
+}

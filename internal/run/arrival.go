@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/faults"
+	"scaler.mesh/scaler/internal/run/journal"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -50,7 +51,7 @@ type deployment struct {
 	applier  *workload.Applier
 	injector *faults.Injector
 	fleet    *fleet.Fleet
-	journal  *experiment.Journal
+	journal  *journal.Journal
 
 	mu       sync.Mutex
 	stepLate time.Duration // the greatest lateness of a burst
@@ -79,7 +80,7 @@ func (d *deployment) follow(ctx context.Context) error {
 	begin := time.Now()
 	for i, step := range d.plan {
 		due := begin.Add(step.At)
-		if experiment.WaitUntil(during, due) != nil {
+		if task.WaitUntil(during, due) != nil {
 			break // the reason is that of a request, or of ctx
 		}
 		requests.Go(func() error { return d.step(during, i, due) })

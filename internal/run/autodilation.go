@@ -11,7 +11,8 @@ import (
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/dilation"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -136,7 +137,7 @@ func (l Ladder) likeness() any {
 		asked.Mesh.Sidecars.Version = ""
 		trials = append(trials, trial{asked, r.Parts, r.Environment.Knobs, r.Mesh})
 	}
-	return []any{experiment.Machine(), trials}
+	return []any{place.Machine(), trials}
 }
 
 // trialFolder is the folder of a trial's record below the output folder, which this process alone writes to.
@@ -156,7 +157,7 @@ func try(ctx context.Context, spec Spec, versions *component.Versions, progress 
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	run, err := execute(ctx, spec, folder, versions, progress)
-	if errors.Is(err, experiment.ErrUnconverged) && ctx.Err() == nil {
+	if errors.Is(err, phases.ErrUnconverged) && ctx.Err() == nil {
 		err = nil
 	}
 	return run, err

@@ -9,9 +9,9 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -58,7 +58,7 @@ type storm struct {
 
 // certificateStorm makes all sidecars request a certificate anew, if that was asked for, and
 // waits until each has it.
-func (r *run) certificateStorm(ctx context.Context) (experiment.Undo, error) {
+func (r *run) certificateStorm(ctx context.Context) (steps.Undo, error) {
 	if !r.spec.Load.CertificateStorm {
 		return nil, nil
 	}

@@ -11,9 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -31,7 +33,7 @@ const (
 
 // churn is the phase in which pods are replaced. Where changes are made at a rate, pods
 // are replaced in that phase instead.
-func (r *run) churn(ctx context.Context) (experiment.Undo, error) {
+func (r *run) churn(ctx context.Context) (steps.Undo, error) {
 	if r.spec.Load.Churn == 0 || r.spec.Load.Changes.PerSecond > 0 {
 		return nil, nil
 	}
@@ -44,7 +46,7 @@ type churn struct {
 	length   time.Duration // for which pods are replaced
 	timeout  time.Duration // for the mesh to converge again
 	client   kubernetes.Interface
-	journal  *experiment.Journal
+	journal  *journal.Journal
 	fleet    *fleet.Fleet
 	timeline *phases.Timeline
 
@@ -75,7 +77,7 @@ func (r *churn) run(ctx context.Context) error {
 		return record.EndedByDuration, nil
 	})
 	if err == nil {
-		limited, cancel := context.WithTimeoutCause(ctx, r.timeout, experiment.ErrUnconverged)
+		limited, cancel := context.WithTimeoutCause(ctx, r.timeout, phases.ErrUnconverged)
 		err = r.fleet.AwaitConverged(limited)
 		cancel()
 	}
@@ -116,7 +118,7 @@ func (r *churn) finish(err error) error {
 			"achievedPerSecond": achieved, "offeredPerSecond": float64(r.rate),
 		}})
 	}
-	if errors.Is(err, experiment.ErrUnconverged) {
+	if errors.Is(err, phases.ErrUnconverged) {
 		r.timeline.NotConvergedAgain("churn", "", r.timeout)
 		r.timeline.Explain("churn")
 	}
@@ -129,7 +131,7 @@ func (r *churn) replacePods(ctx context.Context, begin time.Time) (deleted int, 
 	requests, during := errgroup.WithContext(ctx)
 	requests.SetLimit(deleting)
 	for n := 0; r.rate.Due(n) < r.length && during.Err() == nil; n++ {
-		if experiment.WaitUntil(during, begin.Add(r.rate.Due(n))) != nil {
+		if task.WaitUntil(during, begin.Add(r.rate.Due(n))) != nil {
 			break
 		}
 		p, ok := r.fleet.Pods.TakeOldest()
@@ -150,5 +152,5 @@ func (r *churn) replacePods(ctx context.Context, begin time.Time) (deleted int, 
 	if err := requests.Wait(); err != nil {
 		return deleted, err
 	}
-	return deleted, experiment.WaitUntil(ctx, begin.Add(r.length))
+	return deleted, task.WaitUntil(ctx, begin.Add(r.length))
 }

@@ -3,12 +3,13 @@ package run
 import (
 	"context"
 
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err error) {
+func (r *run) startControlPlane(ctx context.Context) (_ steps.Undo, err error) {
 	var doubts []record.Warning
 	r.resources, doubts = r.spec.controlPlaneResources(r.group)
 	if doubt := r.spec.machineProcessors(r.driver); doubt != nil {
@@ -18,7 +19,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ experiment.Undo, err err
 		r.journal.Warn(doubt)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
-	var undo experiment.Undo
+	var undo steps.Undo
 	if r.adapter, undo, err = r.spec.place().startControlPlane(ctx, r); err != nil {
 		return undo, err
 	}
@@ -31,7 +32,7 @@ func (r *run) startOptions() controlplane.StartOptions {
 	return controlplane.StartOptions{
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,
-		Scaler:       experiment.Version(),
+		Scaler:       component.ScalerVersion(),
 		Kubeconfig:   r.env.API().Kubeconfig,
 		REST:         r.api.Config,
 		Group:        r.group,

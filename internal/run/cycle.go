@@ -12,9 +12,11 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -72,11 +74,11 @@ type cycle struct {
 	section  *record.Cycle // of the record
 	fleet    *fleet.Fleet
 	timeline *phases.Timeline
-	journal  *experiment.Journal
+	journal  *journal.Journal
 }
 
 // cycle lets the sidecars take their turns, if that was asked for, and waits until all are back.
-func (r *run) cycle(ctx context.Context) (experiment.Undo, error) {
+func (r *run) cycle(ctx context.Context) (steps.Undo, error) {
 	if time.Duration(r.spec.Phases.Cycle) == 0 {
 		return nil, nil
 	}
@@ -96,23 +98,23 @@ func (r *run) cycle(ctx context.Context) (experiment.Undo, error) {
 func (c cycle) run(ctx context.Context) error {
 	c.journal.Update(func(run *record.Run) { run.Cycle = c.section })
 	background := c.fleet.Pods.Begin()
-	limited, cancel := context.WithTimeoutCause(ctx, c.length+c.timeout, experiment.ErrUnconverged)
+	limited, cancel := context.WithTimeoutCause(ctx, c.length+c.timeout, phases.ErrUnconverged)
 	defer cancel()
 	err := c.timeline.Measure(ctx, record.PhaseCycle, c.length, func(ctx context.Context) (record.EndedBy, error) {
 		begin := time.Now()
 		for _, t := range c.turns {
-			if err := experiment.WaitUntil(ctx, begin.Add(t.at)); err != nil {
+			if err := task.WaitUntil(ctx, begin.Add(t.at)); err != nil {
 				return "", err
 			}
 			c.fleet.Act(t.action, t.pod)
 		}
-		err := errors.Join(experiment.WaitUntil(ctx, begin.Add(c.length)), c.fleet.AwaitConverged(limited))
+		err := errors.Join(task.WaitUntil(ctx, begin.Add(c.length)), c.fleet.AwaitConverged(limited))
 		return c.timeline.EndedBy(ctx, limited, "cycle", err)
 	})
 	_, returned := c.fleet.Pods.End(background)
-	reconnect, saveErr := experiment.SaveHistogram(c.journal.Writer(), "cycle.reconnect", background.Latencies.Reconnect)
+	reconnect, saveErr := c.journal.Writer().SaveLatency("cycle.reconnect", background.Latencies.Reconnect)
 	c.journal.Update(func(*record.Run) { c.section.Returned, c.section.Reconnect = &returned, reconnect })
-	if errors.Is(err, experiment.ErrUnconverged) {
+	if errors.Is(err, phases.ErrUnconverged) {
 		c.timeline.NotConvergedAgain("cycle", "", c.timeout)
 	}
 	return errors.Join(err, saveErr)

@@ -5,8 +5,8 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -35,11 +35,11 @@ func (s symptoms) doubts() []record.Warning {
 		if each.lag == nil {
 			continue
 		}
-		if late := each.lag.Summary().P99; late != nil && *late/k > experiment.LateInstrument.Seconds() {
+		if late := each.lag.Summary().P99; late != nil && *late/k > worker.LateInstrument.Seconds() {
 			all = append(all, record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late / k}})
 		}
 	}
-	if late := experiment.LateReceipt(s.counts, k); late != nil {
+	if late := worker.LateReceipt(s.counts, k); late != nil {
 		all = append(all, *late)
 	}
 	if n := *s.xds.Refusals; n > 0 && s.starts.Starts.Sidecars { // proxies of nodes start before anything is measured

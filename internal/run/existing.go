@@ -14,12 +14,12 @@ import (
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure/containers"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/internal/place/guard"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workerjob"
 	"scaler.mesh/scaler/internal/workload"
@@ -221,7 +221,7 @@ func (e *Existing) startCluster(ctx context.Context, s clusterStart) (place.Envi
 }
 
 // startKwokPod has KWOK run in the cluster, if it is to. Taking it back ends the connection to it; the objects are the run's.
-func (r *run) startKwokPod(ctx context.Context) (experiment.Undo, error) {
+func (r *run) startKwokPod(ctx context.Context) (steps.Undo, error) {
 	e := r.spec.Existing
 	if e == nil || e.KwokImage == "" {
 		return nil, nil
@@ -234,7 +234,7 @@ func (r *run) startKwokPod(ctx context.Context) (experiment.Undo, error) {
 	return func(context.Context) error { disconnect(); return nil }, nil
 }
 
-func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error) {
+func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, steps.Undo, error) {
 	found := e.found
 	how := record.ExistingCluster{
 		Context: found.Cluster.Context, Server: found.Cluster.Server, Run: r.runLabel(), Access: record.AccessAddress, Address: e.Target.Address,

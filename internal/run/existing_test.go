@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/place/existing"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -32,7 +32,7 @@ func TestLabelIsSaved(t *testing.T) {
 	}
 	s.Existing = e
 	attached := errors.New("attached")
-	r := &run{spec: s, journal: experiment.NewJournal(newRecord(s), writer, func(err error) { t.Error(err) })}
+	r := &run{spec: s, journal: journal.New(newRecord(s), writer, func(err error) { t.Error(err) })}
 	r.driver.Installed = &controlplane.Installed{Attach: func(context.Context, controlplane.AttachOptions) (*controlplane.ControlPlane, error) {
 		runs, err := record.Read(writer.Dir())
 		if err != nil {

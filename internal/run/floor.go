@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 
 	"scaler.mesh/scaler/internal/calibrate"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -33,8 +33,8 @@ func (r *run) calibrate(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		r.journal.Warn(record.Warning{About: "instrument.floor", Reason: record.ReasonNotMeasured, Detail: experiment.FirstLine(err)})
-		r.progress.say("scaler's own floor could not be measured: " + experiment.FirstLine(err))
+		r.journal.Warn(record.Warning{About: "instrument.floor", Reason: record.ReasonNotMeasured, Detail: output.FirstLine(err)})
+		r.progress.say("scaler's own floor could not be measured: " + output.FirstLine(err))
 	}
 	return nil
 }

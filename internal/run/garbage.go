@@ -6,9 +6,10 @@ import (
 	"net/http"
 	"time"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -25,7 +26,7 @@ const collections = 2
 // middle of the rollout: in steady state a Go program collects every two minutes.
 // This comes after steady, of which it is no part, because it changes what the
 // program does next. Where it fails there is a warning and no figure.
-func (r *run) collectGarbage(ctx context.Context) (_ experiment.Undo, err error) {
+func (r *run) collectGarbage(ctx context.Context) (_ steps.Undo, err error) {
 	var urls []string
 	for _, e := range r.instances().endpoints() {
 		if e.Collect != "" {
@@ -39,7 +40,7 @@ func (r *run) collectGarbage(ctx context.Context) (_ experiment.Undo, err error)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		r.journal.Warn(record.Warning{About: "controlPlane.steady.heapBytes.collected", Reason: record.ReasonNotMeasured, Detail: experiment.FirstLine(err)})
+		r.journal.Warn(record.Warning{About: "controlPlane.steady.heapBytes.collected", Reason: record.ReasonNotMeasured, Detail: output.FirstLine(err)})
 	}
 	return nil, nil
 }

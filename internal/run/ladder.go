@@ -12,7 +12,8 @@ import (
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -149,7 +150,7 @@ func (l Ladder) prepareVersions(ctx context.Context, progress Progress) error {
 	for _, version := range l.Versions {
 		options := l.Spec.Programs
 		options.Istio, options.Progress = version, progress.say
-		if _, err := component.Paths(ctx, options, experiment.RunPrograms(driver)...); err != nil {
+		if _, err := component.Paths(ctx, options, drivers.RunPrograms(driver)...); err != nil {
 			return err
 		}
 	}
@@ -291,7 +292,7 @@ func (o *outcome) take(name string, err error) {
 	switch {
 	case err == nil:
 		o.inARow = 0
-	case errors.Is(err, experiment.ErrUnconverged):
+	case errors.Is(err, phases.ErrUnconverged):
 		o.unconverged = append(o.unconverged, name)
 		o.inARow = 0
 	default:
@@ -312,11 +313,11 @@ func (o *outcome) err() error {
 	case o.of == 1 && o.first != nil:
 		return o.first
 	case o.of == 1 && len(o.unconverged) > 0:
-		return experiment.ErrUnconverged
+		return phases.ErrUnconverged
 	case len(o.failed) > 0:
 		return fmt.Errorf("%d of %d runs failed (%s), the first: %w", len(o.failed), o.of, strings.Join(o.failed, ", "), o.first)
 	case len(o.unconverged) > 0:
-		return fmt.Errorf("%d of %d runs (%s): %w", len(o.unconverged), o.of, strings.Join(o.unconverged, ", "), experiment.ErrUnconverged)
+		return fmt.Errorf("%d of %d runs (%s): %w", len(o.unconverged), o.of, strings.Join(o.unconverged, ", "), phases.ErrUnconverged)
 	default:
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -177,9 +177,9 @@ func TestOutcome(t *testing.T) {
 	}{
 		{"all well", []error{nil, nil}, 0, nil, ""},
 		{"one alone", []error{broken}, 1, broken, "broken"},
-		{"one alone unconverged", []error{experiment.ErrUnconverged}, 0, experiment.ErrUnconverged, "did not converge"},
-		{"unconverged at a size", []error{nil, experiment.ErrUnconverged, nil}, 0, experiment.ErrUnconverged, "1 of 3 runs (b)"},
-		{"failed and unconverged", []error{experiment.ErrUnconverged, broken}, 1, broken, "1 of 2 runs failed (b), the first: broken"},
+		{"one alone unconverged", []error{phases.ErrUnconverged}, 0, phases.ErrUnconverged, "did not converge"},
+		{"unconverged at a size", []error{nil, phases.ErrUnconverged, nil}, 0, phases.ErrUnconverged, "1 of 3 runs (b)"},
+		{"failed and unconverged", []error{phases.ErrUnconverged, broken}, 1, broken, "1 of 2 runs failed (b), the first: broken"},
 		{"failed twice", []error{nil, broken, broken}, 2, broken, "2 of 3 runs failed (b, c)"},
 		{"failed here and there", []error{broken, nil, broken}, 1, broken, "2 of 3 runs failed (a, c)"},
 		{"out of memory from a size on", []error{nil, outOfMemory, outOfMemory}, 0, outOfMemory, "2 of 3 runs failed (b, c), the first: supervising: istiod was killed by the kernel: out of memory at its limit of 512 MiB"},
@@ -192,7 +192,7 @@ func TestOutcome(t *testing.T) {
 		if o.inARow != test.inARow || !errors.Is(err, test.is) || (err == nil) != (test.is == nil) || err != nil && !strings.Contains(err.Error(), test.text) {
 			t.Errorf("%s: got %v, %d in a row", test.name, err, o.inARow)
 		}
-		if test.is != experiment.ErrUnconverged && errors.Is(err, experiment.ErrUnconverged) {
+		if test.is != phases.ErrUnconverged && errors.Is(err, phases.ErrUnconverged) {
 			t.Errorf("%s: the error is unconverged: %v", test.name, err)
 		}
 	}

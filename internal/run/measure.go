@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/run/faults"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -23,7 +24,7 @@ import (
 type measurement struct {
 	document *record.Run     // takes the figures
 	windows  []phases.Window // of the phases
-	journal  *experiment.Journal
+	journal  *journal.Journal
 }
 
 // measure computes the figures of a run and puts them into its record. It is called
@@ -102,7 +103,7 @@ func (r *run) awaitSeries(ctx context.Context, m measurement) error {
 		since = last // what was changed was taken back after its phase
 	}
 	if err := r.recorder.Scraped(ctx, since); err != nil {
-		m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: experiment.FirstLine(err)})
+		m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: output.FirstLine(err)})
 	}
 	return nil
 }
@@ -183,7 +184,7 @@ func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) 
 	if err != nil {
 		return err
 	}
-	*slot = experiment.UsageOf(usage)
+	*slot = measure.UsageOf(usage)
 	if w.Name == record.PhaseSteady {
 		setCollected(*slot, m.live)
 	}
@@ -216,7 +217,7 @@ func (m usageFigures) measureCluster(ctx context.Context, w phases.Window) error
 			return err
 		}
 		byPhase := m.document.Cluster[c.Name]
-		*byPhase.At(w.Name) = experiment.UsageOf(usage)
+		*byPhase.At(w.Name) = measure.UsageOf(usage)
 		m.document.Cluster[c.Name] = byPhase
 	}
 	if c, share := waitingCluster(m.document, w.Name); c != "" {
@@ -337,7 +338,7 @@ func (m usageFigures) measureFaults(ctx context.Context, injector *faults.Inject
 			if err != nil {
 				return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)
 			}
-			section.ControlPlane = experiment.UsageOf(usage)
+			section.ControlPlane = measure.UsageOf(usage)
 			m.doubtUsage(fmt.Sprintf("faults.%d.controlPlane", index), record.PhaseName(fault.Phase), usage)
 		}
 		return l.Save(m.journal.Writer(), fmt.Sprintf("faults.%d.", index), &section.Latencies)

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/worker"
@@ -42,7 +41,7 @@ func (m instrumentFigures) measure(ctx context.Context) error {
 	}
 	var idle, loaded float64 // resident bytes without and with sidecars
 	for _, w := range m.windows {
-		usage, err := m.recorder.Figures(ctx, m.sampler, experiment.InstrumentName, w.Begin, w.End)
+		usage, err := m.recorder.Figures(ctx, m.sampler, measure.InstrumentName, w.Begin, w.End)
 		if err != nil {
 			return err
 		}
@@ -89,7 +88,7 @@ func (m instrumentFigures) measureWorkers(rollout phases.Window) error {
 		}
 		m.document.Instrument.Workers = append(m.document.Instrument.Workers, one)
 		doubted := m.document.Latencies.BelowClock(state.Clock.Uncertainty.Seconds())
-		if state.Clock.Uncertainty > experiment.LateInstrument {
+		if state.Clock.Uncertainty > worker.LateInstrument {
 			doubted = []string{"latencies"}
 		}
 		for _, about := range doubted {

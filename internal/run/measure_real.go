@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/measure/containers"
@@ -27,10 +27,10 @@ func (r *run) realOptions() *fleet.RealOptions {
 	}
 	return &fleet.RealOptions{
 		Count: r.spec.Mesh.Sidecars.Real,
-		Place: experiment.RealSidecars{
+		Place: controlplane.RealSidecars{
 			Adapter: r.adapter, Programs: r.programs.paths, Group: r.group,
 			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(),
-			Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Expiry: &experiment.CertificateExpiry{},
+			Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Expiry: &controlplane.CertificateExpiry{},
 		},
 		Certified: !r.hasAgents() && r.driver.Proxy.RequestsCertificates(),
 		Sampler:   r.sampler,
@@ -119,13 +119,13 @@ func (m realFigures) measureRealSidecar(s fleet.RealSidecar, all *record.RealSid
 		if !ok {
 			continue
 		}
-		*each.Proxy.At(w.Name) = experiment.UsageOf(proxy)
+		*each.Proxy.At(w.Name) = measure.UsageOf(proxy)
 		addUsage(all.At(w.Name), proxy, w)
 		if agent, ok := m.usedBy(s.Agent, w); ok {
 			if each.Agent == nil {
 				each.Agent = &record.ByPhase[*record.Usage]{}
 			}
-			*each.Agent.At(w.Name) = experiment.UsageOf(agent)
+			*each.Agent.At(w.Name) = measure.UsageOf(agent)
 			addUsage(all.At(w.Name), agent, w)
 		}
 	}

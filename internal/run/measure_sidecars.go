@@ -2,8 +2,8 @@ package run
 
 import (
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -28,7 +28,7 @@ func (r *run) sidecarFigures(m measurement) sidecarFigures {
 
 // measure puts them into the record.
 func (m sidecarFigures) measure() error {
-	x := experiment.XDSCounts(m.fleet.Workers.Counts())
+	x := worker.XDSCounts(m.fleet.Workers.Counts())
 	x.ConfigurationBytes, x.ConfigurationResources = m.observed.holdings.Bytes, m.observed.holdings.Resources
 	if held := m.observed.holdings.Waypoints; held != nil && m.document.Proxies != nil && m.document.Proxies.Waypoints != nil {
 		m.document.Proxies.Waypoints.ConfigurationBytes, m.document.Proxies.Waypoints.ConfigurationResources = held.Bytes, held.Resources
@@ -82,7 +82,7 @@ func (m sidecarFigures) countCertificates() error {
 		certificates.PerSecond = new(float64(pods.Issued) / pods.Last.Sub(pods.First).Seconds())
 	}
 	var err error
-	certificates.Renewals, err = experiment.SaveHistogram(m.journal.Writer(), "certificateRenewals", m.fleet.Renewals)
+	certificates.Renewals, err = m.journal.Writer().SaveLatency("certificateRenewals", m.fleet.Renewals)
 	m.document.Certificates = certificates
 	return err
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -34,7 +34,7 @@ func TestLateReceiptIsADoubt(t *testing.T) {
 			counts.Waits, counts.LongestWait, counts.Waited = 3, c.longest, c.longest+10*time.Millisecond
 		}
 		got := symptoms{
-			lags: newLags(), counts: counts, xds: experiment.XDSCounts(counts),
+			lags: newLags(), counts: counts, xds: worker.XDSCounts(counts),
 			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
 		}.doubts()
 		for i := range got {
@@ -55,7 +55,7 @@ func TestOrderOfWarnings(t *testing.T) {
 	}
 	for range 20 {
 		s := symptoms{
-			lags: &lags{rollout: late(), probe: late()}, xds: experiment.XDSCounts(xdsprobe.Counts{}),
+			lags: &lags{rollout: late(), probe: late()}, xds: worker.XDSCounts(xdsprobe.Counts{}),
 			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
 		}
 		var about []string
@@ -74,7 +74,7 @@ func TestRefusedConnections(t *testing.T) {
 		starts := fleet.NewLatencies()
 		starts.Starts.Sidecars = starting
 		got := symptoms{
-			lags: newLags(), xds: experiment.XDSCounts(xdsprobe.Counts{Attempts: 9, Refusals: 4}),
+			lags: newLags(), xds: worker.XDSCounts(xdsprobe.Counts{Attempts: 9, Refusals: 4}),
 			starts: starts, latencies: &record.Latencies{},
 		}.doubts()
 		if refused := len(got) == 1 && got[0].Reason == record.ReasonRefused; refused != starting {
@@ -97,7 +97,7 @@ func TestEarlyRefusals(t *testing.T) {
 		starts.Starts.Sidecars = true
 		var got map[string]float64
 		for _, w := range (symptoms{
-			lags: newLags(), xds: experiment.XDSCounts(xdsprobe.Counts{Attempts: 20, Refusals: test.refused}),
+			lags: newLags(), xds: worker.XDSCounts(xdsprobe.Counts{Attempts: 20, Refusals: test.refused}),
 			slowdown: test.slowdown, limiter: test.limiter, starts: starts, latencies: &record.Latencies{},
 		}).doubts() {
 			if w.Reason == record.ReasonEarlyRefusals {

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/run/phases"
@@ -49,7 +48,7 @@ func (m *monitor) showProgress(ctx context.Context) error {
 // count keeps scaler's own gauges of pods and sidecars, and the time line, up to
 // date.
 func (m *monitor) count(ctx context.Context) error {
-	tick := time.NewTicker(experiment.SampleInterval)
+	tick := time.NewTicker(measure.SampleInterval)
 	defer tick.Stop()
 	for {
 		c := m.fleet.Count()
@@ -101,7 +100,7 @@ func (m *monitor) moment(s fleet.Counts) record.Moment {
 	for _, of := range c.Subscribed() {
 		at.Responses[of.Type.String()] = of.Responses
 	}
-	names := append([]string{m.name, experiment.InstrumentName}, m.replicas...)
+	names := append([]string{m.name, measure.InstrumentName}, m.replicas...)
 	names = append(names, m.programs()...)
 	if others := m.others.Load(); others != nil {
 		names = append(names, *others...)

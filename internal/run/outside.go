@@ -15,7 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/run/journal"
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
@@ -56,7 +58,7 @@ type outside struct {
 	length  time.Duration // for which each of those is there
 	grace   time.Duration // for which a pod runs on after it was deleted
 	timeout time.Duration // for all to be Ready
-	journal *experiment.Journal
+	journal *journal.Journal
 	say     func(string)
 	fail    context.CancelCauseFunc
 }
@@ -71,13 +73,13 @@ func (r *run) outside() outside {
 }
 
 // makePodsOutside is the step that creates the pods without sidecars.
-func (r *run) makePodsOutside(ctx context.Context) (experiment.Undo, error) {
+func (r *run) makePodsOutside(ctx context.Context) (steps.Undo, error) {
 	return nil, r.outside().makePods(ctx)
 }
 
 // startChurnOutside is the step that begins the churn outside the mesh. Taken back, it reports
 // whether the churn kept its rate.
-func (r *run) startChurnOutside(ctx context.Context) (experiment.Undo, error) {
+func (r *run) startChurnOutside(ctx context.Context) (steps.Undo, error) {
 	return r.outside().startChurn(ctx), nil
 }
 
@@ -192,7 +194,7 @@ func (c *outsideChurn) run(ctx context.Context) error {
 	there := int(math.Ceil(c.length.Seconds() * float64(c.rate)))
 	c.begin = time.Now()
 	for n := 0; ; n++ {
-		if err := experiment.WaitUntil(during, c.begin.Add(c.rate.Due(n))); err != nil {
+		if err := task.WaitUntil(during, c.begin.Add(c.rate.Due(n))); err != nil {
 			break
 		}
 		requests.Go(func() error {
@@ -228,7 +230,7 @@ func (c *outsideChurn) run(ctx context.Context) error {
 
 func jobName(n int) string { return fmt.Sprintf("job-%d", n) }
 
-func (o outside) startChurn(ctx context.Context) experiment.Undo {
+func (o outside) startChurn(ctx context.Context) steps.Undo {
 	if o.churn == 0 {
 		return nil
 	}

@@ -5,23 +5,23 @@ import (
 	"errors"
 	"time"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/run/changes"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/run/probes"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-func (r *run) baseline(ctx context.Context) (experiment.Undo, error) {
+func (r *run) baseline(ctx context.Context) (steps.Undo, error) {
 	return nil, r.timeline.Measure(ctx, record.PhaseBaseline, time.Duration(r.spec.Phases.Baseline), phases.Wait(time.Duration(r.spec.Phases.Baseline)))
 }
 
-func (r *run) steady(ctx context.Context) (experiment.Undo, error) {
+func (r *run) steady(ctx context.Context) (steps.Undo, error) {
 	return nil, r.timeline.Measure(ctx, record.PhaseSteady, time.Duration(r.spec.Phases.Steady), phases.Wait(time.Duration(r.spec.Phases.Steady)))
 }
 
-func (r *run) probe(ctx context.Context) (experiment.Undo, error) {
+func (r *run) probe(ctx context.Context) (steps.Undo, error) {
 	if r.driver.External != nil {
 		return nil, nil // the record states why
 	}
@@ -34,7 +34,7 @@ func (r *run) probe(ctx context.Context) (experiment.Undo, error) {
 
 // change makes changes at a rate, and replaces pods at the same time if that was asked
 // for, too.
-func (r *run) change(ctx context.Context) (experiment.Undo, error) {
+func (r *run) change(ctx context.Context) (steps.Undo, error) {
 	if r.spec.Load.Changes.PerSecond == 0 {
 		return nil, nil
 	}
@@ -52,6 +52,6 @@ func (r *run) change(ctx context.Context) (experiment.Undo, error) {
 	return nil, errors.Join(err, c.finish(err))
 }
 
-func (r *run) faultsInSteady(ctx context.Context) (experiment.Undo, error) {
+func (r *run) faultsInSteady(ctx context.Context) (steps.Undo, error) {
 	return nil, r.injector.InSteady(ctx)
 }

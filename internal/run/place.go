@@ -7,10 +7,11 @@ import (
 	"scaler.mesh/scaler/internal/cluster"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/embedded"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 )
@@ -30,7 +31,7 @@ type location interface {
 	// startCluster starts what is missing of the cluster.
 	startCluster(context.Context, clusterStart) (place.Environment, error)
 	// startControlPlane starts the control plane, or connects to it.
-	startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error)
+	startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, steps.Undo, error)
 	// stays says how what a run left there is deleted; "" where the cluster ends with the run.
 	stays(label string) string
 }
@@ -57,7 +58,7 @@ type clusterStart struct {
 // embeddedPlace is a cluster, and a control plane, that the run starts for itself.
 type embeddedPlace struct{}
 
-func (embeddedPlace) programs(d controlplane.Driver) []string { return experiment.RunPrograms(d) }
+func (embeddedPlace) programs(d controlplane.Driver) []string { return drivers.RunPrograms(d) }
 
 func (embeddedPlace) kubernetes(ctx context.Context, p programs) (string, error) {
 	server, err := p.versions.Of(ctx, component.KubeAPIServer, p.paths[component.KubeAPIServer])
@@ -75,14 +76,14 @@ func (embeddedPlace) stays(string) string { return "" }
 func (embeddedPlace) startCluster(ctx context.Context, s clusterStart) (place.Environment, error) {
 	return embedded.Start(ctx, cluster.Options{
 		Group:      s.group,
-		Programs:   experiment.ClusterPrograms(s.programs),
+		Programs:   embedded.Programs(s.programs),
 		KwokConfig: kwok.SlowedStages(s.slowdown), Controllers: s.controllers,
 		LogDir:   s.logs,
 		Progress: s.progress.Say,
 	})
 }
 
-func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, experiment.Undo, error) {
+func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, steps.Undo, error) {
 	o := r.startOptions()
 	o.Revision, _ = r.spec.revisions()
 	if r.spec.Captured != nil && r.driver.Captured.Env != nil {
@@ -102,7 +103,7 @@ func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlpla
 // deletionTime is how long the deletion of a run's objects may take.
 func deletionTime(p location) time.Duration {
 	if p.stays("") != "" {
-		return experiment.StayingDeletionTime
+		return place.StayingDeletionTime
 	}
-	return experiment.DeletionTime
+	return place.DeletionTime
 }

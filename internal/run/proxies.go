@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/journal"
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
@@ -28,7 +30,7 @@ type proxies struct {
 	client    kubernetes.Interface
 	applier   *workload.Applier
 	fleet     *fleet.Fleet
-	journal   *experiment.Journal
+	journal   *journal.Journal
 	say       func(string)
 	timeout   time.Duration
 }
@@ -41,12 +43,12 @@ func (r *run) proxies() proxies {
 }
 
 // startNodeProxies makes the proxies of the nodes, and returns once all are ready.
-func (r *run) startNodeProxies(ctx context.Context) (experiment.Undo, error) {
+func (r *run) startNodeProxies(ctx context.Context) (steps.Undo, error) {
 	return nil, r.proxies().startOfNodes(ctx)
 }
 
 // startWaypoints makes the waypoints, and returns once all are ready.
-func (r *run) startWaypoints(ctx context.Context) (experiment.Undo, error) {
+func (r *run) startWaypoints(ctx context.Context) (steps.Undo, error) {
 	return nil, r.proxies().startWaypoints(ctx)
 }
 
@@ -112,7 +114,7 @@ func (p proxies) await(ctx context.Context, are func() (done bool, state string)
 		if done {
 			return nil
 		}
-		if err := experiment.WaitUntil(limited, time.Now().Add(proxiesInterval)); err != nil {
+		if err := task.WaitUntil(limited, time.Now().Add(proxiesInterval)); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

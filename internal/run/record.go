@@ -8,10 +8,11 @@ import (
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/run/journal"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -22,7 +23,7 @@ func newRecord(spec Spec) record.Run {
 	knobs := spec.Knobs()
 	var processor *record.Processor // of a cluster that is there already it is not known
 	if spec.Place.Context == "" {
-		processor = &record.Processor{Model: experiment.Machine().CPUModel}
+		processor = &record.Processor{Model: place.Machine().CPUModel}
 	}
 	return record.Run{
 		Mesh:       spec.Captured.record(),
@@ -34,9 +35,9 @@ func newRecord(spec Spec) record.Run {
 		Parts:    spec.recordedParts(),
 		Environment: record.Environment{
 			CPUs:        runtime.NumCPU(),
-			MemoryBytes: experiment.MemoryBytes(),
-			Kernel:      experiment.Kernel(),
-			Scaler:      experiment.Version(),
+			MemoryBytes: place.MemoryBytes(),
+			Kernel:      place.Kernel(),
+			Scaler:      component.ScalerVersion(),
 			Knobs:       record.Knobs(knobs),
 			Processor:   processor,
 		},
@@ -80,7 +81,7 @@ func (p *programs) askVersions(ctx context.Context, realSidecars int) (kwok stri
 }
 
 // describeCluster puts into the record how the cluster's programs are set.
-func describeCluster(env place.Environment, journal *experiment.Journal) {
+func describeCluster(env place.Environment, journal *journal.Journal) {
 	programs := map[string]record.ClusterProgram{}
 	for _, c := range env.Components() {
 		if len(c.Settings) > 0 || c.Note != "" {
@@ -102,7 +103,7 @@ func priorityRecord(p process.Priorities) *record.Priority {
 // describeControlPlane puts into the record which one runs and how.
 func (r *run) describeControlPlane() {
 	d := r.adapter.Server.Describe()
-	if doubt := experiment.VersionDoubt(d); doubt != nil {
+	if doubt := controlplane.VersionDoubt(d); doubt != nil {
 		r.journal.Warn(*doubt)
 	}
 	for _, doubt := range r.spec.unknowns(r.driver) {
@@ -123,7 +124,7 @@ func programDigest(programs map[string]string, d controlplane.Driver) string {
 	if len(d.Programs.Own) == 0 {
 		return ""
 	}
-	return experiment.ProgramDigest(programs[d.Programs.Own[0]])
+	return component.ProgramDigest(programs[d.Programs.Own[0]])
 }
 
 // finish writes the record for the last time: how the run ended is known now,
@@ -135,7 +136,7 @@ func (r *run) finish(err error) (record.Run, error) {
 		switch {
 		case err == nil:
 			run.Status = record.StatusCompleted
-		case errors.Is(err, experiment.ErrUnconverged):
+		case errors.Is(err, phases.ErrUnconverged):
 			run.Status = record.StatusUnconverged
 		case errors.Is(err, context.Canceled):
 			run.Status, run.Reason = record.StatusInterrupted, "interrupted by a signal"

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/measure/containers"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -27,11 +27,11 @@ type recording struct {
 
 // startRecorder starts what reads processes and metrics. Whatever way the run
 // ends, its figures are read before the recorder is taken down; see measure.
-func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
-	r.sampler = measure.NewStoredSampler(r.spec.slowed(experiment.SampleInterval), r.journal.Writer().Samples())
+func (r *run) startRecorder(ctx context.Context) (steps.Undo, error) {
+	r.sampler = measure.NewStoredSampler(r.spec.slowed(measure.SampleInterval), r.journal.Writer().Samples())
 	r.sampler.SlowDown(r.spec.dilation())
 	r.sampler.WatchBriefly(r.instances().local()...)
-	r.metrics = measure.NewMetrics(measure.Build{Version: experiment.Version()}, r.sampler)
+	r.metrics = measure.NewMetrics(measure.Build{Version: component.ScalerVersion()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	if err := r.assemble(ctx); err != nil {
 		return nil, err
@@ -40,14 +40,14 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 	if err != nil {
 		return nil, err
 	}
-	targets := append(r.instances().targets(), measure.Target{Job: experiment.InstrumentName, URL: server.URL()})
+	targets := append(r.instances().targets(), measure.Target{Job: measure.InstrumentName, URL: server.URL()})
 	sources := r.instances().sources(r.sampler)
 	for _, source := range sources {
 		if err := measure.Uncounted(source); err != nil {
 			r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane.WorkingSetUnknown = err.Error() })
 		}
 	}
-	sources[experiment.InstrumentName] = r.workers.instrument()
+	sources[measure.InstrumentName] = r.workers.instrument()
 	for _, c := range r.components() {
 		if c.Usage != nil {
 			sources[c.Name] = c.Usage
@@ -83,7 +83,7 @@ func (r *run) startRecorder(ctx context.Context) (experiment.Undo, error) {
 		Group:      r.group,
 		Log:        filepath.Join(r.journal.Writer().LogDir(), "prometheus.log"),
 		Targets:    targets,
-		Interval:   r.spec.slowed(experiment.SampleInterval),
+		Interval:   r.spec.slowed(measure.SampleInterval),
 		Progress:   r.progress.Say,
 	})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 )
@@ -56,7 +56,7 @@ func outsideOf(services []topology.Service) map[string]bool {
 // Run looks until ctx ends. Its error is the first refusal.
 func (r *refusals) Run(ctx context.Context) error {
 	for interval := r.moment; ; {
-		if experiment.WaitUntil(ctx, time.Now().Add(interval)) != nil {
+		if task.WaitUntil(ctx, time.Now().Add(interval)) != nil {
 			return nil
 		}
 		if !r.wanting() {

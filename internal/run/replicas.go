@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
@@ -44,7 +44,7 @@ func (m usageFigures) measureReplicas(ctx context.Context, w phases.Window) erro
 			one = &record.Replica{}
 			document.Each[r.Name()] = one
 		}
-		*one.Usage.At(w.Name) = experiment.UsageOf(usage)
+		*one.Usage.At(w.Name) = measure.UsageOf(usage)
 		if streams[r.Name()] == nil {
 			continue // it was added later
 		}
@@ -73,7 +73,7 @@ func (m usageFigures) measureInstances(ctx context.Context, w phases.Window) err
 			each = &record.Replica{}
 			m.document.Replicas.Each[one.Name] = each
 		}
-		*each.Usage.At(w.Name) = experiment.UsageOf(usage)
+		*each.Usage.At(w.Name) = measure.UsageOf(usage)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/doctor"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/place/embedded"
 )
 
 // Room on disk, as measured with all programs built.
@@ -67,7 +67,7 @@ func requirePrograms(ctx context.Context, req *doctor.Requirements, programs com
 // takes what is only doubtful. state is the folder for what runs.
 func CheckForCluster(ctx context.Context, programs component.Options, state string, say func(string)) error {
 	var req doctor.Requirements
-	if err := requirePrograms(ctx, &req, programs, experiment.ClusterComponents(), state); err != nil {
+	if err := requirePrograms(ctx, &req, programs, embedded.Components(), state); err != nil {
 		return err
 	}
 	return check(ctx, req, say)
@@ -104,7 +104,7 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 		return err
 	}
 	if req.RealSidecars = largest.sidecarProcesses(); req.RealSidecars > 0 {
-		if req.SidecarPrograms, err = experiment.SidecarPrograms(ctx, largest.Programs, driver); err != nil {
+		if req.SidecarPrograms, err = SidecarPrograms(ctx, largest.Programs, driver); err != nil {
 			return err
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/internal/ztunnel"
 	"scaler.mesh/scaler/pkg/record"
@@ -25,7 +25,7 @@ type rollout struct {
 }
 
 // rollOut creates the mesh as planned and waits until it has converged.
-func (r *run) rollOut(ctx context.Context) (experiment.Undo, error) {
+func (r *run) rollOut(ctx context.Context) (steps.Undo, error) {
 	phase := &rollout{
 		deployment: deployment{
 			plan: workload.Plan(r.mesh, r.spec.Load.Arrival), overlap: r.spec.Load.Arrival.Rate > 0, second: r.spec.slowed(time.Second),
@@ -38,7 +38,7 @@ func (r *run) rollOut(ctx context.Context) (experiment.Undo, error) {
 
 func (d *rollout) run(ctx context.Context) error {
 	defer d.fleet.Rollout()()
-	limited, cancel := context.WithTimeoutCause(ctx, d.timeout, experiment.ErrUnconverged)
+	limited, cancel := context.WithTimeoutCause(ctx, d.timeout, phases.ErrUnconverged)
 	defer cancel()
 	err := d.timeline.Measure(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {
 		err := d.create(limited)

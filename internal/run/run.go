@@ -13,10 +13,12 @@ import (
 	"scaler.mesh/scaler/internal/cluster"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/run/journal"
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/svid"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
@@ -30,7 +32,7 @@ type run struct {
 	progress Progress
 	mesh     topology.Mesh
 	fail     context.CancelCauseFunc // ends the run with a reason
-	journal  *experiment.Journal
+	journal  *journal.Journal
 
 	// made by the steps, in this order
 	bench
@@ -47,7 +49,7 @@ type bench struct {
 	programs  programs
 	group     *process.Group // of everything that the run starts
 	env       place.Environment
-	api       experiment.APIServer
+	api       place.Clients
 	resources controlplane.Resources
 	dilation  *record.Dilation // nil where time is not slowed down and no trial was made
 	adapter   *controlplane.ControlPlane
@@ -61,7 +63,7 @@ type programs struct {
 	paths    map[string]string
 	next     map[string]string // of the control plane that an upgrade leads to; nil where there is none
 	envoy    component.Status  // of the real sidecars; zero where there are none
-	keys     *experiment.KeyPool
+	keys     *svid.KeyPool
 }
 
 // observed is what the steps of a run find and the journal does not have yet.
@@ -107,19 +109,19 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	if err != nil {
 		return document, err
 	}
-	r.journal = experiment.NewJournal(document, writer, fail)
+	r.journal = journal.New(document, writer, fail)
 	if err := r.prepare(ctx); err != nil {
 		return r.journal.Run(), errors.Join(err, writer.Discard())
 	}
 	r.speedBefore(ctx)
 	r.journal.Update(func(run *record.Run) { run.Started = time.Now().UTC() })
-	err = experiment.RunSteps(ctx, []experiment.Step{
+	err = steps.Run(ctx, []steps.Step{
 		{Name: "opening the process group", Do: r.openGroup, Reserve: stopTime},
 		{Name: "starting the cluster", Do: r.startCluster},
 		{Name: "starting the control plane", Do: r.startControlPlane},
-		{Name: "deleting the run's objects", Do: func(context.Context) (experiment.Undo, error) {
+		{Name: "deleting the run's objects", Do: func(context.Context) (steps.Undo, error) {
 			kept := func() bool { return r.spec.Keep && r.completed }
-			return experiment.Deletion{
+			return place.Deletion{
 				Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say, Stays: spec.place().stays(r.runLabel()),
 			}.Undo, nil
 		}, Reserve: deletionTime(spec.place())},
@@ -174,7 +176,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	origins, err := experiment.ProgramOrigins(options, r.programs.paths)
+	origins, err := component.ProgramOrigins(options, r.programs.paths)
 	if err != nil {
 		return err
 	}
@@ -186,7 +188,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	r.journal.Update(func(run *record.Run) {
 		run.Environment.Kubernetes, run.Environment.Kwok, run.Environment.Programs = kubernetes, kwok, origins
 	})
-	if r.programs.keys, err = experiment.NewKeyPool(); err != nil {
+	if r.programs.keys, err = svid.NewKeyPool(); err != nil {
 		return err
 	}
 	return r.calibrate(ctx)
@@ -194,7 +196,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 
 // openGroup opens the process group of everything that the run starts. Its
 // folder is the cluster's, by which the cluster commands and cleanup find it.
-func (r *run) openGroup(context.Context) (_ experiment.Undo, err error) {
+func (r *run) openGroup(context.Context) (_ steps.Undo, err error) {
 	dir := filepath.Join(r.spec.State, "clusters", r.clusterName())
 	r.group, err = process.OpenGroup(dir, process.GroupOptions{
 		Keep: r.spec.Keep, Prioritize: r.spec.Instrument.Priority, LimitsMemory: r.spec.ControlPlane.Memory > 0,
@@ -218,7 +220,7 @@ func (r *run) stopGroup(ctx context.Context) error {
 
 // startCluster starts what is missing of the cluster. One of its programs that ends from then on
 // ends the run, whatever the run waits for.
-func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
+func (r *run) startCluster(ctx context.Context) (_ steps.Undo, err error) {
 	r.env, err = r.spec.place().startCluster(ctx, clusterStart{
 		label: r.runLabel(), group: r.group, programs: r.programs.paths, controllers: r.driver.Programs.Controllers, slowdown: r.spec.dilation(),
 		logs: r.journal.Writer().LogDir(), progress: r.progress,
@@ -229,12 +231,12 @@ func (r *run) startCluster(ctx context.Context) (_ experiment.Undo, err error) {
 	b := newBackground(ctx, r.fail)
 	b.run("supervising the cluster", func(ctx context.Context) error { return ended(ctx, r.env) })
 	describeCluster(r.env, r.journal)
-	r.api, err = experiment.Connect(r.env)
+	r.api, err = place.Connect(r.env)
 	return func(context.Context) error { b.stop(); return nil }, err // the group stops the cluster
 }
 
 // complete is the last step: all phases were done.
-func (r *run) complete(context.Context) (experiment.Undo, error) {
+func (r *run) complete(context.Context) (steps.Undo, error) {
 	r.completed = true
 	return nil, nil
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"time"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -18,12 +19,12 @@ type settling struct {
 	dataplane dataplane
 	fleet     *fleet.Fleet
 	timeline  *phases.Timeline
-	journal   *experiment.Journal
+	journal   *journal.Journal
 	observed  *observed // takes what the proxies hold
 }
 
 // settle lets the control plane come to rest, and warns when it has not.
-func (r *run) settle(ctx context.Context) (experiment.Undo, error) {
+func (r *run) settle(ctx context.Context) (steps.Undo, error) {
 	phase := settling{length: time.Duration(r.spec.Phases.Settle), dataplane: r.dataplane(), fleet: r.fleet, timeline: r.timeline, journal: r.journal, observed: &r.observed}
 	return nil, phase.run(ctx)
 }

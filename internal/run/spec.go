@@ -14,7 +14,7 @@ import (
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/place/guard"
 	"scaler.mesh/scaler/internal/run/changes"
@@ -361,7 +361,7 @@ func (s Spec) checkProxyVersion(d controlplane.Driver) error {
 
 // Driver is the control plane that is asked for, as it serves the data plane.
 func (s Spec) Driver() (controlplane.Driver, error) {
-	d, _, err := experiment.FindDriver(s.Drivers, s.ControlPlane.Name)
+	d, _, err := drivers.Find(s.Drivers, s.ControlPlane.Name)
 	if err != nil {
 		return d, err
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/speed"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -24,7 +24,7 @@ func (r *run) measureSpeed(ctx context.Context, set func(*record.Processor, *rec
 		return
 	}
 	if err != nil {
-		r.journal.Warn(record.Warning{About: "environment.processor", Reason: record.ReasonNotMeasured, Detail: experiment.FirstLine(err)})
+		r.journal.Warn(record.Warning{About: "environment.processor", Reason: record.ReasonNotMeasured, Detail: output.FirstLine(err)})
 		return
 	}
 	r.journal.Update(func(run *record.Run) { set(run.Environment.Processor, &measured) })

@@ -10,11 +10,11 @@ import (
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/run/supervision"
 	"scaler.mesh/scaler/internal/run/upgrade"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -71,7 +71,7 @@ func (s Spec) findNext(ctx context.Context, names []string, say func(string), or
 	if paths, err = component.Paths(ctx, options, names...); err != nil {
 		return nil, err
 	}
-	next, err := experiment.ProgramOrigins(options, paths)
+	next, err := component.ProgramOrigins(options, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (s Spec) findNext(ctx context.Context, names []string, say func(string), or
 }
 
 // upgrade moves the mesh to the new version of the control plane, if that was asked for.
-func (r *run) upgrade(ctx context.Context) (experiment.Undo, error) {
+func (r *run) upgrade(ctx context.Context) (steps.Undo, error) {
 	if r.spec.upgrade() == nil {
 		return nil, nil
 	}

@@ -3,15 +3,15 @@ package run
 import (
 	"context"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/observe"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
 // startWatching starts what runs in the background from baseline to the end
 // of the run: watching pods and endpoints, supervising the control plane and the
 // recorder, and showing progress. Taking it back ends every sidecar.
-func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
+func (r *run) startWatching(ctx context.Context) (steps.Undo, error) {
 	b := newBackground(ctx, r.fail)
 	r.watching = b
 	b.run("reporting sidecars to their pods", r.fleet.Readiness.Run)
@@ -44,7 +44,7 @@ func (r *run) startWatching(ctx context.Context) (experiment.Undo, error) {
 		b.run("watching the cluster", e.guard(r.api.Client, cores).Run)
 	}
 	b.run("counting", r.monitor.count)
-	b.run("comparing clocks", experiment.ClockWatch{Phase: r.currentPhase, Journal: r.journal, Say: r.progress.say}.Run)
+	b.run("comparing clocks", clockWatch{Phase: r.currentPhase, Journal: r.journal, Say: r.progress.say}.Run)
 	if r.progress.Status != nil {
 		b.run("showing progress", r.monitor.showProgress)
 	}

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -50,7 +51,7 @@ func (m usageFigures) checkWatches(ctx context.Context, w phases.Window) error {
 // apiClients are the clients of the API server, by the API server's own metrics.
 type apiClients struct {
 	recorder *measure.Recorder
-	journal  *experiment.Journal
+	journal  *journal.Journal
 	say      func(string)
 	recent   time.Duration // how old a count may be: some intervals between scrapes
 }
@@ -81,7 +82,7 @@ func (c apiClients) awaitWatches(ctx context.Context, about string, before time.
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case missing == nil:
-		c.journal.Warn(record.Warning{About: about, Reason: record.ReasonWatchesUnknown, Detail: experiment.FirstLine(err)})
+		c.journal.Warn(record.Warning{About: about, Reason: record.ReasonWatchesUnknown, Detail: output.FirstLine(err)})
 	case *missing > 0:
 		c.journal.Warn(record.Warning{About: about, Reason: record.ReasonWatchesMissing, Values: map[string]float64{
 			"kinds": float64(*missing), "afterSeconds": watchesTimeout.Seconds(),

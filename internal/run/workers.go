@@ -9,11 +9,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/run/journal"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/internal/workerjob"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -30,7 +32,7 @@ type workers struct {
 	setup   worker.Setup               // of the others
 	group   *process.Group             // of children
 	logs    string                     // folder of theirs
-	journal *experiment.Journal
+	journal *journal.Journal
 	say     func(string)
 	fail    context.CancelCauseFunc
 	lags    *lags
@@ -47,7 +49,7 @@ type workers struct {
 // workerName is the name of the n-th worker; 0 is this process.
 func workerName(n int) string {
 	if n == 0 {
-		return experiment.InstrumentName
+		return measure.InstrumentName
 	}
 	return fmt.Sprintf("worker-%d", n)
 }
@@ -57,7 +59,7 @@ func (r *run) newWorkers() *workers {
 	return &workers{
 		count: r.spec.Instrument.Workers, driver: r.driver, proxies: controlplane.ProxyServices{Keys: r.programs.keys.Key, Tokens: authority.Tokens(r.api.Client)},
 		setup: worker.Setup{
-			Build: experiment.Version(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane(), Waypoints: r.spec.Mesh.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
+			Build: component.ScalerVersion(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane(), Waypoints: r.spec.Mesh.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
 		},
 		group: r.group, logs: r.journal.Writer().LogDir(), journal: r.journal, say: r.progress.say, fail: r.fail,
 		lags: r.observed.lags, phase: r.currentPhase, lost: r.missWorker,
@@ -66,7 +68,7 @@ func (r *run) newWorkers() *workers {
 
 // startJob is the step that has workers started in the cluster, if the sidecars are to run there.
 // Taking it back ends the connections to them; the objects are the run's.
-func (r *run) startJob(ctx context.Context) (experiment.Undo, error) {
+func (r *run) startJob(ctx context.Context) (steps.Undo, error) {
 	r.workers = r.newWorkers()
 	e := r.spec.Existing
 	if e == nil || e.WorkerImage == "" {
@@ -184,7 +186,7 @@ func (w *workers) watch() error {
 	if w.names == nil {
 		return nil
 	}
-	w.sampler = measure.NewSampler(experiment.SampleInterval)
+	w.sampler = measure.NewSampler(measure.SampleInterval)
 	for i, name := range w.names {
 		if err := w.sampler.Watch(name, w.usage[i]()); err != nil {
 			return err
@@ -197,7 +199,7 @@ func (w *workers) watch() error {
 func (w *workers) instrument() measure.Source {
 	var others []measure.Source
 	for i, name := range w.names {
-		if name != experiment.InstrumentName {
+		if name != measure.InstrumentName {
 			others = append(others, w.usage[i]())
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -184,7 +184,7 @@ func mean(all []time.Duration) (sum time.Duration) {
 // IsFailure reports that a run failed. One whose mesh did not converge, or whose control plane
 // exceeded its memory, is a result.
 func IsFailure(err error) bool {
-	return err != nil && !errors.Is(err, experiment.ErrUnconverged) && !controlplane.IsOutOfMemory(err)
+	return err != nil && !errors.Is(err, phases.ErrUnconverged) && !controlplane.IsOutOfMemory(err)
 }
 
 // Turns repeats a round of runs, every other time from the last to the first. What drifts meanwhile,

@@ -41,14 +41,14 @@ type list struct {
 	asked  []string // names of the runs that were begun
 }
 
-const phases = 10 * time.Second
+const length = 10 * time.Second
 
 func (l *list) Next() (Run, bool) {
 	if len(l.result.Runs) == len(l.names) {
 		return Run{}, false
 	}
 	name := l.names[len(l.result.Runs)]
-	return Run{Name: name, Length: phases, Do: func(ctx context.Context) (record.Run, error) {
+	return Run{Name: name, Length: length, Do: func(ctx context.Context) (record.Run, error) {
 		l.asked = append(l.asked, name)
 		return l.do(ctx, name)
 	}}, true
@@ -64,7 +64,7 @@ func (l *list) Take(done Done, _ *record.Run, err error) (string, error) {
 
 func (l *list) Left(around time.Duration) (int, time.Duration) {
 	n := len(l.names) - len(l.result.Runs)
-	return n, time.Duration(n) * (phases + around)
+	return n, time.Duration(n) * (length + around)
 }
 
 // run does the series of a list in a folder, as a user of the package does.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -18,7 +18,7 @@ type fleet struct {
 	// fixed after newFleet
 	store    *xdsprobe.Store
 	metrics  *measure.Metrics
-	log      *experiment.OnceLog
+	log      *output.OnceLog
 	sidecars []standaloneSidecar
 
 	connect, connectTotal                     *stats.Histogram
@@ -44,7 +44,7 @@ var _ proxy.Observer = (*fleet)(nil)
 
 func newFleet(n int, metrics *measure.Metrics, log func(string)) *fleet {
 	return &fleet{
-		store: xdsprobe.NewStore(), metrics: metrics, log: &experiment.OnceLog{Log: log},
+		store: xdsprobe.NewStore(), metrics: metrics, log: &output.OnceLog{Log: log},
 		sidecars:              make([]standaloneSidecar, n),
 		connect:               stats.NewHistogram(),
 		connectTotal:          stats.NewHistogram(),
@@ -63,7 +63,7 @@ func (f *fleet) of(id string) *standaloneSidecar {
 // TokenFetched implements proxy.Observer.
 func (f *fleet) TokenFetched(_ string, e proxy.TokenFetched) {
 	if e.Err != nil {
-		f.log.Once("token", fmt.Sprintf("%s; trying again, as a proxy would", experiment.FirstLine(e.Err)))
+		f.log.Once("token", fmt.Sprintf("%s; trying again, as a proxy would", output.FirstLine(e.Err)))
 	}
 }
 
@@ -92,7 +92,7 @@ func (f *fleet) Updated(id string, e proxy.Update) {
 	kind := e.Type.String()
 	f.metrics.Response(kind, e.Bytes, e.Wasted, e.Rejected != nil)
 	if e.Rejected != nil {
-		f.log.Once("rejected", fmt.Sprintf("a sidecar rejected %s: %s", kind, experiment.FirstLine(e.Rejected)))
+		f.log.Once("rejected", fmt.Sprintf("a sidecar rejected %s: %s", kind, output.FirstLine(e.Rejected)))
 	}
 	s := f.of(id)
 	if !s.answered {
@@ -128,7 +128,7 @@ func (f *fleet) StreamEnded(id string, e proxy.StreamEnded) {
 	}
 	reason := "closed by the server"
 	if e.Err != nil {
-		reason = experiment.FirstLine(e.Err)
+		reason = output.FirstLine(e.Err)
 	}
 	f.log.Once(string(e.Class), fmt.Sprintf("%s: %s; sidecars try again, as a proxy would", e.Class, reason))
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -22,7 +23,7 @@ func (r *run) finish(ctx context.Context) (record.XDSRun, error) {
 		Requested: r.spec.Clients,
 		Connected: int(f.connected.Load()), Answered: int(f.answered.Load()), Complete: int(f.complete.Load()),
 	}
-	r.record.XDS = experiment.XDSCounts(f.store.Counters().Now())
+	r.record.XDS = worker.XDSCounts(f.store.Counters().Now())
 	r.record.XDS.ConfigurationBytes = f.configurationBytes()
 	for _, l := range []struct {
 		histogram *stats.Histogram
@@ -65,12 +66,12 @@ func (r *run) measureWindows() error {
 			return nil
 		}
 		from, to := r.edges[i], r.edges[i+1]
-		usage, err := r.sampler.Figures(experiment.InstrumentName, from.at, to.at)
+		usage, err := r.sampler.Figures(measure.InstrumentName, from.at, to.at)
 		if err != nil {
 			return err
 		}
 		w := record.XDSWindow{
-			Name: name, Seconds: to.at.Sub(from.at).Seconds(), Usage: experiment.UsageOf(usage),
+			Name: name, Seconds: to.at.Sub(from.at).Seconds(), Usage: measure.UsageOf(usage),
 			Responses: to.responses - from.responses, Bytes: to.bytes - from.bytes,
 		}
 		if w.Responses > 0 {
@@ -84,7 +85,7 @@ func (r *run) measureWindows() error {
 // measureInstrument records the usage of scaler itself over the whole run.
 func (r *run) measureInstrument() error {
 	begin, end := r.edges[0].at, r.edges[len(r.edges)-1].at
-	usage, err := r.sampler.Figures(experiment.InstrumentName, begin, end)
+	usage, err := r.sampler.Figures(measure.InstrumentName, begin, end)
 	if err != nil {
 		return err
 	}
@@ -107,11 +108,11 @@ func (r *run) addWarnings() {
 			"missing": float64(missing), "all": float64(r.spec.Clients),
 		}})
 	}
-	if lag := r.record.Instrument.Lag; lag != nil && lag.P99 != nil && *lag.P99 > experiment.LateInstrument.Seconds() {
+	if lag := r.record.Instrument.Lag; lag != nil && lag.P99 != nil && *lag.P99 > worker.LateInstrument.Seconds() {
 		warn(record.Warning{About: "latencies", Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *lag.P99}})
 	}
 	c := r.fleet.store.Counters().Now()
-	if late := experiment.LateReceipt(c, 1); late != nil {
+	if late := worker.LateReceipt(c, 1); late != nil {
 		warn(*late)
 	}
 	if n := c.Refusals; n > 0 {

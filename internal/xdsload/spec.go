@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/credentialfile"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/nodetemplate"
 	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -64,13 +63,13 @@ const maxClients = 100_000
 
 // Validate returns a *[scenario.Error] of the first field with an invalid value. Nothing is started or created before it returns nil.
 func (s Spec) Validate() error {
-	if err := experiment.CheckAddress("address", s.Address, 1); err != nil {
+	if err := scenario.CheckAddress("address", s.Address); err != nil {
 		return err
 	}
 	if s.Clients < 1 || s.Clients > maxClients {
 		return scenario.Refuse("clients", s.Clients, "1 to %d", maxClients)
 	}
-	if err := experiment.CheckOneOf("xds", s.XDS, []string{string(xdsprobe.Delta), string(xdsprobe.SotW)}); err != nil {
+	if err := scenario.CheckOneOf("xds", s.XDS, []string{string(xdsprobe.Delta), string(xdsprobe.SotW)}); err != nil {
 		return err
 	}
 	const longest = 30 * 24 * time.Hour
@@ -81,7 +80,7 @@ func (s Spec) Validate() error {
 		return scenario.Refuse("rate", s.Rate, "0.001 to 1000000 sidecars a second, or 0 for all at once")
 	}
 	if s.MetricsAddress != "" {
-		if err := experiment.CheckAddress("metricsAddress", s.MetricsAddress, 0); err != nil {
+		if err := scenario.CheckListenAddress("metricsAddress", s.MetricsAddress, 0); err != nil {
 			return err
 		}
 	}

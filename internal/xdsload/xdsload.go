@@ -13,10 +13,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/internal/doctor"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -103,7 +105,7 @@ func newRun(spec Spec, progress Progress) (*run, error) {
 	}
 	r := &run{
 		spec: spec, progress: progress,
-		sampler: measure.NewSampler(experiment.SampleInterval),
+		sampler: measure.NewSampler(measure.SampleInterval),
 		lag:     stats.NewHistogram(),
 		base: xdsprobe.Config{
 			Address: spec.Address, ServerName: spec.ServerName, Variant: xdsprobe.Variant(spec.XDS), Headers: spec.Headers,
@@ -124,10 +126,10 @@ func newRun(spec Spec, progress Progress) (*run, error) {
 	if err := doctor.Error(doctor.CheckSidecars(spec.Clients, 1)); err != nil {
 		return nil, err
 	}
-	if err := r.sampler.Watch(experiment.InstrumentName, measure.Self()); err != nil {
+	if err := r.sampler.Watch(measure.InstrumentName, measure.Self()); err != nil {
 		return nil, err
 	}
-	r.metrics = measure.NewMetrics(measure.Build{Version: experiment.Version()}, r.sampler)
+	r.metrics = measure.NewMetrics(measure.Build{Version: component.ScalerVersion()}, r.sampler)
 	r.fleet = newFleet(spec.Clients, r.metrics, r.log)
 	r.record = record.XDSRun{
 		APIVersion: record.APIVersion, Kind: record.XDSKind, Schema: record.Schema,
@@ -136,7 +138,7 @@ func newRun(spec Spec, progress Progress) (*run, error) {
 			Address: spec.Address, Clients: spec.Clients, XDS: spec.XDS, TLS: !spec.Plaintext,
 			RatePerSecond: spec.Rate, DurationSeconds: spec.Duration.Seconds(),
 		},
-		Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: experiment.MemoryBytes(), Kernel: experiment.Kernel(), Scaler: experiment.Version()},
+		Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: place.MemoryBytes(), Kernel: place.Kernel(), Scaler: component.ScalerVersion()},
 	}
 	return r, nil
 }
@@ -188,7 +190,7 @@ func (r *run) arrive(ctx, life context.Context, group *errgroup.Group) error {
 	for i := range r.spec.Clients {
 		if r.spec.Rate > 0 {
 			due := begun.Add(time.Duration(float64(i) / r.spec.Rate * float64(time.Second)))
-			if experiment.WaitUntil(ctx, due) != nil {
+			if task.WaitUntil(ctx, due) != nil {
 				return nil
 			}
 		}
@@ -214,7 +216,7 @@ func (r *run) begin() error {
 	if err := r.edge(); err != nil {
 		return err
 	}
-	usage, err := r.sampler.Figures(experiment.InstrumentName, before, r.edges[0].at)
+	usage, err := r.sampler.Figures(measure.InstrumentName, before, r.edges[0].at)
 	r.idle = usage.MemoryEnd
 	return err
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"scaler.mesh/scaler/internal/analyse/stats"
+
 	"scaler.mesh/scaler/internal/boundedfile"
 )
 
@@ -138,6 +140,19 @@ func (w *Writer) Histogram(name string, h io.WriterTo) error {
 		_, err := h.WriteTo(f)
 		return err
 	})
+}
+
+// SaveLatency writes one distribution and returns its summary; nil means that there is nothing in it.
+func (w *Writer) SaveLatency(name string, h *stats.Histogram) (*Latency, error) {
+	summary := h.Summary()
+	if summary.Count+summary.Lost == 0 {
+		return nil, nil
+	}
+	if err := w.Histogram(name, h); err != nil {
+		return nil, fmt.Errorf("writing the distribution of %s: %w", name, err)
+	}
+	latency := Latency(summary).Known()
+	return &latency, nil
 }
 
 func histogramPath(dir, name string) string {

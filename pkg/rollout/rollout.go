@@ -14,16 +14,16 @@ import (
 	"context"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // ErrUnconverged is in the error of runs of which some finished without convergence within their
 // time limit, and none failed otherwise. Their records say so, too.
-var ErrUnconverged = experiment.ErrUnconverged
+var ErrUnconverged = phases.ErrUnconverged
 
 // Options are what a run needs and a scenario does not state.
 type Options struct {

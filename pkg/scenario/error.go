@@ -2,6 +2,9 @@ package scenario
 
 import (
 	"fmt"
+	"net"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -65,4 +68,47 @@ func oneOf[T ~string](all []T) string {
 		return strings.Join(texts, "")
 	}
 	return strings.Join(texts[:last], ", ") + " or " + texts[last]
+}
+
+// CheckOneOf checks that the field of a path has one of the allowed values.
+// Its error is of type *[Error].
+func CheckOneOf(path, value string, allowed []string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return Refuse(path, value, "%s", oneOf(allowed))
+}
+
+// CheckAddress checks that the field of a path is HOST:PORT of a server to
+// connect to. Its error is of type *[Error].
+func CheckAddress(path, address string) error {
+	if host, port := splitAddress(address); host != "" && port > 0 {
+		return nil
+	}
+	return Refuse(path, address, "HOST:PORT, as in 127.0.0.1:15010")
+}
+
+// CheckListenAddress checks that the field of a path is HOST:PORT of a server
+// to start. HOST may be empty: the server then listens on all addresses. least
+// is the smallest PORT: 0 if any free port will do. Its error is of type
+// *[Error].
+func CheckListenAddress(path, address string, least int) error {
+	if _, port := splitAddress(address); port >= least {
+		return nil
+	}
+	return Refuse(path, address, "HOST:PORT, as in 127.0.0.1:15090")
+}
+
+// splitAddress returns the parts of HOST:PORT; port is -1 if the text is
+// something else.
+func splitAddress(address string) (host string, port int) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", -1
+	}
+	number, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return "", -1
+	}
+	return host, int(number)
 }

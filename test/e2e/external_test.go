@@ -26,8 +26,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/controlplane/reference"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/kwok"
@@ -151,7 +151,7 @@ var _ = It("rolls out against an ADS server behind mutual TLS and a token", func
 	}
 	serveOnceUp(ctx, spec.State, upstream)
 	served := false // before the first sidecar
-	driver, _, err := experiment.FindDriver(nil, spec.ControlPlane.Name)
+	driver, _, err := drivers.Find(nil, spec.ControlPlane.Name)
 	Expect(err).NotTo(HaveOccurred())
 	spec.Mesh.Pods, spec.Mesh.Mode = scenario.List[int]{pods}, driver.ModeNames()
 	ladder := run.Ladder{Spec: spec}

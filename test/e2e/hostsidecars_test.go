@@ -28,7 +28,8 @@ import (
 	"scaler.mesh/scaler/internal/cluster"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/place/embedded"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/sidecar"
 	"scaler.mesh/scaler/internal/topology"
@@ -40,18 +41,18 @@ type hostMesh struct {
 	cluster *cluster.Cluster
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
-	place   experiment.RealSidecars
+	place   controlplane.RealSidecars
 }
 
 // startHostMesh starts one for a spec.
 func startHostMesh(ctx context.Context, name string) *hostMesh {
 	GinkgoHelper()
-	driver, _, err := experiment.FindDriver(nil, name)
+	driver, _, err := drivers.Find(nil, name)
 	Expect(err).NotTo(HaveOccurred())
 	say := func(msg string) { GinkgoWriter.Println(msg) }
 	programs, err := component.Paths(ctx, component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Envoy: os.Getenv("SCALER_ENVOY"), Progress: say,
-	}, append(experiment.RunPrograms(driver), driver.SidecarPrograms...)...)
+	}, append(drivers.RunPrograms(driver), driver.SidecarPrograms...)...)
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
 	m := &hostMesh{}
@@ -60,7 +61,7 @@ func startHostMesh(ctx context.Context, name string) *hostMesh {
 	DeferCleanup(func(ctx SpecContext) { Expect(group.Remove(ctx)).To(Succeed()) })
 	m.cluster, err = cluster.Up(ctx, cluster.Options{
 		Group: group, LogDir: filepath.Join(dir, "logs"), KwokConfig: kwok.Stages(), Progress: say,
-		Programs: experiment.ClusterPrograms(programs),
+		Programs: embedded.Programs(programs),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	config, err := clientcmd.BuildConfigFromFlags("", m.cluster.Kubeconfig())
@@ -74,7 +75,7 @@ func startHostMesh(ctx context.Context, name string) *hostMesh {
 		LogDir: filepath.Join(dir, "logs"), Progress: say, RealSidecars: true,
 	})
 	Expect(err).NotTo(HaveOccurred())
-	m.place = experiment.RealSidecars{
+	m.place = controlplane.RealSidecars{
 		Adapter: adapter, Programs: programs, Group: group,
 		Dir: filepath.Join(dir, "sidecars"), Logs: filepath.Join(dir, "logs"), Concurrency: 1,
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -79,10 +79,10 @@ func (p place) command(args ...string) *exec.Cmd {
 // what starts it waits for it until it is interrupted.
 func (p *place) hold(ctx context.Context, program string) {
 	GinkgoHelper()
-	driver, _, err := experiment.FindDriver(nil, "istiod")
+	driver, _, err := drivers.Find(nil, "istiod")
 	Expect(err).NotTo(HaveOccurred())
 	paths, err := component.Paths(ctx, component.Options{BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR")},
-		experiment.RunPrograms(driver)...)
+		drivers.RunPrograms(driver)...)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(paths).To(HaveKey(program))
 	p.bin = GinkgoT().TempDir()

@@ -30,7 +30,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/ztunnel"
 	"scaler.mesh/scaler/kwok"
@@ -353,7 +353,7 @@ var _ = It("rolls out 30 pods with ztunnels, which are disturbed", func(ctx Spec
 	spec.Programs = component.Options{
 		BinDir: os.Getenv("SCALER_BIN_DIR"), CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) },
 	}
-	driver, _, err := experiment.FindDriver(nil, spec.ControlPlane.Name)
+	driver, _, err := drivers.Find(nil, spec.ControlPlane.Name)
 	Expect(err).NotTo(HaveOccurred())
 	ztunnels := &watchedZtunnels{on: map[string]*watchedZtunnel{}}
 	spec.Drivers = []controlplane.Driver{ztunnels.driver(driver)}

@@ -7,9 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"net"
-	"strconv"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -38,13 +35,6 @@ type Target struct {
 	// Metrics is HOST:PORT of the control plane's own metrics, for one with an Address; "" = those
 	// of its pods are read through the API server, if the cluster has its pods.
 	Metrics string
-}
-
-// IsAddress reports whether a text is HOST:PORT, as Address and Metrics of a Target are.
-func IsAddress(text string) bool {
-	host, port, err := net.SplitHostPort(text)
-	number, portErr := strconv.Atoi(port)
-	return err == nil && host != "" && portErr == nil && number > 0 && number <= math.MaxUint16
 }
 
 // check is one look at a cluster.

@@ -25,8 +25,11 @@ type Place struct {
 // of fields are of type *[scenario.Error].
 func NewPlace(p scenario.Place) (Place, error) {
 	for _, address := range []struct{ path, value string }{{"place.address", p.Address}, {"place.metrics", p.Metrics}} {
-		if address.value != "" && !IsAddress(address.value) {
-			return Place{}, scenario.Refuse(address.path, address.value, "HOST:PORT")
+		if address.value == "" {
+			continue
+		}
+		if err := scenario.CheckAddress(address.path, address.value); err != nil {
+			return Place{}, err
 		}
 	}
 	var random [3]byte

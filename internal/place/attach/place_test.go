@@ -29,8 +29,8 @@ func TestNewPlace(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for want, p := range map[string]scenario.Place{
-		`place.address: got "h", want HOST:PORT`:   {Context: "c", Address: "h"},
-		`place.metrics: got "h:0", want HOST:PORT`: {Context: "c", Address: "h:1", Metrics: "h:0"},
+		`place.address: got "h", want HOST:PORT, as in 127.0.0.1:15010`:   {Context: "c", Address: "h"},
+		`place.metrics: got "h:0", want HOST:PORT, as in 127.0.0.1:15010`: {Context: "c", Address: "h:1", Metrics: "h:0"},
 	} {
 		if _, err := NewPlace(p); err == nil || err.Error() != want {
 			t.Errorf("%v, want %q", err, want)

@@ -8,9 +8,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -36,11 +38,11 @@ type Options struct {
 	Mesh     topology.Mesh              // that is changed
 	Knobs    controlplane.Knobs         // that the mesh has
 	Adapter  *controlplane.ControlPlane // of the control plane
-	API      experiment.APIServer       // that changes are written to
+	API      place.Clients              // that changes are written to
 	Label    string                     // value of the run label of objects that are created
 	Fleet    *fleet.Fleet               // that changes are followed to
 	Timeline *phases.Timeline           // measures the phase
-	Journal  *experiment.Journal        // takes the figures
+	Journal  *journal.Journal           // takes the figures
 	Say      func(msg string)           // shows progress
 
 	// Slowdown is how many times as long changes may take; 0 = 1.
@@ -164,7 +166,7 @@ func (p *phase) make(ctx context.Context, begin time.Time) error {
 	if err := work.Wait(); err != nil {
 		return err
 	}
-	return experiment.WaitUntil(ctx, begin.Add(p.Length))
+	return task.WaitUntil(ctx, begin.Add(p.Length))
 }
 
 // changeObject makes the changes of one object: with n objects, every n-th of all.
@@ -172,7 +174,7 @@ func (p *phase) changeObject(ctx context.Context, index int, begin time.Time) er
 	o := p.all[index]
 	for n := index; p.Load.PerSecond.Due(n) < p.Length; n += len(p.all) {
 		due := begin.Add(p.Load.PerSecond.Due(n))
-		if err := experiment.WaitUntil(ctx, due); err != nil {
+		if err := task.WaitUntil(ctx, due); err != nil {
 			return err
 		}
 		if time.Since(begin) >= p.Length {
@@ -202,10 +204,10 @@ func (p *phase) restore(ctx context.Context, over bool) error {
 			return err
 		}
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, p.Timeout, experiment.ErrUnconverged)
+	limited, cancel := context.WithTimeoutCause(ctx, p.Timeout, phases.ErrUnconverged)
 	defer cancel()
 	err := p.Fleet.AwaitConverged(limited)
-	if errors.Is(err, experiment.ErrUnconverged) {
+	if errors.Is(err, phases.ErrUnconverged) {
 		p.Timeline.NotConvergedAgain("change", "", p.Timeout)
 		p.Timeline.Explain("change")
 	}

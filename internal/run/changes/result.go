@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -115,7 +114,7 @@ func (p *phase) save(section *record.Change, r *result, length time.Duration, en
 		{"push", r.push, &made.Push}, {"fromDue", r.fromDue, &made.FromDue}, {"first", r.first, &made.First},
 		{"last", r.last, &made.Last}, {"late", r.late, &made.Late}, {"write", r.write, &made.Write},
 	} {
-		latency, err := experiment.SaveHistogram(p.Journal.Writer(), "change."+one.name, one.of)
+		latency, err := p.Journal.Writer().SaveLatency("change."+one.name, one.of)
 		*one.into = latency
 		errs = append(errs, err)
 	}

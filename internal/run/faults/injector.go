@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -44,14 +44,14 @@ type Actions struct {
 
 // Options are what an injector needs. All fields are needed.
 type Options struct {
-	Faults   []scenario.Fault    // in all phases, in their order; nil = none
-	Actions  Actions             // how each is made; those of Faults are needed
-	Pods     int                 // of the mesh
-	Timeout  time.Duration       // for the mesh to converge again
-	Journal  *experiment.Journal // takes what they cost; needed
-	Fleet    *fleet.Fleet        // whose convergence is awaited; needed
-	Timeline *phases.Timeline    // measures the phases of faults in steady state; needed
-	Say      func(msg string)    // shows progress
+	Faults   []scenario.Fault // in all phases, in their order; nil = none
+	Actions  Actions          // how each is made; those of Faults are needed
+	Pods     int              // of the mesh
+	Timeout  time.Duration    // for the mesh to converge again
+	Journal  *journal.Journal // takes what they cost; needed
+	Fleet    *fleet.Fleet     // whose convergence is awaited; needed
+	Timeline *phases.Timeline // measures the phases of faults in steady state; needed
+	Say      func(msg string) // shows progress
 
 	// Recovered is called after a fault in steady state that is not the last: it
 	// returns when the cluster is ready for the next one. about is the fault's path
@@ -127,7 +127,7 @@ func (i *Injector) InSteady(ctx context.Context) error {
 
 // measure makes one fault in a phase of its own.
 func (i *Injector) measure(ctx context.Context, fault scenario.Fault) (m *made, err error) {
-	limited, cancel := context.WithTimeoutCause(ctx, i.Timeout, experiment.ErrUnconverged)
+	limited, cancel := context.WithTimeoutCause(ctx, i.Timeout, phases.ErrUnconverged)
 	defer cancel()
 	err = i.Timeline.Measure(ctx, record.PhaseFault, 0, func(ctx context.Context) (_ record.EndedBy, err error) {
 		if m, err = i.make(limited, fault); m == nil {
@@ -242,7 +242,7 @@ func (i *Injector) End(err error) error {
 		return nil
 	}
 	warning := record.Warning{Reason: record.ReasonEndedUnconverged}
-	if errors.Is(err, experiment.ErrUnconverged) {
+	if errors.Is(err, phases.ErrUnconverged) {
 		warning.Reason, warning.Values = record.ReasonNotConvergedAgain, map[string]float64{"limitSeconds": i.Timeout.Seconds()}
 	}
 	converged := err == nil

@@ -10,8 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/journal"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -30,7 +31,7 @@ type Window struct {
 
 // Options are what a timeline needs. All fields are needed.
 type Options struct {
-	Journal *experiment.Journal       // takes the phases
+	Journal *journal.Journal          // takes the phases
 	Edge    func() (time.Time, error) // reads the counters of all processes now
 	Fleet   *fleet.Fleet              // whose streams are counted at the end of each phase
 	Show    func(phase string)        // exports the phase that goes on, "" = none
@@ -146,7 +147,7 @@ func (t *Timeline) Current() State {
 // Wait is the body of a phase of fixed length.
 func Wait(length time.Duration) Body {
 	return func(ctx context.Context) (record.EndedBy, error) {
-		if err := experiment.WaitUntil(ctx, time.Now().Add(length)); err != nil {
+		if err := task.WaitUntil(ctx, time.Now().Add(length)); err != nil {
 			return "", err
 		}
 		return record.EndedByDuration, nil
@@ -160,9 +161,9 @@ func (t *Timeline) EndedBy(ctx, limited context.Context, about string, err error
 	switch {
 	case err == nil:
 		return record.EndedByConverged, nil
-	case ctx.Err() == nil && context.Cause(limited) == experiment.ErrUnconverged:
+	case ctx.Err() == nil && context.Cause(limited) == ErrUnconverged:
 		t.Explain(about)
-		return record.EndedByTimeout, experiment.ErrUnconverged
+		return record.EndedByTimeout, ErrUnconverged
 	default:
 		return "", err
 	}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
@@ -256,7 +256,7 @@ func (p *prober) quiet(ctx context.Context) error {
 		if idle >= p.Slowdown.Of(probeQuiet) {
 			return nil
 		}
-		if err := experiment.WaitUntil(limited, time.Now().Add(p.Slowdown.Of(probeQuiet)-idle)); err != nil {
+		if err := task.WaitUntil(limited, time.Now().Add(p.Slowdown.Of(probeQuiet)-idle)); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

@@ -13,9 +13,10 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
@@ -41,11 +42,11 @@ type Options struct {
 	Mesh     topology.Mesh              // that is changed
 	Knobs    controlplane.Knobs         // that the mesh has
 	Adapter  *controlplane.ControlPlane // of the control plane
-	API      experiment.APIServer       // that changes are written to
+	API      place.Clients              // that changes are written to
 	Label    string                     // value of the run label of objects that are created
 	Fleet    *fleet.Fleet               // that changes are followed to
 	Timeline *phases.Timeline           // measures the phase
-	Journal  *experiment.Journal        // takes the latencies
+	Journal  *journal.Journal           // takes the latencies
 	Metrics  *measure.Metrics           // scaler's own
 	Say      func(msg string)           // shows progress
 

@@ -9,20 +9,21 @@ import (
 	"sync/atomic"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 )
 
 // Options are what a Supervisor needs of a run. All but MemoryBytes are required.
 type Options struct {
-	MemoryBytes int64               // limit of the control plane; 0 = none
-	Sampler     *measure.Sampler    // which samples the program's usage
-	Journal     *experiment.Journal // which takes events and warnings
-	Timeline    *phases.Timeline    // which knows the current phase
-	Say         func(string)        // shows a line to the user
-	Standing    func() string       // how far the run is, for an error
+	MemoryBytes int64            // limit of the control plane; 0 = none
+	Sampler     *measure.Sampler // which samples the program's usage
+	Journal     *journal.Journal // which takes events and warnings
+	Timeline    *phases.Timeline // which knows the current phase
+	Say         func(string)     // shows a line to the user
+	Standing    func() string    // how far the run is, for an error
 }
 
 // Supervisor restarts one program of the control plane when it ends.
@@ -89,7 +90,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			s.Say(s.name + " ended and is started again; its log is in " + s.Journal.Writer().LogDir())
 			s.Journal.Warn(record.Warning{
 				About:  s.about + "." + string(s.Timeline.Current().Phase),
-				Reason: record.ReasonCrashed, Component: s.name, Detail: experiment.FirstLine(life.Err()),
+				Reason: record.ReasonCrashed, Component: s.name, Detail: output.FirstLine(life.Err()),
 			})
 		}
 		s.Journal.Event(record.ControlPlaneEnded{Name: s.replica, Asked: expected, Error: fmt.Sprint(life.Err())})

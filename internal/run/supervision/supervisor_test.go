@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -83,7 +83,7 @@ func TestSupervisor(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			journal := experiment.NewJournal(record.Run{}, writer, func(err error) { t.Error(err) })
+			journal := journal.New(record.Run{}, writer, func(err error) { t.Error(err) })
 			p := newProgram()
 			first := p.now
 			s := test.make(p, Options{

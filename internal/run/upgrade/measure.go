@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/pkg/record"
@@ -53,7 +52,7 @@ func (u *Upgrade) Measure(document *record.Run, usage Usage, doubt func(about, p
 			if *side.into, err = u.side(s, about+"."+side.name, side.received); err != nil {
 				return err
 			}
-			(*side.into).ControlPlane = experiment.UsageOf(used)
+			(*side.into).ControlPlane = measure.UsageOf(used)
 		}
 		cores, memory, err := usage.Together(running, s.Begin, s.End)
 		if err != nil {
@@ -77,7 +76,7 @@ func (u *Upgrade) side(s *Stage, about string, received *fleet.Received) (*recor
 	}
 	side.Responses = new(received.Responses.Load())
 	for kind, h := range received.Endpoints() {
-		latency, err := experiment.SaveHistogram(u.Journal.Writer(), about+".push."+string(kind), h)
+		latency, err := u.Journal.Writer().SaveLatency(about+".push."+string(kind), h)
 		if err != nil {
 			return nil, err
 		}

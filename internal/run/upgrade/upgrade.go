@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -56,7 +57,7 @@ type Options struct {
 	Old      *controlplane.ControlPlane // that serves the mesh; needed
 	Mesh     topology.Mesh              // that was rolled out; needed
 	Timeout  time.Duration              // for the mesh to converge in a stage
-	Journal  *experiment.Journal        // takes the section; needed
+	Journal  *journal.Journal           // takes the section; needed
 	Fleet    *fleet.Fleet               // of the mesh's pods; needed
 	Timeline *phases.Timeline           // takes the stages; needed
 	Say      func(msg string)           // shows progress
@@ -121,7 +122,7 @@ func (u *Upgrade) start(ctx context.Context) error {
 		return err
 	}
 	u.Fleet.Revisions.Join(u.next)
-	return experiment.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
+	return task.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
 }
 
 func (u *Upgrade) startNext(ctx context.Context) (err error) {
@@ -189,7 +190,7 @@ func (u *Upgrade) move(ctx context.Context, name string, workloads []int, to *co
 		u.Fleet.Pods.Renew(services...)
 		begin := time.Now()
 		for i, at := range due(u.Mesh, workloads, u.Plan.Rate) {
-			if err := experiment.WaitUntil(ctx, begin.Add(at)); err != nil {
+			if err := task.WaitUntil(ctx, begin.Add(at)); err != nil {
 				return err
 			}
 			if err := u.Actions.Move(ctx, workloads[i:i+1], to.Sidecars.PodLabels, time.Now()); err != nil {
@@ -225,13 +226,13 @@ func (u *Upgrade) conclude(ctx context.Context, empty *controlplane.ControlPlane
 // after measures what is left.
 func (u *Upgrade) after(ctx context.Context) error {
 	return u.stage(ctx, stageAfter, nil, func(ctx context.Context) error {
-		return experiment.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
+		return task.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
 	})
 }
 
 // stage does one stage in a phase of its own.
 func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do func(context.Context) error) error {
-	limited, cancel := context.WithTimeoutCause(ctx, u.Timeout, experiment.ErrUnconverged)
+	limited, cancel := context.WithTimeoutCause(ctx, u.Timeout, phases.ErrUnconverged)
 	defer cancel()
 	s := &Stage{Name: name, pods: pods(u.Mesh, workloads)}
 	err := u.Timeline.Measure(ctx, record.UpgradePhase(name), 0, func(ctx context.Context) (record.EndedBy, error) {
@@ -258,7 +259,7 @@ func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do fu
 	s.Begin, s.End = w.Begin, w.End
 	s.replaced, _ = u.Fleet.Pods.End(s.Background)
 	u.stages = append(u.stages, s)
-	if errors.Is(err, experiment.ErrUnconverged) {
+	if errors.Is(err, phases.ErrUnconverged) {
 		u.Timeline.NotConvergedAgain("upgrade.stages."+name, name, u.Timeout)
 	}
 	return err

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -129,12 +130,12 @@ func (o Options) judge(tried Tried, run *record.Run, err error) (Tried, error) {
 	switch {
 	case controlplane.IsOutOfMemory(err):
 		return missed("the control plane was killed for exceeding its memory limit")
-	case errors.Is(err, experiment.ErrUnconverged):
+	case errors.Is(err, phases.ErrUnconverged):
 		return missed("the mesh did not converge within the time limit")
 	case err != nil && has(record.ReasonCrashed):
-		return missed("the control plane ended: " + experiment.FirstLine(err))
+		return missed("the control plane ended: " + output.FirstLine(err))
 	case err != nil:
-		tried.Outcome, tried.Why = Unknown, experiment.FirstLine(err)
+		tried.Outcome, tried.Why = Unknown, output.FirstLine(err)
 		return tried, err
 	case observed.Withheld:
 		return unknown(fmt.Sprintf("fewer than %d changes were made: want a longer --change-duration, or more --probes", record.ChangesForP99))

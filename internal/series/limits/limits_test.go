@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -113,7 +113,7 @@ func TestJudge(t *testing.T) {
 		"slow bench, met":         {run: slow, want: Unknown},
 		"slow bench, missed":      {run: slowAndLate, want: Missed},
 		"out of memory":           {err: &process.OutOfMemoryError{}, want: Missed},
-		"not converged":           {err: experiment.ErrUnconverged, want: Missed},
+		"not converged":           {err: phases.ErrUnconverged, want: Missed},
 		"control plane crashed":   {run: crashed, err: errors.New("it ended a second time"), want: Missed},
 		"failed for other reason": {err: errors.New("no room on disk"), want: Unknown, fails: true},
 	} {

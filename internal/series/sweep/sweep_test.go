@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -276,7 +276,7 @@ func TestResume(t *testing.T) {
 // a result; another failure ends the sweep.
 func TestEnds(t *testing.T) {
 	for err, want := range map[error]series.Status{
-		experiment.ErrUnconverged: series.Complete, &process.OutOfMemoryError{}: series.Complete, errors.New("no room on disk"): series.Failed,
+		phases.ErrUnconverged: series.Complete, &process.OutOfMemoryError{}: series.Complete, errors.New("no room on disk"): series.Failed,
 	} {
 		b := newBench(t, func(env string) measured {
 			if env == "A=2" {

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/capacity"
-	"scaler.mesh/scaler/internal/experiment"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -68,8 +68,8 @@ func TestRun(t *testing.T) {
 		"faster":          {func(r *record.Run) { r.Phases[0].Seconds = new(15.0) }, nil, "", ""},
 		"not enforced":    {func(r *record.Run) { r.Environment.ControlPlane.MemoryLimitEnforced = false }, nil, "not killed for its memory", capacity.NotEnforced},
 		"killed":          {func(*record.Run) {}, &process.OutOfMemoryError{}, "not killed for its memory", capacity.Failed},
-		"not converged":   {func(r *record.Run) { r.Pods.Converged = new(39) }, experiment.ErrUnconverged, "converged", capacity.Failed},
-		"no second time":  {func(r *record.Run) { r.Faults[0].Seconds = nil }, experiment.ErrUnconverged, "converged again after a kill", capacity.Failed},
+		"not converged":   {func(r *record.Run) { r.Pods.Converged = new(39) }, phases.ErrUnconverged, "converged", capacity.Failed},
+		"no second time":  {func(r *record.Run) { r.Faults[0].Seconds = nil }, phases.ErrUnconverged, "converged again after a kill", capacity.Failed},
 		"no kill":         {func(r *record.Run) { r.Faults = nil }, nil, "converged again after a kill", capacity.Unknown},
 		"a lost change":   {func(r *record.Run) { r.Change.Push.Count, r.Change.Push.Lost = 39, 1 }, nil, "a change reached every sidecar", capacity.Failed},
 		"a missed change": {func(r *record.Run) { r.Change.Push.Count = 39 }, nil, "a change reached every sidecar", capacity.Failed},
@@ -229,7 +229,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := Run(ctx, Options{Plan: p, Like: like, Spec: run.DefaultSpec(), Run: func(context.Context, run.Spec, run.Progress) (record.Run, error) {
 		cancel()
-		return measured(), experiment.ErrUnconverged
+		return measured(), phases.ErrUnconverged
 	}})
 	if !errors.Is(err, context.Canceled) || p.Verification != nil {
 		t.Errorf("%v, %+v", err, p.Verification)

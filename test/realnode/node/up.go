@@ -12,7 +12,7 @@ import (
 
 	"scaler.mesh/scaler/internal/cluster"
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/experiment"
+	"scaler.mesh/scaler/internal/place/embedded"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/test/realnode/nodeprograms"
@@ -32,7 +32,7 @@ func up(ctx context.Context, o options) (kubeconfig string, err error) {
 	if err := check(ctx, o); err != nil {
 		return "", err
 	}
-	programs := slices.Concat(experiment.ClusterComponents(), nodeprograms.Names(), []string{component.Istiod, component.IstioManifests})
+	programs := slices.Concat(embedded.Components(), nodeprograms.Names(), []string{component.Istiod, component.IstioManifests})
 	if o.sidecars {
 		programs = append(programs, component.PilotAgent, component.Envoy)
 	}
@@ -103,7 +103,7 @@ func clusterUp(ctx context.Context, o options, paths map[string]string) (kubecon
 	if err != nil {
 		return "", err
 	}
-	c, err := cluster.Up(ctx, cluster.Options{Group: group, Programs: experiment.ClusterPrograms(paths), KwokConfig: kwok.Stages(), Progress: progress})
+	c, err := cluster.Up(ctx, cluster.Options{Group: group, Programs: embedded.Programs(paths), KwokConfig: kwok.Stages(), Progress: progress})
 	if err == nil {
 		kubeconfig, err = c.Kubeconfig(), group.MarkKept()
 	}

@@ -1,4 +1,4 @@
-package experiment
+package run
 
 import (
 	"context"
@@ -6,19 +6,20 @@ import (
 	"slices"
 
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// ClockWatch records what happens to time, as doubts about the figures that depend on it. All
+// clockWatch records what happens to time, as doubts about the figures that depend on it. All
 // fields are needed.
-type ClockWatch struct {
+type clockWatch struct {
 	Phase   func() record.PhaseName // that goes on
-	Journal *Journal
+	Journal *journal.Journal
 	Say     func(string)
 }
 
 // Run compares clocks until ctx ends.
-func (c ClockWatch) Run(ctx context.Context) error {
+func (c clockWatch) Run(ctx context.Context) error {
 	clocks, err := measure.NewClocks()
 	if err != nil {
 		return err

@@ -1,10 +1,10 @@
-package experiment
+package place
 
 import (
 	"golang.org/x/sys/unix"
 )
 
-// Processors are those that scaler, and what it starts, may use.
+// Processors returns the processors that scaler, and what it starts, may use.
 func Processors() []int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {

@@ -1,4 +1,4 @@
-package experiment
+package svid
 
 import (
 	"crypto"
@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// keyBits is what Istio's agent makes by default.
-	keyBits = 2048
+	// KeyBits is the length of the keys that Istio's agent makes by default.
+	KeyBits = 2048
 	// poolSize is enough for no two sidecars that start together to share a
 	// key often; making one for each of 1600 would take minutes of the
 	// processor time that is being measured.
@@ -40,7 +40,7 @@ var privateKeys = sync.OnceValues(func() ([]*rsa.PrivateKey, error) {
 	group.SetLimit(2)
 	for i := range keys {
 		group.Go(func() (err error) {
-			keys[i], err = rsa.GenerateKey(rand.Reader, keyBits)
+			keys[i], err = rsa.GenerateKey(rand.Reader, KeyBits)
 			return err
 		})
 	}

@@ -1,4 +1,4 @@
-package experiment
+package controlplane
 
 import (
 	"bytes"
@@ -12,14 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
 // authorityFor issues certificates that end at a time.
 type authorityFor struct{ ends time.Time }
 
-func (a authorityFor) issuer(proxy.Spec) (controlplane.Issuer, error) { return a, nil }
+func (a authorityFor) issuer(proxy.Spec) (Issuer, error) { return a, nil }
 
 func (authorityFor) Close() error { return nil }
 
@@ -41,8 +40,8 @@ func TestCertificatesThatEnd(t *testing.T) {
 		t.Errorf("without any: %+v", got)
 	}
 	for _, ends := range []time.Time{end.Add(time.Hour), end, end.Add(2 * time.Hour)} {
-		place.Adapter = &controlplane.ControlPlane{Real: &controlplane.RealProxies{Issuer: authorityFor{ends}.issuer}}
-		real := controlplane.RealProxy{KeyFile: "key", ChainFile: "chain", Files: map[string][]byte{}}
+		place.Adapter = &ControlPlane{Real: &RealProxies{Issuer: authorityFor{ends}.issuer}}
+		real := RealProxy{KeyFile: "key", ChainFile: "chain", Files: map[string][]byte{}}
 		err := place.certify(t.Context(), real, func(context.Context) (proxy.Token, error) { return proxy.Token{}, nil })
 		if err != nil {
 			t.Fatal(err)

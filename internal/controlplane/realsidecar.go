@@ -1,4 +1,4 @@
-package experiment
+package controlplane
 
 import (
 	"cmp"
@@ -17,17 +17,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/podnet"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/sidecar"
+	"scaler.mesh/scaler/internal/svid"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// RealSidecars is where the real sidecars of one experiment run, and with what.
+// RealSidecars makes the real sidecars of one experiment: it knows where they run, and with what.
 type RealSidecars struct {
-	Adapter     *controlplane.ControlPlane
+	Adapter     *ControlPlane
 	Programs    map[string]string  // of Dataplane.SidecarPrograms
 	Proxy       string             // which of Programs the proxies are; "" = Envoy
 	Group       *process.Group     // that they join
@@ -81,16 +81,16 @@ func (r RealSidecars) ForPod(ctx context.Context, pod *corev1.Pod, complete func
 // InPod makes the sidecar of a pod that has its IP and its network: the sidecar runs there, as user.
 // complete is called with the proxy, whose interception the pod's network needs before the sidecar runs.
 func (r RealSidecars) InPod(ctx context.Context, pod *corev1.Pod, own *podnet.Pod, user uint32,
-	complete func(*sidecar.Options, controlplane.RealProxy) error,
+	complete func(*sidecar.Options, RealProxy) error,
 ) (*sidecar.Sidecar, error) {
-	var real controlplane.RealProxy
+	var real RealProxy
 	var failed error
 	made, err := r.sidecar(ctx, pod.Name,
 		func(o *sidecar.Options) {
 			o.AdminPort, o.Network, o.Dial, o.User = real.Interception.Admin, own.Network(), own.DialContext, user
 			failed = complete(o, real)
 		},
-		func(at controlplane.ProxyPlace) (_ controlplane.RealProxy, err error) {
+		func(at ProxyPlace) (_ RealProxy, err error) {
 			at.Own = true
 			real, err = r.podProxy(pod)(at)
 			return real, err
@@ -99,8 +99,8 @@ func (r RealSidecars) InPod(ctx context.Context, pod *corev1.Pod, own *podnet.Po
 	return made, errors.Join(err, failed)
 }
 
-func (r RealSidecars) podProxy(pod *corev1.Pod) func(controlplane.ProxyPlace) (controlplane.RealProxy, error) {
-	return func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+func (r RealSidecars) podProxy(pod *corev1.Pod) func(ProxyPlace) (RealProxy, error) {
+	return func(at ProxyPlace) (RealProxy, error) {
 		return r.Adapter.Real.PodProxy(pod, at)
 	}
 }
@@ -110,26 +110,26 @@ func (r RealSidecars) podToken(pod *corev1.Pod) func(context.Context) (proxy.Tok
 }
 
 // ForHost makes the sidecar of a workload of this host, whose objects are there.
-func (r RealSidecars) ForHost(ctx context.Context, w controlplane.HostWorkload, complete func(*sidecar.Options)) (*sidecar.Sidecar, error) {
+func (r RealSidecars) ForHost(ctx context.Context, w HostWorkload, complete func(*sidecar.Options)) (*sidecar.Sidecar, error) {
 	return r.sidecar(ctx, w.Name, complete,
-		func(at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
+		func(at ProxyPlace) (RealProxy, error) {
 			return r.Adapter.Real.Host.HostProxy(w, at)
 		},
 		func(ctx context.Context) (proxy.Token, error) { return r.Adapter.Real.Host.HostToken(ctx, w) })
 }
 
 func (r RealSidecars) sidecar(ctx context.Context, name string, complete func(*sidecar.Options),
-	proxyAt func(controlplane.ProxyPlace) (controlplane.RealProxy, error), token func(context.Context) (proxy.Token, error),
+	proxyAt func(ProxyPlace) (RealProxy, error), token func(context.Context) (proxy.Token, error),
 ) (*sidecar.Sidecar, error) {
 	ports, err := process.FreePorts(3)
 	if err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(r.Dir, name)
-	real, err := proxyAt(controlplane.ProxyPlace{
+	real, err := proxyAt(ProxyPlace{
 		Envoy:       sidecar.EnvoyIn(dir),
 		Discovery:   r.Discovery,
-		Ports:       controlplane.ProxyPorts{Admin: ports[0], Metrics: ports[1], Ready: ports[2]},
+		Ports:       ProxyPorts{Admin: ports[0], Metrics: ports[1], Ready: ports[2]},
 		Concurrency: r.Concurrency, CertificateLifetime: r.Lifetime,
 	})
 	if err != nil {
@@ -159,8 +159,8 @@ func (r RealSidecars) sidecar(ctx context.Context, name string, complete func(*s
 // certify puts among the files of a proxy without an agent what one would have
 // got for it: a key and its certificate. That is not renewed: it is for 24 h, as
 // agents ask, whatever simulated sidecars ask for, and a run that outlasts it says so.
-func (r RealSidecars) certify(ctx context.Context, real controlplane.RealProxy, token func(context.Context) (proxy.Token, error)) error {
-	key, err := rsa.GenerateKey(rand.Reader, keyBits)
+func (r RealSidecars) certify(ctx context.Context, real RealProxy, token func(context.Context) (proxy.Token, error)) error {
+	key, err := rsa.GenerateKey(rand.Reader, svid.KeyBits)
 	if err != nil {
 		return err
 	}

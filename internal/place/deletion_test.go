@@ -1,4 +1,4 @@
-package experiment
+package place
 
 import (
 	"context"
@@ -6,23 +6,22 @@ import (
 	"strings"
 	"testing"
 
-	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/pkg/record"
 )
 
 // cleared is an environment of which only the deletion is called.
 type cleared struct {
-	place.Environment
+	Environment
 	err error
 	run string // that was deleted
 }
 
-func (c *cleared) Delete(ctx context.Context, run string) (place.Deleted, error) {
+func (c *cleared) Delete(ctx context.Context, run string) (Deleted, error) {
 	c.run = run
 	if _, limited := ctx.Deadline(); !limited {
 		return nil, errors.New("no deadline")
 	}
-	return place.Deleted{"pods": 2, "services": 1}, c.err
+	return Deleted{"pods": 2, "services": 1}, c.err
 }
 
 func TestDeletion(t *testing.T) {
@@ -34,7 +33,7 @@ func TestDeletion(t *testing.T) {
 	}{
 		"all":           {run: "a", events: []record.ObjectsDeleted{{Deleted: 3}}},
 		"kept":          {kept: true},
-		"no API server": {err: place.ErrNoAPIServer, run: "a"},
+		"no API server": {err: ErrNoAPIServer, run: "a"},
 		"not all":       {err: errors.New("too late"), run: "a", events: []record.ObjectsDeleted{{Deleted: 3, Error: "too late"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,6 @@
-// Package experiment is what scaler's experiments share: ordered steps that are
-// undone in reverse, the facts about this machine and this program that every
-// record states, checks of what was asked for, and how the mechanisms are put
-// together in the same way everywhere: API server, keys, real sidecars, programs.
-// What an experiment measures, and how, is its own package's.
-package experiment
+// Package steps does the ordered steps of an experiment and undoes them in reverse, however it ends, within
+// a time limit. What the steps are is left to its users.
+package steps
 
 import (
 	"context"
@@ -32,10 +29,6 @@ const interruptedAnalysis = TeardownTime / 2
 
 // ErrAnalysisTime is the cause of a context of Step.Conclude when its time has passed.
 var ErrAnalysisTime = errors.New("the time limit of the analysis passed")
-
-// ErrUnconverged reports that the rollout's time limit passed first. The run's
-// record is complete but for the phases after rollout.
-var ErrUnconverged = errors.New("the mesh did not converge")
 
 // TeardownError reports that something that a step did was not taken back: what it
 // started may still be there.
@@ -67,11 +60,11 @@ type Step struct {
 	Reserve time.Duration
 }
 
-// RunSteps does the steps in order until one fails or ctx ends, then undoes in
+// Run does the steps in order until one fails or ctx ends, then undoes in
 // reverse order what was done. Undoing is not subject to ctx, which may have been
 // cancelled, but to a time limit of its own, and to the user's asking to hurry. The error is that of the step, with
 // its name, or the cause of ctx, joined with those of undoing.
-func RunSteps(ctx context.Context, steps []Step) (err error) {
+func Run(ctx context.Context, steps []Step) (err error) {
 	var done []undone
 	defer func() {
 		left := TeardownTime // that is not reserved

@@ -1,4 +1,4 @@
-package experiment
+package measure
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -21,7 +20,7 @@ func Recover(run *record.Run) error {
 	if run.Finished != nil || run.Status != record.StatusInterrupted || run.Slowdown() > 1 || len(run.Phases) == 0 {
 		return nil
 	}
-	history, err := measure.ReadHistory(run.Samples, SampleInterval)
+	history, err := ReadHistory(run.Samples, SampleInterval)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // samples.jsonl was taken away
 	}
@@ -50,7 +49,7 @@ func Recover(run *record.Run) error {
 }
 
 // recoverPhase computes the figures of one phase; what cannot be computed stays absent.
-func recoverPhase(run *record.Run, history *measure.History, phase record.PhaseName, from, to time.Time) (recovered bool) {
+func recoverPhase(run *record.Run, history *History, phase record.PhaseName, from, to time.Time) (recovered bool) {
 	set := func(slot **record.Usage, name string) {
 		if *slot != nil {
 			return

@@ -1,4 +1,4 @@
-package experiment
+package place
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -19,7 +19,7 @@ const DeletionTime = 20 * time.Second
 type Deletion struct {
 	// Env is where the objects are: an environment, or an existing cluster.
 	Env interface {
-		Delete(ctx context.Context, run string) (place.Deleted, error)
+		Delete(ctx context.Context, run string) (Deleted, error)
 	}
 	Run   string             // value of the run label
 	Kept  func() bool        // reports that the run keeps its objects; nil = it never does
@@ -49,12 +49,12 @@ func (d Deletion) Undo(ctx context.Context) error {
 	defer cancel()
 	begin := time.Now()
 	deleted, err := d.Env.Delete(ctx, d.Run)
-	if errors.Is(err, place.ErrNoAPIServer) {
+	if errors.Is(err, ErrNoAPIServer) {
 		return nil
 	}
 	event := record.ObjectsDeleted{Deleted: deleted.Total(), Seconds: time.Since(begin).Seconds()}
 	if err != nil {
-		event.Error = FirstLine(err)
+		event.Error = output.FirstLine(err)
 		if d.Say != nil && d.Stays == "" {
 			d.Say(event.Error + "; the rest goes with the cluster")
 		}

@@ -1,4 +1,5 @@
-package experiment
+// Package journal keeps the record of a run while it is made, so that it can be saved at any moment.
+package journal
 
 import (
 	"sync"
@@ -6,7 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Journal is the record of a run while it is made: the run's document, and the folder
+// Journal keeps the record of a run while it is made: the run's document, and the folder
 // that it is written to. Its methods are safe for concurrent use.
 type Journal struct {
 	writer *record.Writer
@@ -16,9 +17,9 @@ type Journal struct {
 	run record.Run
 }
 
-// NewJournal returns the journal of a run, of which run is known at its start. fail
+// New returns the journal of a run, of which run is known at its start. fail
 // ends the run: it is called when an event cannot be written.
-func NewJournal(run record.Run, writer *record.Writer, fail func(error)) *Journal {
+func New(run record.Run, writer *record.Writer, fail func(error)) *Journal {
 	return &Journal{writer: writer, fail: fail, run: run}
 }
 

@@ -1,4 +1,4 @@
-package experiment
+package steps
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestStepsAreTakenBackInReverse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var trace []string
-			err := RunSteps(t.Context(), []Step{traced(&trace, "a", nil), traced(&trace, "b", c.fails), traced(&trace, "c", nil)})
+			err := Run(t.Context(), []Step{traced(&trace, "a", nil), traced(&trace, "b", c.fails), traced(&trace, "c", nil)})
 			if !errors.Is(err, c.fails) {
 				t.Errorf("error is %v, want %v", err, c.fails)
 			}
@@ -46,7 +46,7 @@ func TestStepsAreTakenBackInReverse(t *testing.T) {
 func TestStepsAreTakenBackAfterAnInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var trace []string
-	err := RunSteps(ctx, []Step{
+	err := Run(ctx, []Step{
 		traced(&trace, "a", nil),
 		{Name: "interrupted", Do: func(context.Context) (Undo, error) {
 			cancel()
@@ -64,7 +64,7 @@ func TestStepsAreTakenBackAfterAnInterrupt(t *testing.T) {
 
 func TestTakingBackReportsItsOwnErrors(t *testing.T) {
 	left := errors.New("left behind")
-	err := RunSteps(t.Context(), []Step{{Name: "a", Do: func(context.Context) (Undo, error) {
+	err := Run(t.Context(), []Step{{Name: "a", Do: func(context.Context) (Undo, error) {
 		return func(context.Context) error { return left }, nil
 	}}})
 	if !errors.Is(err, left) {
@@ -88,7 +88,7 @@ func TestStepsConclude(t *testing.T) {
 		}
 		return s
 	}
-	err := RunSteps(t.Context(), []Step{concluding("a", nil), traced(&trace, "b", nil), concluding("c", broken)})
+	err := Run(t.Context(), []Step{concluding("a", nil), traced(&trace, "b", nil), concluding("c", broken)})
 	if want := []string{"a", "b", "c", "-c", "-b", "=a", "-a"}; !slices.Equal(trace, want) {
 		t.Errorf("did %v, want %v", trace, want)
 	}
@@ -112,7 +112,7 @@ func TestTheAnalysisHasATimeLimit(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var took, left time.Duration
-				err := RunSteps(ctx, []Step{{
+				err := Run(ctx, []Step{{
 					Name: "a",
 					Do: func(context.Context) (Undo, error) {
 						return func(ctx context.Context) error {
@@ -163,7 +163,7 @@ func TestUndosHaveWhatIsReservedForThem(t *testing.T) {
 				}, nil
 			}
 		}
-		err := RunSteps(ctx, []Step{
+		err := Run(ctx, []Step{
 			{Name: "last", Do: stubborn("last")},
 			{Name: "quick", Do: stubborn("quick"), Reserve: reserve},
 			{Name: "reserved", Do: stubborn("reserved"), Reserve: reserve},

@@ -1,4 +1,4 @@
-package experiment
+package place
 
 import (
 	"context"
@@ -15,20 +15,19 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 )
 
-// APIServer is how the API server of a cluster is spoken to.
-type APIServer struct {
+// Clients are the clients of the API server of a cluster.
+type Clients struct {
 	Config  *rest.Config
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 }
 
 // Connect makes the clients of an environment. They have no rate limit of their own.
-func Connect(env place.Environment) (s APIServer, err error) {
+func Connect(env Environment) (s Clients, err error) {
 	s.Config = env.API().Config
 	if s.Client, err = kubernetes.NewForConfig(s.Config); err != nil {
 		return s, fmt.Errorf("making a client: %w", err)
@@ -50,14 +49,14 @@ func ClientConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Resource is the API of an object.
-func (a APIServer) Resource(object *unstructured.Unstructured) dynamic.ResourceInterface {
+// Resource returns the API of an object.
+func (a Clients) Resource(object *unstructured.Unstructured) dynamic.ResourceInterface {
 	plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 	return a.Dynamic.Resource(plural).Namespace(object.GetNamespace())
 }
 
 // SetReplicas changes how many pods a service has. Those on real nodes stay.
-func (a APIServer) SetReplicas(ctx context.Context, s topology.Service, replicas int) error {
+func (a Clients) SetReplicas(ctx context.Context, s topology.Service, replicas int) error {
 	_, err := a.Client.AppsV1().Deployments(s.Namespace).UpdateScale(ctx, s.Object(), &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Object(), Namespace: s.Namespace},
 		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(replicas - s.Real)},
@@ -65,13 +64,13 @@ func (a APIServer) SetReplicas(ctx context.Context, s topology.Service, replicas
 	return err
 }
 
-// SidecarPatch is what a pod is patched with for its sidecar to report value.
+// SidecarPatch returns the patch of a pod with which its sidecar reports value.
 func SidecarPatch(value string) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{kwok.SidecarAnnotation: value}}})
 }
 
 // ReportSidecar sets what a pod's sidecar reports.
-func (a APIServer) ReportSidecar(ctx context.Context, namespace, name, value string) error {
+func (a Clients) ReportSidecar(ctx context.Context, namespace, name, value string) error {
 	patch, err := SidecarPatch(value)
 	if err != nil {
 		return err
