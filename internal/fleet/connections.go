@@ -11,9 +11,8 @@ type Background struct {
 	// guarded by Pods.mu
 	number   int
 	pods     int // created in place of others
+	starts   int // of these, pods whose proxy's start is in the figures: those with a simulated sidecar
 	returned int // sidecars that came back
-
-	withoutStart int // of pods, those with a real sidecar, whose start is in no figure, or without one
 }
 
 // Begin begins another background activity.
@@ -38,7 +37,7 @@ func (s *Pods) End(b *Background) (replaced, returned int) {
 	b.Latencies.Reconnect.Lose(int64(away))
 	if b.pods > 0 {
 		LoseIn(b.pods, b.Latencies.PodReady, b.Latencies.PodReadyWithoutKwok)
-		b.Latencies.loseStarts(b.pods - b.withoutStart)
+		b.Latencies.loseStarts(b.starts)
 	}
 	return b.pods, b.returned
 }
@@ -77,8 +76,6 @@ type connection struct {
 	streams  int       // opened so far
 	server   string    // that the last one was opened to
 	answered bool      // it had a response on the one that is open
-	whole    bool      // on that one, it had all that it requested as of its last response
-	heard    time.Time // the last response
 	away     bool      // it lost a stream and is not back
 	since    time.Time // when it was lost
 	missed   bool      // its worker was lost, not the stream
@@ -91,7 +88,7 @@ func (s *Pods) Streams() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for _, p := range s.byID {
+	for _, p := range s.simulated {
 		if p.connection.answered && p.ended.IsZero() {
 			n++
 		}
@@ -105,8 +102,8 @@ func (s *Pods) StreamsTo() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to := map[string]int{}
-	for _, p := range s.byID {
-		if p.connection.answered && p.ended.IsZero() && p.real == nil {
+	for _, p := range s.simulated {
+		if p.connection.answered && p.ended.IsZero() {
 			to[p.connection.server]++
 		}
 	}
@@ -115,9 +112,9 @@ func (s *Pods) StreamsTo() map[string]int {
 
 // lost takes that a sidecar has lost a stream on which it was served. The caller
 // holds mu.
-func (s *Pods) lost(p *pod, at time.Time) {
+func (s *Pods) lost(p *simulated, at time.Time) {
 	c := &p.connection
-	c.after, c.answered, c.whole = c.streams, false, false
+	c.after, c.answered, p.whole = c.streams, false, false
 	if p.gone || c.away {
 		return
 	}
@@ -127,7 +124,7 @@ func (s *Pods) lost(p *pod, at time.Time) {
 
 // back takes that a sidecar has all that it requests on a stream opened since. The
 // caller holds mu.
-func (s *Pods) back(p *pod, at time.Time) {
+func (s *Pods) back(p *simulated, at time.Time) {
 	c := &p.connection
 	if !c.away || c.streams <= c.after {
 		return
@@ -145,12 +142,4 @@ func (s *Pods) back(p *pod, at time.Time) {
 		s.background.returned++
 	}
 	s.returned()
-}
-
-// skip no longer waits for a sidecar whose pod is gone. The caller holds mu.
-func (s *Pods) skip(p *pod) {
-	if p.connection.away {
-		p.connection.away = false
-		s.away--
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/worker"
+	"scaler.mesh/scaler/pkg/convergence"
 )
 
 // AwaitConverged returns once every pod of the mesh is there and Ready, the API
@@ -41,13 +42,9 @@ func (f *Fleet) converged() bool {
 		}
 		sidecars += counts.Sidecars
 	}
-	pods := f.Pods.states()
+	pods := f.states()
 	wanted := int(f.wanted.Load())
-	proxies := wanted
-	if f.nodes != nil {
-		proxies = f.nodes.proxies() + pods.there - pods.served
-	}
-	return pods.away == 0 && sidecars == proxies && pods.ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
+	return pods.away == 0 && sidecars == pods.shared+wanted-pods.served && pods.ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
 }
 
 // completeInterval is how often AwaitComplete counts.
@@ -57,16 +54,7 @@ const completeInterval = 100 * time.Millisecond
 func (f *Fleet) AwaitComplete(ctx context.Context, sidecars int) error {
 	tick := time.NewTicker(completeInterval)
 	defer tick.Stop()
-	complete := func() (n int) {
-		if f.nodes != nil {
-			return f.Count().Complete
-		}
-		for _, t := range f.trackers() {
-			n += t.Counts().Complete
-		}
-		return n
-	}
-	for complete() < sidecars {
+	for f.Count().Complete < sidecars {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -102,31 +90,29 @@ type Counts struct {
 	Converged int // sidecars that hold all that is expected now
 }
 
+// add counts a sidecar.
+func (c *Counts) add(s convergence.Stand) {
+	if s.Complete {
+		c.Complete++
+	}
+	if s.Converged {
+		c.Converged++
+	}
+}
+
 // Count returns the present counts.
 func (f *Fleet) Count() Counts {
-	var c Counts
-	for _, t := range f.trackers() {
-		counts := t.Counts()
-		c.Complete += counts.Complete
-		c.Converged += counts.Converged
-	}
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
-	if f.nodes != nil {
-		f.nodes.count(&c)
-		return c
-	}
-	for p := range f.Pods.there {
+	var c Counts
+	for p := range f.Pods.workloads {
 		c.Created++
 		if !p.times.Ready.IsZero() {
 			c.Ready++
 		}
-		if !p.times.Connected.IsZero() {
-			c.Connected++
-			if p.real == nil {
-				c.Simulated++
-			}
-		}
+	}
+	for p := range f.Pods.there {
+		p.member.count(&c)
 	}
 	return c
 }
@@ -144,10 +130,10 @@ func (f *Fleet) ResetStreams(share float64, seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, uint64(s.background.number)))
 	random.Shuffle(len(connected), func(i, j int) { connected[i], connected[j] = connected[j], connected[i] })
 	now := time.Now()
-	var chosen []*pod
+	var chosen []*simulated
 	for _, id := range connected[:int(math.Ceil(share*float64(len(connected))))] {
-		s.lost(s.byID[id], now)
-		chosen = append(chosen, s.byID[id])
+		s.lost(s.simulated[id], now)
+		chosen = append(chosen, s.simulated[id])
 	}
 	act(worker.Reset, chosen)
 	return nil
@@ -157,8 +143,8 @@ func (f *Fleet) ResetStreams(share float64, seed uint64) error {
 // caller holds Pods.mu.
 func (s *Pods) connected() []string {
 	var connected []string
-	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
-		if p := s.byID[id]; !p.gone && p.connection.answered {
+	for _, id := range slices.Sorted(maps.Keys(s.simulated)) {
+		if p := s.simulated[id]; !p.gone && p.connection.answered {
 			connected = append(connected, id)
 		}
 	}
@@ -170,7 +156,7 @@ func (s *Pods) connected() []string {
 func (f *Fleet) Connected() []string {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
-	return slices.DeleteFunc(f.Pods.connected(), func(id string) bool { return f.Pods.byID[id].worker == nil })
+	return f.Pods.connected()
 }
 
 // Act does something with the simulated sidecar of a pod; nothing where there is none
@@ -178,14 +164,14 @@ func (f *Fleet) Connected() []string {
 func (f *Fleet) Act(action worker.Action, id string) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
-	p := f.Pods.byID[id]
-	if p == nil || p.gone || p.worker == nil {
+	p := f.Pods.simulated[id]
+	if p == nil || p.gone {
 		return
 	}
 	if action == worker.Reset {
 		f.Pods.lost(p, time.Now())
 	}
-	act(action, []*pod{p})
+	act(action, []*simulated{p})
 }
 
 // explained is how many sidecars are named that lack something.
@@ -204,7 +190,7 @@ func (f *Fleet) Lacking() []string {
 		missing = append(missing, t.Missing(explained)...)
 	}
 	healthy := f.Endpoints.healthy()
-	pods := f.Pods.states()
+	pods := f.states()
 	if wanted := int(f.wanted.Load()); pods.there != wanted {
 		add("%d pods are there, want %d", pods.there, wanted)
 	}
@@ -214,12 +200,8 @@ func (f *Fleet) Lacking() []string {
 	if pods.ready+pods.old < pods.there {
 		add("%d pods are not ready", pods.there-pods.ready-pods.old)
 	}
-	if f.nodes != nil {
-		if proxies := f.nodes.proxies() + pods.there - pods.served; sidecars != proxies {
-			add("%d proxies of nodes, waypoints and pods are there, want %d", sidecars, proxies)
-		}
-	} else if sidecars != pods.there {
-		add("%d pods have a sidecar, of %d", sidecars, pods.there)
+	if proxies := pods.shared + pods.there - pods.served; sidecars != proxies {
+		add("%d proxies were started, want %d", sidecars, proxies)
 	}
 	if wanted := int(f.healthy.Load()); healthy != wanted {
 		add("the API server lists %d healthy endpoints, want %d", healthy, wanted)
@@ -239,22 +221,21 @@ type states struct {
 	ready  int // of those, and need not be replaced
 	old    int // of those, that have yet to be replaced
 	served int // of those, that have the proxy of their node
+	shared int // proxies that there should be besides those of pods of the mesh
 	away   int // sidecars that lost their stream
 }
 
-func (s *Pods) states() states {
+func (f *Fleet) states() states {
+	s := f.Pods
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := states{away: s.away}
-	for p := range s.workloads() {
+	n := states{away: s.away, served: len(f.nodes.pods), shared: f.nodes.expected()}
+	for p := range s.workloads {
 		switch {
 		case !s.current(p):
 			n.old++
 		case p.ready:
 			n.ready++
-		}
-		if p.served {
-			n.served++
 		}
 		n.there++
 	}

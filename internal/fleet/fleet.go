@@ -70,8 +70,8 @@ type Fleet struct {
 	Renewals  *stats.Histogram     // latencies of certificates that replaced one that grew old
 	tracker   *convergence.Tracker // of the first revision
 	Revisions Revisions
-	real      *realSidecars // nil = none
-	nodes     *nodes        // nil = each pod has a proxy of its own
+	real      *realSidecars
+	nodes     *nodes
 	Workers   Workers
 	changed   chan struct{} // holds a notice when something changed that convergence depends on
 
@@ -95,15 +95,12 @@ func New(o Options) (*Fleet, error) {
 	f.Readiness = newReadiness(f)
 	f.Pods.returned = f.notify
 	f.Revisions.fleet, f.Revisions.listed = f, map[string]listing{}
-	seen := observer{f}
-	if o.Nodes > 0 {
-		f.nodes = newNodes(f, o)
-		o.Latencies.Starts.Sidecars = f.nodes.mixed
-	}
+	f.nodes = newNodes(f, o)
+	o.Latencies.Starts.Sidecars = o.Nodes == 0 || f.nodes.mixed
 	first := newRevision(f, o.Adapter)
 	f.tracker = first.tracker
 	f.Revisions.all.Store(&[]*revision{first})
-	f.real = newRealSidecars(f)
+	f.real = newRealSidecars(f, first)
 	f.wanted.Store(int64(o.Mesh.Sidecars()))
 	f.healthy.Store(int64(o.Mesh.Healthy()))
 	f.Endpoints = newEndpoints(int(f.wanted.Load()))
@@ -111,15 +108,13 @@ func New(o Options) (*Fleet, error) {
 		return f, nil
 	}
 	var err error
-	f.Workers, err = o.StartWorkers(seen)
+	f.Workers, err = o.StartWorkers(observer{f})
 	return f, err
 }
 
 // OnPod takes a change of a pod as observed. Proxies that it starts live until
 // their pod is gone or ctx ends.
 func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
-	served := ""
-	defer func() { f.Readiness.check(served) }() // with Pods.mu released
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	deleted := ev.Kind == observe.Deleted || ev.Pod.DeletionTimestamp != nil
@@ -137,45 +132,19 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 		f.end(p, ev.Seen)
 	case p.stop == nil && ev.Pod.Status.PodIP != "":
 		p.located(ev)
-		switch {
-		case f.real.takes(p) || onRealNode(ev.Pod):
-			f.real.start(ctx, p, ev.Pod)
-		case !p.served:
-			f.start(p, ev.Pod)
-		default:
-			p.stop = func() {} // its node's proxy serves it
-			if f.nodes.settle(p.id) {
-				served = p.id
-			}
-		}
+		p.member.start(ctx, ev.Pod)
 	}
-	f.real.saw(p, ev.Pod)
+	p.member.seen(ev.Pod)
 	p.passed(ev)
 	p.ready = observe.Ready(ev.Pod)
-	if p.times.Ready.IsZero() && p.ready {
-		p.times.Ready = ev.Seen
+	if p.ready && first(&p.times.Ready, ev.Seen) {
 		if p.rollout {
 			f.Pods.readies = append(f.Pods.readies, ev.Seen)
 		}
-		if !p.incomplete && !p.extra() { // else it became ready without what readiness stands for: lost
-			f.observe(p.latencies.PodReady, measure.PodReady, ev.Seen.Sub(p.times.Seen))
-			if d, ok := p.times.WithoutKwok(); ok && !onRealNode(ev.Pod) {
-				p.latencies.PodReadyWithoutKwok.Record(d)
-			}
-		}
+		p.member.becameReady()
 		f.Event(record.PodStartup{Pod: p.id, Times: p.times.Startup})
 	}
 	f.notify()
-}
-
-// add takes a pod that was not seen before. It belongs to the rollout if the plan
-// created it, else to the background activity. The caller holds Pods.mu.
-func (f *Fleet) add(ev observe.PodEvent) *pod {
-	p := f.Pods.add(ev, f.bursting.Load(), f.nodes)
-	if p.latencies == f.Latencies {
-		f.observe(p.latencies.PodAdmission, measure.PodAdmission, ev.Seen.Sub(p.times.Owner))
-	}
-	return p
 }
 
 // end stops the proxy of a pod that is gone. The caller holds Pods.mu.
@@ -189,19 +158,9 @@ func (f *Fleet) end(p *pod, at time.Time) {
 // leave takes that a pod is being deleted: it is none of the mesh any more, and nothing waits for
 // it. Its proxy stays until the pod is gone. The caller holds Pods.mu.
 func (f *Fleet) leave(p *pod) {
-	if p.gone {
-		return
-	}
-	p.gone = true
-	f.Pods.skip(p)
-	if p.stop == nil {
-		return
-	}
-	if p.ofNode {
-		f.nodes.ended(p.id)
-	}
-	for _, t := range f.trackers() {
-		t.Remove(p.id)
+	if !p.gone {
+		p.gone = true
+		p.member.leave()
 	}
 }
 
@@ -215,16 +174,26 @@ func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 		f.Revisions.listed[name] = l
 		for i, r := range f.Revisions.list() {
 			endpoints := r.endpoints(l)
-			r.tracker.SetEndpoints(name, f.withMachines(name, endpoints), ev.Seen)
-			if i > 0 {
-				continue
-			}
-			if f.real != nil {
-				f.real.tracker.SetEndpoints(name, f.withMachines(name, endpoints), ev.Seen)
-			}
-			if name != controlplane.Serviceless && !f.nodes.isWaypoint(ev.Service) {
+			r.set(name, endpoints, ev.Seen)
+			if i == 0 && name != controlplane.Serviceless && !f.nodes.isWaypoint(ev.Service) {
 				f.Endpoints.set(name, endpoints, ev.Seen)
 			}
+		}
+	}
+	f.Revisions.mu.Unlock()
+	f.notify()
+}
+
+// OnListed takes the endpoints of one service as the API server lists them now, where OnEndpoints
+// takes those of pods: waypoints are sent these, and sidecars in a mesh that has both.
+func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
+	f.Revisions.mu.Lock()
+	for port, listed := range ev.Ports {
+		name := controlplane.Listed(ev.Service + ":" + port)
+		l := listing{listed, ev.Seen, true}
+		f.Revisions.listed[name] = l
+		for _, r := range f.Revisions.list() {
+			r.set(name, r.endpoints(l), ev.Seen)
 		}
 	}
 	f.Revisions.mu.Unlock()
@@ -239,6 +208,17 @@ func (f *Fleet) withMachines(name string, listed convergence.Endpoints) converge
 	all := maps.Clone(listed)
 	maps.Copy(all, f.Machines[name])
 	return all
+}
+
+// IDs are the ids of the pods that are there, of the mesh and of its nodes' proxies.
+func (f *Fleet) IDs() []string {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	var ids []string
+	for p := range f.Pods.there {
+		ids = append(ids, p.id)
+	}
+	return ids
 }
 
 // Rollout marks the time in which the plan is followed: pods that it creates, and
@@ -269,10 +249,7 @@ func (f *Fleet) Tracker() *convergence.Tracker { return f.tracker }
 func (f *Fleet) trackers() []*convergence.Tracker {
 	var all []*convergence.Tracker
 	for _, r := range f.Revisions.list() {
-		all = append(all, r.tracker)
-	}
-	if f.real != nil {
-		all = append(all, f.real.tracker)
+		all = append(all, r.trackers...)
 	}
 	return all
 }

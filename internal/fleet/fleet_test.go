@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/internal/observe"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -32,20 +33,29 @@ func connected(pods int) *Fleet {
 	})
 	f.wanted.Store(int64(pods))
 	for i := range pods {
-		id := fmt.Sprintf("ns/pod-%02d", i)
-		p := &pod{id: id, namespace: "ns", name: id[3:], order: i, ready: true, latencies: f.Latencies}
+		p := withSidecar(f, fmt.Sprintf("pod-%02d", i))
+		p.order, p.ready = i, true
 		p.connection.streams, p.connection.answered = 1, true
-		f.Pods.byID[id] = p
 		f.Pods.total++
 	}
 	return f
+}
+
+// withSidecar adds a pod with a simulated sidecar, whose latencies are the rollout's, to a fleet.
+func withSidecar(f *Fleet, name string) *simulated {
+	p := &pod{fleet: f, id: "ns/" + name, namespace: "ns", name: name, fake: true, latencies: f.Latencies}
+	f.Pods.byID[p.id], f.Pods.mesh[p.id] = p, p
+	newSidecarPod(p)
+	s := f.Pods.simulated[p.id]
+	s.revision = f.Revisions.list()[0]
+	return s
 }
 
 func TestSidecarsThatComeBack(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	f := connected(3)
-	a, b, c := f.Pods.byID["ns/pod-00"], f.Pods.byID["ns/pod-01"], f.Pods.byID["ns/pod-02"]
+	a, b, c := f.Pods.simulated["ns/pod-00"], f.Pods.simulated["ns/pod-01"], f.Pods.simulated["ns/pod-02"]
 
 	f.Pods.lost(a, at(0)) // before any background activity
 	f.Pods.back(a, at(1))
@@ -60,7 +70,7 @@ func TestSidecarsThatComeBack(t *testing.T) {
 	}
 
 	background := f.Pods.Begin()
-	for _, p := range []*pod{a, b, c} {
+	for _, p := range []*simulated{a, b, c} {
 		f.Pods.lost(p, at(10))
 		f.Pods.lost(p, at(11)) // a later attempt that ends is no second loss
 		p.connection.streams++
@@ -69,7 +79,7 @@ func TestSidecarsThatComeBack(t *testing.T) {
 	f.Pods.lost(a, at(14)) // again, within the same
 	a.connection.streams++
 	f.Pods.back(a, at(15))
-	f.end(b, at(16)) // its pod is gone: nobody waits
+	f.end(b.pod, at(16)) // its pod is gone: nobody waits
 	if f.Pods.away != 1 {
 		t.Errorf("%d away, want 1", f.Pods.away)
 	}
@@ -116,7 +126,7 @@ func TestReadinessWithoutKwok(t *testing.T) {
 func TestLostStarts(t *testing.T) {
 	f := connected(0)
 	background := f.Pods.Begin()
-	background.pods, background.withoutStart = 3, 1
+	background.pods, background.starts = 3, 2
 	background.Latencies.PodReady.Record(time.Second)
 	background.Latencies.CompleteConfiguration.Record(time.Second)
 	f.Pods.End(background)
@@ -177,7 +187,7 @@ func TestWhatIsNotRequestedIsNotLost(t *testing.T) {
 		driver := controlplane.Driver{Dataplane: controlplane.Dataplane{Proxy: c.proxy}}
 		f, _ := New(Options{Driver: driver, Latencies: NewLatencies(), Metrics: measure.NewMetrics(measure.Build{}, nil)})
 		background := f.Pods.Begin()
-		background.pods = 3
+		background.pods, background.starts = 3, 3
 		f.Pods.End(background)
 		f.Latencies.Lose(3, 0, 0)
 		for whose, l := range map[string]*Latencies{"the rollout's": f.Latencies, "the others'": background.Latencies} {
@@ -205,7 +215,7 @@ func TestConvergenceWaitsForThoseAway(t *testing.T) {
 		}
 	}
 	want(true, "at first")
-	p := f.Pods.byID["ns/pod-01"]
+	p := f.Pods.simulated["ns/pod-01"]
 	f.Pods.lost(p, time.Now())
 	want(false, "one away", "1 sidecars lost their stream and are not back")
 	p.connection.streams++
@@ -288,10 +298,17 @@ func TestPodsAreForgotten(t *testing.T) {
 	if len(f.Pods.byID) != 1 || len(f.Pods.gone) != 0 {
 		t.Errorf("%d pods are remembered, %d wait", len(f.Pods.byID), len(f.Pods.gone))
 	}
-	if p, _ := f.Pods.update("ns/pod-00", func(*pod) {}); p == nil {
-		t.Error("an event of one that was forgotten has no pod")
+	o, now := observer{f}, time.Now() // what comes of one that was forgotten changes nothing
+	o.TokenFetched("ns/pod-00", proxy.TokenFetched{Received: now})
+	o.StreamOpened("ns/pod-00", proxy.StreamOpened{Requested: now})
+	o.Updated("ns/pod-00", proxy.Update{Complete: true, Update: convergence.Update{ReceivedAt: now}})
+	o.Certified("ns/pod-00", proxy.Certificate{Verified: now})
+	o.StreamEnded("ns/pod-00", proxy.StreamEnded{Ended: now})
+	o.usable("ns/pod-00", now)
+	o.complete("ns/pod-00", now)
+	if n := f.Latencies.FirstConfiguration.Summary().Count; n != 0 || len(f.Pods.byID) != 1 {
+		t.Errorf("%d latencies and %d pods of one that was forgotten", n, len(f.Pods.byID))
 	}
-	f.Readiness.check("ns/pod-00")
 }
 
 func TestTimeouts(t *testing.T) {
@@ -299,12 +316,12 @@ func TestTimeouts(t *testing.T) {
 	f := connected(6)
 	for _, p := range f.Pods.byID {
 		p.times.Certified = now
-		p.connection.whole, p.connection.heard = true, now
+		p.whole, p.heard = true, now
 	}
 	f.Pods.byID["ns/pod-00"].reported = true
 	f.Pods.byID["ns/pod-01"].times.Certified = time.Time{}
-	f.Pods.byID["ns/pod-02"].connection.heard = now.Add(time.Second) // it is still being sent to
-	f.Pods.byID["ns/pod-03"].connection.whole = false                // it waits for an answer
+	f.Pods.byID["ns/pod-02"].heard = now.Add(time.Second) // it is still being sent to
+	f.Pods.byID["ns/pod-03"].whole = false                // it waits for an answer
 	f.end(f.Pods.byID["ns/pod-04"], now)
 	if early := f.Readiness.overdue(now.Add(incompleteTimeout - 1)); len(early) > 0 {
 		t.Errorf("%d were reported early", len(early))
@@ -340,10 +357,10 @@ func TestTimeoutsInARolloutWithoutProgress(t *testing.T) {
 	late := now.Add(busyTimeout)
 	for _, p := range f.Pods.byID {
 		p.times.Certified = now
-		p.connection.whole, p.connection.heard = true, late
+		p.whole, p.heard = true, late
 	}
 	f.Pods.byID["ns/pod-00"].times.Certified = late.Add(time.Second - incompleteTimeout) // not for long yet
-	f.Pods.byID["ns/pod-01"].connection.whole = false
+	f.Pods.byID["ns/pod-01"].whole = false
 	f.Pods.answered = late
 	if early := f.Readiness.overdue(late.Add(-time.Millisecond)); len(early) > 0 {
 		t.Errorf("%d were reported early", len(early))
@@ -407,13 +424,14 @@ func TestQueue(t *testing.T) {
 func TestShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := connected(0)
+		f.Rollout()
 		pods := func(n int) {
 			f.Pods.mu.Lock()
 			defer f.Pods.mu.Unlock()
 			for i := range n {
-				f.Pods.add(observe.PodEvent{Seen: time.Now(), Kind: observe.Added, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				f.add(observe.PodEvent{Seen: time.Now(), Kind: observe.Added, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 					Namespace: "ns", Name: fmt.Sprint("a-", len(f.Pods.byID)+i), Labels: map[string]string{kwok.ServiceLabel: "a"},
-				}}}, true, nil)
+				}}})
 			}
 		}
 		short := func(want ...string) {

@@ -29,17 +29,9 @@ func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 	}
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
-	var proxies, waypoints, nodes []worker.Holding
-	for p := range f.Pods.there {
-		switch {
-		case p.worker == nil || p.times.Complete.IsZero():
-		case p.ofWaypoint:
-			waypoints = append(waypoints, all[p.id])
-		case p.ofNode && f.nodes.mixed:
-			nodes = append(nodes, all[p.id])
-		default:
-			proxies = append(proxies, all[p.id])
-		}
+	proxies, nodes, waypoints := complete(f.Pods.sidecars, all), complete(f.nodes.proxies, all), complete(f.nodes.waypoints, all)
+	if !f.nodes.mixed {
+		proxies, nodes = append(proxies, nodes...), nil
 	}
 	h := holdingsOf(proxies)
 	if len(waypoints) > 0 {
@@ -49,6 +41,16 @@ func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 		h.Nodes = new(holdingsOf(nodes))
 	}
 	return h, nil
+}
+
+// complete are what those of some proxies hold that are complete. The caller holds Pods.mu.
+func complete[P interface{ self() *simulated }](proxies map[string]P, all map[string]worker.Holding) (held []worker.Holding) {
+	for id, p := range proxies {
+		if !p.self().times.Complete.IsZero() {
+			held = append(held, all[id])
+		}
+	}
+	return held
 }
 
 // holdingsOf sums up what some proxies hold; nothing if there are none.
@@ -97,21 +99,27 @@ func (f *Fleet) CompareHoldings(ctx context.Context, expected map[string]map[con
 	var d differences
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(f.Pods.byID)) {
-		p := f.Pods.byID[id]
-		switch {
-		case p.gone:
-		case p.real != nil:
-			d.compare(id, expected[p.service], p.real.keys())
-		case p.worker != nil:
-			held := map[convergence.Key]bool{}
-			for _, key := range all[id].Keys {
-				if want := expected[p.service]; want[key] || !optional[key] {
-					held[key] = true
-				}
-			}
-			d.compare(id, expected[p.service], held)
+	held := map[string][]convergence.Key{}
+	for id, p := range f.Pods.simulated {
+		if p.worker != nil {
+			held[id] = all[id].Keys
 		}
+	}
+	for _, p := range f.real.all {
+		held[p.envoy().id] = p.envoy().keys()
+	}
+	for _, id := range slices.Sorted(maps.Keys(held)) {
+		p := f.Pods.byID[id]
+		if p == nil || p.gone {
+			continue
+		}
+		holds, want := map[convergence.Key]bool{}, expected[p.service]
+		for _, key := range held[id] {
+			if want[key] || !optional[key] {
+				holds[key] = true
+			}
+		}
+		d.compare(id, want, holds)
 	}
 	return d.warnings(), nil
 }

@@ -14,8 +14,8 @@ func (f *Fleet) Missed(w worker.Worker, at time.Time) int {
 	defer f.Pods.mu.Unlock()
 	unseen := NewLatencies()
 	n := 0
-	for p := range f.Pods.there {
-		if p.worker != w {
+	for _, p := range f.Pods.simulated {
+		if p.gone || p.worker != w {
 			continue
 		}
 		n++

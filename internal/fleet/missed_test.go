@@ -22,7 +22,7 @@ func TestMissed(t *testing.T) {
 	r.tracker.OnUsable, r.tracker.OnComplete = observer{f}.usable, observer{f}.complete
 	scope := r.tracker.Scope(nil)
 	for i, id := range []string{"ns/pod-00", "ns/pod-01", "ns/pod-02"} {
-		p := f.Pods.byID[id]
+		p := f.Pods.simulated[id]
 		p.revision, p.worker, p.rollout = r, gone, true
 		if i == 2 {
 			p.worker = other

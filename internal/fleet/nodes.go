@@ -1,263 +1,315 @@
 package fleet
 
 import (
-	"iter"
-	"net/netip"
+	"context"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/observe"
-	"scaler.mesh/scaler/internal/topology"
-	"scaler.mesh/scaler/kwok"
-	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// nodes are where the pods of a mesh, or of some of its namespaces, are served by a proxy of their node. Such a proxy is
-// the proxy of a pod of its own (pod.ofNode), which is no pod of the mesh.
+// nodes are the proxies that serve many pods, those of nodes and waypoints, and the pods that nodes' proxies serve.
+// A fleet whose pods have a sidecar each has none of them.
 type nodes struct {
-	fleet     *Fleet
-	wanted    int                              // proxies, one for each node
-	waypoints map[string]controlplane.Waypoint // by name
-	served    map[string]bool                  // namespaces whose pods they serve; nil = all
-	mixed     bool                             // the pods of some namespaces have sidecars
-	latencies *Latencies                       // of the starts of the proxies, which are in no figure
+	// fixed after newNodes
+	fleet  *Fleet
+	wanted int                              // proxies, one for each node
+	listed map[string]controlplane.Waypoint // waypoints that there should be, by name
+	served map[string]bool                  // namespaces whose pods they serve
+	mixed  bool                             // the pods of some namespaces have sidecars
+	starts *Latencies                       // of the proxies, which are in no figure
+
+	// guarded by Pods.mu: those that are not gone, by id
+	proxies   map[string]*nodeProxy
+	waypoints map[string]*waypoint
+	pods      map[string]*servedPod
 
 	// guarded by Pods.mu
-	held         map[string]heldPod              // pods that the proxy of their node holds, by id
-	certificates map[string]map[string]time.Time // when each proxy, by id, had that of an identity
+	held map[string]heldPod // pods that the proxy of their node holds, by id; they may not be seen yet
 }
 
 // heldPod is a pod that the proxy of its node holds.
 type heldPod struct {
-	proxy    string // id
+	proxy    *nodeProxy
 	identity string // "" = it needs no certificate
 	at       time.Time
 }
 
 func newNodes(f *Fleet, o Options) *nodes {
 	n := &nodes{
-		fleet: f, wanted: o.Nodes, waypoints: map[string]controlplane.Waypoint{}, latencies: NewLatencies(),
-		held: map[string]heldPod{}, certificates: map[string]map[string]time.Time{},
+		fleet: f, wanted: o.Nodes, listed: map[string]controlplane.Waypoint{}, served: map[string]bool{}, starts: NewLatencies(),
+		proxies: map[string]*nodeProxy{}, waypoints: map[string]*waypoint{}, pods: map[string]*servedPod{}, held: map[string]heldPod{},
 	}
-	if n.mixed = o.Adapter.Mixed(o.Mesh); n.mixed {
-		n.served = map[string]bool{}
-		for _, namespace := range o.Mesh.Namespaces {
-			n.served[namespace] = o.Adapter.ServedByNode(o.Mesh, namespace)
-		}
+	if n.wanted == 0 {
+		return n
+	}
+	n.mixed = o.Adapter.Mixed(o.Mesh)
+	for _, namespace := range o.Mesh.Namespaces {
+		n.served[namespace] = o.Adapter.ServedByNode(o.Mesh, namespace)
 	}
 	if waypoints := o.Adapter.Waypoints(); waypoints != nil {
 		for _, w := range waypoints.List(o.Mesh) {
-			n.waypoints[w.Name] = w
+			n.listed[w.Name] = w
 		}
 	}
 	return n
 }
 
-// proxies is how many there should be.
-func (n *nodes) proxies() int { return n.wanted + len(n.waypoints) }
+// expected is how many proxies there should be.
+func (n *nodes) expected() int { return n.wanted + len(n.listed) }
 
-// isWaypoint reports whether a service, "namespace/name", is that of a waypoint. nil has none.
+// isWaypoint reports whether a service, "namespace/name", is that of a waypoint.
 func (n *nodes) isWaypoint(service string) bool {
-	if n == nil {
-		return false
-	}
 	namespace, name, _ := strings.Cut(service, "/")
-	w, ok := n.waypoints[name]
+	w, ok := n.listed[name]
 	return ok && w.Namespace == namespace
 }
 
-// serves reports whether a pod is that of a node's proxy. nil has none.
-func (n *nodes) serves(p *pod) bool { return n != nil && p.service == "" }
-
-// servesAll reports whether the pods of the mesh that are in a namespace have no proxy of their own. nil
-// serves none.
-func (n *nodes) servesAll(namespace string) bool {
-	return n != nil && (n.served == nil || n.served[namespace])
+// addProxy makes a pod that was not seen before the proxy of a node or a waypoint, and reports whether it is one.
+// The caller holds Pods.mu.
+func (n *nodes) addProxy(p *pod) bool {
+	switch {
+	case n.wanted > 0 && p.service == "":
+		made := &nodeProxy{nodes: n, certificates: map[string]time.Time{}}
+		p.simulate(made, &made.simulated, true)
+		n.proxies[p.id] = made
+	case n.isWaypoint(p.namespace + "/" + p.service):
+		made := &waypoint{nodes: n, of: n.listed[p.service]}
+		p.simulate(made, &made.simulated, n.fleet.Driver.Proxy.Certificates == nil)
+		n.waypoints[p.id] = made
+	default:
+		return false
+	}
+	p.latencies = n.starts
+	return true
 }
 
-// workloads are the pods of the mesh that are not gone. The caller holds Pods.mu.
-func (s *Pods) workloads() iter.Seq[*pod] {
-	return func(yield func(*pod) bool) {
-		for p := range s.there {
-			if !p.extra() && !yield(p) {
-				return
-			}
-		}
+// scopes are what the proxies must hold with a version of the control plane.
+func (n *nodes) scopes(r *revision, adapter *controlplane.ControlPlane) {
+	if n.wanted > 0 {
+		r.scopes[""] = r.tracker.Scope(adapter.Nodes.Wants(n.fleet.Mesh, n.fleet.Knobs))
+	}
+	for name, w := range n.listed {
+		r.scopes[name] = r.tracker.Scope(adapter.Nodes.Waypoints.Wants(n.fleet.Mesh, w))
 	}
 }
 
-// updated takes what changed of the pods of a proxy's node.
-func (n *nodes) updated(id string, u *proxy.NodeUpdate, at time.Time) {
-	if n == nil || u == nil {
-		return
+// on is the proxy of a node; nil if it is not there. The caller holds Pods.mu.
+func (n *nodes) on(node string) *nodeProxy {
+	for _, p := range n.proxies {
+		if p.node == node {
+			return p
+		}
 	}
-	var done []string
-	n.fleet.Pods.mu.Lock()
-	for _, p := range u.Held {
-		if was := n.held[p.ID]; was.proxy != id || was.identity != p.Identity {
-			n.held[p.ID] = heldPod{id, p.Identity, at}
+	return nil
+}
+
+// settle has a pod ask whether it is served now. The caller holds Pods.mu.
+func (n *nodes) settle(id string) {
+	if p := n.pods[id]; p != nil {
+		p.settle()
+	}
+}
+
+// nodeProxy is the pod of a node's proxy.
+type nodeProxy struct {
+	sharedProxy
+	nodes *nodes
+
+	// guarded by Pods.mu
+	certificates map[string]time.Time // since when it has that of an identity
+}
+
+// answered takes what changed of the pods of the node, too.
+func (p *nodeProxy) answered(e proxy.Update) {
+	p.sharedProxy.answered(e)
+	if e.Node != nil {
+		p.update(func() { p.hold(e.Node, e.ReceivedAt) })
+	}
+}
+
+// hold takes what changed of the pods of the node. The caller holds Pods.mu.
+func (p *nodeProxy) hold(u *proxy.NodeUpdate, at time.Time) {
+	held := p.nodes.held
+	for _, pod := range u.Held {
+		if was := held[pod.ID]; was.proxy != p || was.identity != pod.Identity {
+			held[pod.ID] = heldPod{p, pod.Identity, at}
 		}
-		if n.settle(p.ID) {
-			done = append(done, p.ID)
-		}
+		p.nodes.settle(pod.ID)
 	}
 	for _, gone := range u.Removed {
-		if n.held[gone].proxy == id {
-			delete(n.held, gone)
+		if held[gone].proxy == p {
+			delete(held, gone)
 		}
 	}
 	for _, identity := range u.Dropped {
-		delete(n.certificates[id], identity)
-	}
-	n.fleet.Pods.mu.Unlock()
-	for _, pod := range done {
-		n.fleet.Readiness.check(pod)
+		delete(p.certificates, identity)
 	}
 }
 
-// certified takes a certificate that a proxy has for an identity of its node.
-func (n *nodes) certified(id string, e proxy.Certificate, storm bool) {
-	f := n.fleet
-	var done []string
-	f.Pods.mu.Lock()
-	csr := &f.Pods.csr
-	in, bursting := f.Pods.background.Latencies, f.bursting.Load()
-	if bursting {
-		in = f.Latencies
+// certificate takes the end of a request for the certificate of an identity of the node.
+func (p *nodeProxy) certificate(e proxy.Certificate, storm bool) {
+	if e.Identity == "" || e.Err != nil {
+		p.simulated.certificate(e, storm)
+		return
 	}
-	if n.mixed {
-		in = n.latencies // the figures are of sidecars
-	}
-	first(&csr.first, e.Sent)
-	of := n.certificates[id]
-	if of == nil {
-		of = map[string]time.Time{}
-		n.certificates[id] = of
-	}
-	_, renewed := of[e.Identity]
-	of[e.Identity] = e.Verified
-	if !renewed && bursting {
-		csr.issued++
-		if e.Verified.After(csr.last) {
-			csr.last = e.Verified
+	f := p.fleet
+	var in *Latencies
+	var renewed bool
+	p.update(func() {
+		csr := &f.Pods.csr
+		bursting := f.bursting.Load()
+		switch {
+		case p.nodes.mixed:
+			in = p.latencies // the figures are of sidecars
+		case bursting:
+			in = f.Latencies
+		default:
+			in = f.Pods.background.Latencies
 		}
-	}
-	for pod, h := range n.held {
-		if h.proxy == id && h.identity == e.Identity && n.settle(pod) {
-			done = append(done, pod)
+		first(&csr.first, e.Sent)
+		_, renewed = p.certificates[e.Identity]
+		p.certificates[e.Identity] = e.Verified
+		if !renewed && bursting {
+			csr.issue(e.Verified)
 		}
+		for pod, h := range p.nodes.held {
+			if h.proxy == p && h.identity == e.Identity {
+				p.nodes.settle(pod)
+			}
+		}
+	})
+	f.certificateTook(in, e, renewed && !storm, !renewed)
+}
+
+func (p *nodeProxy) renewable() []string {
+	var all []string
+	for identity := range p.certificates {
+		all = append(all, certificateOf(p.id, identity))
 	}
-	f.Pods.mu.Unlock()
-	observer{f}.certificateTook(&pod{latencies: in}, e, renewed && !storm, !renewed)
-	for _, pod := range done {
-		f.Readiness.check(pod)
+	return all
+}
+
+func (p *nodeProxy) count(c *Counts) {
+	if !p.times.Connected.IsZero() {
+		c.Simulated++
+		c.Nodes++
 	}
 }
 
-// settle notes that a pod is served once its node's proxy holds it and the certificate of
-// its identity, and reports whether it is. The caller holds Pods.mu.
-func (n *nodes) settle(id string) bool {
-	p, h := n.fleet.Pods.byID[id], n.held[id]
-	if p == nil || !p.served || p.gone || p.times.IP.IsZero() || h.proxy == "" {
-		return false
+func (p *nodeProxy) leave() {
+	delete(p.nodes.proxies, p.id)
+	clear(p.certificates)
+	for pod, h := range p.nodes.held {
+		if h.proxy == p {
+			delete(p.nodes.held, pod)
+		}
+	}
+	p.sharedProxy.leave()
+}
+
+// waypoint is the pod of a waypoint, whose name is that of its service.
+type waypoint struct {
+	sharedProxy
+	nodes *nodes
+	of    controlplane.Waypoint
+}
+
+func (p *waypoint) count(c *Counts) {
+	if !p.times.Connected.IsZero() {
+		c.Simulated++
+	}
+}
+
+func (p *waypoint) leave() {
+	delete(p.nodes.waypoints, p.id)
+	p.sharedProxy.leave()
+}
+
+// servedPod is a pod of the mesh without a proxy of its own: that of its node serves it.
+type servedPod struct {
+	*pod
+	nodes *nodes
+}
+
+// newServedPod makes it of a pod of the mesh. The caller holds Pods.mu.
+func newServedPod(p *pod) *servedPod {
+	made := &servedPod{p, p.fleet.nodes}
+	p.member, made.nodes.pods[p.id] = made, made
+	return made
+}
+
+func (p *servedPod) start(context.Context, *corev1.Pod) {
+	p.stop = func() {} // nothing runs for it alone
+	p.settle()
+}
+
+// settle notes that the pod is served once it has an address, and its node's proxy holds it and the certificate of
+// its identity. The caller holds Pods.mu.
+func (p *servedPod) settle() {
+	h, held := p.nodes.held[p.id]
+	if p.times.IP.IsZero() || !held {
+		return
 	}
 	certified := h.at
 	if h.identity != "" {
 		var has bool
-		if certified, has = n.certificates[h.proxy][h.identity]; !has {
-			return false
+		if certified, has = h.proxy.certificates[h.identity]; !has {
+			return
 		}
 	}
 	first(&p.times.Certified, certified)
 	first(&p.times.Usable, h.at)
 	if first(&p.times.Complete, h.at) {
-		n.fleet.Pods.progressed = time.Now()
+		p.fleet.Pods.progressed = time.Now()
 	}
-	return true
+	p.fleet.Readiness.hand(p.pod)
 }
 
-// ended forgets a proxy whose pod is gone. The caller holds Pods.mu.
-func (n *nodes) ended(id string) {
-	delete(n.certificates, id)
-	for pod, h := range n.held {
-		if h.proxy == id {
-			delete(n.held, pod)
-		}
+// count adds the pod as connected and converged as its node's proxy is.
+func (p *servedPod) count(c *Counts) {
+	if !p.times.Complete.IsZero() {
+		c.Complete++
+	}
+	of := p.nodes.on(p.node)
+	if of == nil || of.times.Connected.IsZero() {
+		return
+	}
+	c.Connected++
+	if p.ready && of.stand().Converged {
+		c.Converged++
 	}
 }
 
-// count counts the pods as Fleet.Count does: what a proxy is counts for each pod of its
-// node. The caller holds Pods.mu.
-func (n *nodes) count(c *Counts) {
-	stands := map[string]convergence.Stand{}
-	for p := range n.fleet.Pods.there {
-		if p.extra() && !p.times.Connected.IsZero() {
-			c.Simulated++
-		}
-		if p.ofNode && !p.times.Connected.IsZero() {
-			c.Nodes++
-			stands[p.node] = p.revision.tracker.StandOf(p.id)
-		}
-	}
-	c.Complete, c.Converged = 0, 0
-	for p := range n.fleet.Pods.workloads() {
-		c.Created++
-		if !p.times.Ready.IsZero() {
-			c.Ready++
-		}
-		if !p.times.Complete.IsZero() {
-			c.Complete++
-		}
-		stand, connected := stands[p.node]
-		if !p.served {
-			if connected = !p.times.Connected.IsZero(); connected {
-				c.Simulated++
-				stand = p.revision.tracker.StandOf(p.id)
-			} else {
-				stand = convergence.Stand{}
-			}
-		}
-		if connected {
-			c.Connected++
-		}
-		if stand.Converged && p.ready {
-			c.Converged++
-		}
-	}
-}
+func (p *servedPod) leave() { delete(p.nodes.pods, p.id) }
 
 // Proxies are the proxies of nodes that are there, and how many of them are ready; nothing
 // where each pod has its own.
 func (f *Fleet) Proxies() (there, ready int) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
-	for p := range f.Pods.there {
-		if p.ofNode {
-			there++
-			if p.ready {
-				ready++
-			}
-		}
-	}
-	return there, ready
-}
-
-// Waypoints are how many waypoints are ready, and how many there should be.
-func (f *Fleet) Waypoints() (ready, wanted int) {
-	f.Pods.mu.Lock()
-	defer f.Pods.mu.Unlock()
-	if f.nodes == nil {
-		return 0, 0
-	}
-	for p := range f.Pods.there {
-		if p.ofWaypoint && p.ready {
+	for _, p := range f.nodes.proxies {
+		if p.ready {
 			ready++
 		}
 	}
-	return ready, len(f.nodes.waypoints)
+	return len(f.nodes.proxies), ready
+}
+
+// Waypoints is how many waypoints are ready.
+func (f *Fleet) Waypoints() (ready int) {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	for _, p := range f.nodes.waypoints {
+		if p.ready {
+			ready++
+		}
+	}
+	return ready
 }
 
 // WaypointsOf are the ids of the pods of the waypoints of these services, which are indices of
@@ -266,122 +318,11 @@ func (f *Fleet) WaypointsOf(services []int) []string {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	var ids []string
-	for p := range f.Pods.there {
-		if !p.ofWaypoint || p.worker == nil {
-			continue
-		}
-		if slices.ContainsFunc(f.nodes.waypoints[p.service].Services, func(i int) bool { return slices.Contains(services, i) }) {
-			ids = append(ids, p.id)
+	for id, p := range f.nodes.waypoints {
+		if p.worker != nil && slices.ContainsFunc(p.of.Services, func(i int) bool { return slices.Contains(services, i) }) {
+			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-// Sidecars are the ids of the pods of these services that have a simulated sidecar each, where others have
-// the proxy of their node.
-func (f *Fleet) Sidecars(services []string) []string {
-	f.Pods.mu.Lock()
-	defer f.Pods.mu.Unlock()
-	var ids []string
-	for p := range f.Pods.workloads() {
-		if p.worker != nil && slices.Contains(services, p.service) {
-			ids = append(ids, p.id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// OnListed takes the endpoints of one service as the API server lists them now, where OnEndpoints
-// takes those of pods: waypoints are sent these, and sidecars in a mesh that has both.
-func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
-	f.Revisions.mu.Lock()
-	for port, listed := range ev.Ports {
-		name := controlplane.Listed(ev.Service + ":" + port)
-		l := listing{listed, ev.Seen, true}
-		f.Revisions.listed[name] = l
-		for _, r := range f.Revisions.list() {
-			r.tracker.SetEndpoints(name, r.endpoints(l), ev.Seen)
-		}
-	}
-	f.Revisions.mu.Unlock()
-	f.notify()
-}
-
-// IDs are the ids of the pods that are there, of the mesh and of its nodes' proxies.
-func (f *Fleet) IDs() []string {
-	f.Pods.mu.Lock()
-	defer f.Pods.mu.Unlock()
-	var ids []string
-	for p := range f.Pods.there {
-		ids = append(ids, p.id)
-	}
-	return ids
-}
-
-// PodEndpoints derives the endpoints of services from the pods of a mesh, as a control plane
-// that reads pods does: each with an address, whether ready or not, until it is deleted.
-type PodEndpoints struct {
-	ports map[string][]topology.Port // of services, by name
-	of    map[string]map[string]endpoint
-}
-
-// endpoint is a pod as the endpoint of a service.
-type endpoint struct {
-	address            netip.Addr
-	ready, terminating bool
-}
-
-// NewPodEndpoints begins without a pod. The pods of waypoints are those of services, too.
-func NewPodEndpoints(mesh topology.Mesh, waypoints []controlplane.Waypoint) *PodEndpoints {
-	e := &PodEndpoints{ports: map[string][]topology.Port{}, of: map[string]map[string]endpoint{}}
-	for _, s := range mesh.Services {
-		e.ports[s.Name] = s.Ports
-	}
-	for _, w := range waypoints {
-		e.ports[w.Name] = w.Ports
-	}
-	return e
-}
-
-// Take takes a change of a pod, and returns the endpoints of its service; false where they
-// did not change.
-func (e *PodEndpoints) Take(ev observe.PodEvent) (observe.EndpointsEvent, bool) {
-	name, id := ev.Pod.Labels[kwok.ServiceLabel], ev.Pod.Namespace+"/"+ev.Pod.Name
-	members := e.of[name]
-	if members == nil {
-		members = map[string]endpoint{}
-		e.of[name] = members
-	}
-	was, had := members[id]
-	if ev.Kind == observe.Deleted {
-		delete(members, id)
-		if !had {
-			return observe.EndpointsEvent{}, false
-		}
-	} else {
-		address, err := netip.ParseAddr(ev.Pod.Status.PodIP)
-		is := endpoint{address, observe.Ready(ev.Pod), ev.Pod.DeletionTimestamp != nil}
-		if err != nil || had && is == was {
-			return observe.EndpointsEvent{}, false
-		}
-		members[id] = is
-	}
-	event := observe.EndpointsEvent{Seen: ev.Seen, Service: ev.Pod.Namespace + "/" + name, Ports: map[string][]observe.Endpoint{}}
-	ports := e.ports[name]
-	if name == "" {
-		event.Service, ports = controlplane.Serviceless[:len(controlplane.Serviceless)-1], []topology.Port{{}}
-	}
-	for _, p := range ports {
-		for _, m := range members {
-			event.Ports[p.Name] = append(event.Ports[p.Name], observe.Endpoint{
-				Addr: netip.AddrPortFrom(m.address, uint16(p.Target)), Ready: m.ready, Serving: m.ready, Terminating: m.terminating,
-			})
-		}
-		if len(members) == 0 {
-			event.Ports[p.Name] = nil
-		}
-	}
-	return event, true
 }

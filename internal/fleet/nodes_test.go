@@ -65,37 +65,47 @@ func TestPodEndpoints(t *testing.T) {
 // in whatever order it is known.
 func TestPodsOfNodes(t *testing.T) {
 	g := NewWithT(t)
-	f := &Fleet{Pods: newPods(NewLatencies())}
-	n := newNodes(f, Options{Nodes: 1, Adapter: &controlplane.ControlPlane{}})
-	f.nodes = n
-	f.Readiness = newReadiness(f)
+	f := connected(0)
+	f.nodes = newNodes(f, Options{
+		Nodes: 1, Adapter: &controlplane.ControlPlane{Nodes: &controlplane.NodeProxies{Nodes: nodesOf{}}}, Mesh: topology.Mesh{Namespaces: []string{"ns"}},
+	})
 	begin := time.Now()
-	pod := f.Pods.add(observe.PodEvent{Seen: begin, Pod: aPod("a", "s", "", false)}, false, n)
-	g.Expect(pod.ofNode).To(BeFalse())
-	g.Expect(f.Pods.add(observe.PodEvent{Seen: begin, Pod: aPod("z", "", "", false)}, false, n).ofNode).To(BeTrue())
+	add := func(name, service string) *pod {
+		return f.add(observe.PodEvent{Seen: begin, Pod: aPod(name, service, "", false)})
+	}
+	pod := add("a", "s")
+	add("z", "")
+	g.Expect(f.nodes.proxies).To(And(HaveLen(1), HaveKey("ns/z")))
 	g.Expect(f.Pods.Certificates().There).To(Equal(1))
 
+	z := f.nodes.proxies["ns/z"]
 	held := begin.Add(time.Second)
-	n.updated("ns/z", &proxy.NodeUpdate{Held: []proxy.NodePod{{ID: "ns/a", Identity: "sa"}}}, held)
-	g.Expect(n.settle("ns/a")).To(BeFalse(), "it has no address")
+	z.hold(&proxy.NodeUpdate{Held: []proxy.NodePod{{ID: "ns/a", Identity: "sa"}}}, held)
+	g.Expect(pod.reported).To(BeFalse(), "it has no address")
 	pod.times.IP = begin
-	g.Expect(n.settle("ns/a")).To(BeFalse(), "there is no certificate")
-	n.certificates["ns/z"] = map[string]time.Time{"sa": held.Add(time.Second)}
-	g.Expect(n.settle("ns/a")).To(BeTrue())
+	f.nodes.settle("ns/a")
+	g.Expect(pod.reported).To(BeFalse(), "there is no certificate")
+	z.certificates["sa"] = held.Add(time.Second)
+	f.nodes.settle("ns/a")
+	g.Expect(pod.reported).To(BeTrue())
 	g.Expect(pod.times.Complete).To(Equal(held))
 	g.Expect(pod.certified()).To(Equal(held.Add(time.Second)))
 
 	// The last pod of the identity has gone: the next one needs a new certificate.
-	n.updated("ns/z", &proxy.NodeUpdate{Removed: []string{"ns/a"}, Dropped: []string{"sa"}}, held)
-	next := f.Pods.add(observe.PodEvent{Seen: begin, Pod: aPod("b", "s", "", false)}, false, n)
+	z.hold(&proxy.NodeUpdate{Removed: []string{"ns/a"}, Dropped: []string{"sa"}}, held)
+	next := add("b", "s")
 	next.times.IP = begin
-	n.updated("ns/z", &proxy.NodeUpdate{Held: []proxy.NodePod{{ID: "ns/b", Identity: "sa"}}}, held)
+	z.hold(&proxy.NodeUpdate{Held: []proxy.NodePod{{ID: "ns/b", Identity: "sa"}}}, held)
 	g.Expect(next.certified()).To(BeZero())
 	// As does one whose node has another proxy.
-	n.certificates["ns/z"] = map[string]time.Time{"sa": held}
-	n.ended("ns/z")
-	n.updated("ns/y", &proxy.NodeUpdate{Held: []proxy.NodePod{{ID: "ns/b", Identity: "sa"}}}, held)
+	z.certificates["sa"] = held
+	f.end(z.pod, held)
+	add("y", "")
+	f.nodes.proxies["ns/y"].hold(&proxy.NodeUpdate{Held: []proxy.NodePod{{ID: "ns/b", Identity: "sa"}}}, held)
 	g.Expect(next.certified()).To(BeZero())
+	f.nodes.proxies["ns/y"].certificates["sa"] = held
+	f.nodes.settle("ns/b")
+	g.Expect(next.certified()).To(Equal(held))
 }
 
 // nodesOf and waypointsOf are a control plane whose nodes have proxies that know of pods, and
@@ -143,12 +153,12 @@ func TestWaypoints(t *testing.T) {
 	f.Endpoints = newEndpoints(1)
 
 	begin := time.Unix(1000, 0)
-	w := f.Pods.add(observe.PodEvent{Seen: begin, Pod: aPod("w-1", "w", "", false)}, true, f.nodes)
-	p := f.Pods.add(observe.PodEvent{Seen: begin, Pod: aPod("s-1", "s", "", false)}, true, f.nodes)
-	g.Expect(w.ofWaypoint).To(BeTrue())
-	g.Expect(p.extra()).To(BeFalse())
+	f.add(observe.PodEvent{Seen: begin, Pod: aPod("w-1", "w", "", false)})
+	f.add(observe.PodEvent{Seen: begin, Pod: aPod("s-1", "s", "", false)})
+	g.Expect(f.nodes.waypoints).To(And(HaveLen(1), HaveKey("ns/w-1")))
+	g.Expect(f.Pods.mesh).To(And(HaveLen(1), HaveKey("ns/s-1")))
 	g.Expect(f.Pods.Certificates().There).To(Equal(1), "pods of the mesh")
-	g.Expect(f.nodes.proxies()).To(Equal(2))
+	g.Expect(f.nodes.expected()).To(Equal(2))
 
 	for id, scope := range map[string]string{"node": "", "waypoint": "w"} {
 		f.tracker.Add(id, first.scopes[scope])
@@ -194,16 +204,17 @@ func TestMixedMesh(t *testing.T) {
 	g.Expect(first.scopes).To(And(HaveKey("s"), HaveKey(""), Not(HaveKey("o"))))
 
 	begin := time.Unix(1000, 0)
-	add := func(of *corev1.Pod) *pod { return f.Pods.add(observe.PodEvent{Seen: begin, Pod: of}, true, f.nodes) }
+	add := func(of *corev1.Pod) *pod { return f.add(observe.PodEvent{Seen: begin, Pod: of}) }
 	node, own := add(aPod("z", "", "", false)), add(aPod("s-1", "s", "", true))
 	other := aPod("o-1", "o", "", true)
 	other.Namespace = "other"
 	served := add(other)
-	g.Expect([]bool{node.served, own.served, served.served}).To(Equal([]bool{false, false, true}))
+	g.Expect(f.nodes.pods).To(And(HaveLen(1), HaveKey(served.id)))
 	g.Expect(f.Pods.background.pods).To(Equal(2))
-	g.Expect(f.Pods.background.withoutStart).To(Equal(1), "a pod without a sidecar has no start")
+	g.Expect(f.Pods.background.starts).To(Equal(1), "a pod without a sidecar has no start")
 
-	for _, p := range []*pod{node, own} {
+	for _, id := range []string{node.id, own.id} {
+		p := f.Pods.simulated[id]
 		p.revision, p.times.Connected, p.node = first, begin, "node-0"
 		f.tracker.Add(p.id, first.scopes[p.service])
 		f.tracker.Certified(p.id, begin)

@@ -5,18 +5,21 @@ import (
 	"net/netip"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/observe"
-	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// pod is one pod of the run and its proxy.
+// pod is a pod of the run, whatever serves it. Its methods are what pods of the mesh have in common: a
+// member embeds it, and replaces those that differ.
 type pod struct {
+	fleet                        *Fleet
 	id, namespace, name, service string
-	ofNode                       bool // it is that of a node's proxy, and none of the mesh
-	ofWaypoint                   bool // it is that of a waypoint, whose name service is, and none of the mesh
-	served                       bool // it has no proxy of its own, but that of its node
+	member                       member // that it is
+	fake                         bool   // it is on a fake node: KWOK makes it Ready, and its status may be changed
 
 	latencies  *Latencies // of the activity that it belongs to: the rollout's, or another's
 	order      int        // among all pods seen
@@ -24,12 +27,7 @@ type pod struct {
 	background int        // number of the background activity when it was first seen
 
 	// guarded by Pods.mu
-	stop       context.CancelFunc // of its proxy; nil until it was started
-	missed     bool               // its worker was lost, and it has no certificate since
-	worker     worker.Worker      // that runs it; nil where it is a real one, or was not started
-	real       *realPod           // nil where it is a simulated one
-	revision   *revision          // of the control plane that serves a simulated one; nil until it was started
-	bare       bool               // its sidecar asks for no certificate, or it is a node's proxy
+	stop       context.CancelFunc // ends what serves it; nil until that was started
 	node       string             // that it runs on; "" = not known yet
 	times      startup
 	addr       netip.Addr
@@ -39,7 +37,8 @@ type pod struct {
 	chosen     bool      // to be replaced
 	gone       bool      // or being deleted: it is none of the mesh any more
 	ended      time.Time // when it was seen gone; zero while it is there, terminating or not
-	connection connection
+	heard      time.Time // the last response of the control plane to its own proxy
+	whole      bool      // as of that one, the proxy had all that it requested
 }
 
 // startup are the moments of one pod's start, zero until they come.
@@ -49,17 +48,16 @@ type startup struct {
 	served time.Time // the connection was up of the attempt that was answered first
 }
 
-func newPod(ev observe.PodEvent) *pod {
+func newPod(f *Fleet, ev observe.PodEvent, order int) *pod {
 	p := &pod{
+		fleet: f, order: order,
 		id:        ev.Pod.Namespace + "/" + ev.Pod.Name,
 		namespace: ev.Pod.Namespace, name: ev.Pod.Name, service: ev.Pod.Labels[kwok.ServiceLabel],
+		fake: ev.Pod.Labels[kwok.RealLabel] == "",
 	}
 	p.times.Seen = ev.Seen
 	return p
 }
-
-// extra reports whether the pod is none of the mesh: it is there for its proxy.
-func (p *pod) extra() bool { return p.ofNode || p.ofWaypoint }
 
 // located takes that a pod has its IP address. The caller holds Pods.mu.
 func (p *pod) located(ev observe.PodEvent) {
@@ -79,12 +77,11 @@ func (p *pod) passed(ev observe.PodEvent) {
 	}
 }
 
-// starts are where the start of a pod's sidecar is recorded.
-func (p *pod) starts() *Latencies {
-	if p.real != nil {
-		return p.real.starts
-	}
-	return p.latencies
+// update changes the pod under the lock.
+func (p *pod) update(change func()) {
+	p.fleet.Pods.mu.Lock()
+	defer p.fleet.Pods.mu.Unlock()
+	change()
 }
 
 // first sets a moment that counts only once, and reports whether this was it.
@@ -96,11 +93,29 @@ func first(t *time.Time, at time.Time) bool {
 	return true
 }
 
-// certified is when the pod's sidecar had its certificate or, where it asks for none,
-// its first stream. Zero = not yet. The caller holds Pods.mu.
-func (p *pod) certified() time.Time {
-	if p.bare {
-		return p.times.Connected
+func (p *pod) seen(*corev1.Pod) {}
+
+// becameReady records how long the pod took. One that became Ready without
+// what readiness stands for is lost.
+func (p *pod) becameReady() {
+	if p.incomplete {
+		return
 	}
-	return p.times.Certified
+	p.fleet.observe(p.latencies.PodReady, measure.PodReady, p.times.Ready.Sub(p.times.Seen))
+	if d, ok := p.times.WithoutKwok(); ok && p.fake {
+		p.latencies.PodReadyWithoutKwok.Record(d)
+	}
+}
+
+func (p *pod) certified() time.Time { return p.times.Certified }
+
+// usable takes from a tracker that the pod's proxy has what the pod needs to serve.
+func (p *pod) usable(at time.Time) {
+	p.update(func() {
+		first(&p.times.Usable, at)
+		if at.After(p.fleet.Pods.progressed) {
+			p.fleet.Pods.progressed = at
+		}
+		p.fleet.Readiness.hand(p)
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"scaler.mesh/scaler/internal/observe"
 	"scaler.mesh/scaler/internal/topology"
 )
 
@@ -22,19 +21,22 @@ type Pods struct {
 
 	mu         sync.Mutex
 	byID       map[string]*pod
-	owners     map[string][]batch   // by service: when pods were requested
-	seen       map[string]int       // by service: pods seen
-	came       map[string]time.Time // by service: when its last pod was seen
-	total      int                  // pods ever seen
-	arrivals   []time.Time          // of the rollout's pods, in order
-	readies    []time.Time          // when they became ready, in order
-	gone       []*pod               // pods that ended, in order; they are dropped later
-	away       int                  // sidecars that lost their stream and are not back
-	background *Background          // what goes on now besides the run's own figures
-	renewed    map[string]int       // by service: its pods of a background activity before this one must have been replaced for the mesh to have converged
-	allRenewed int                  // likewise of all services
-	answered   time.Time            // the last response of the control plane
-	progressed time.Time            // a sidecar became complete, or none waited to be, last
+	mesh       map[string]*pod        // of these, pods of the mesh
+	simulated  map[string]*simulated  // of these, pods with a simulated proxy
+	sidecars   map[string]*sidecarPod // of these, sidecars whose pod is not gone
+	owners     map[string][]batch     // by service: when pods were requested
+	seen       map[string]int         // by service: pods seen
+	came       map[string]time.Time   // by service: when its last pod was seen
+	total      int                    // pods ever seen
+	arrivals   []time.Time            // of the rollout's pods, in order
+	readies    []time.Time            // when they became ready, in order
+	gone       []*pod                 // pods that ended, in order; they are dropped later
+	away       int                    // sidecars that lost their stream and are not back
+	background *Background            // what goes on now besides the run's own figures
+	renewed    map[string]int         // by service: its pods of a background activity before this one must have been replaced for the mesh to have converged
+	allRenewed int                    // likewise of all services
+	answered   time.Time              // the last response of the control plane
+	progressed time.Time              // a sidecar became complete, or none waited to be, last
 	csr        firstCertificates
 }
 
@@ -56,6 +58,9 @@ func newPods(rollout *Latencies) *Pods {
 		latencies:  rollout,
 		returned:   func() {},
 		byID:       map[string]*pod{},
+		mesh:       map[string]*pod{},
+		simulated:  map[string]*simulated{},
+		sidecars:   map[string]*sidecarPod{},
 		owners:     map[string][]batch{},
 		seen:       map[string]int{},
 		came:       map[string]time.Time{},
@@ -87,7 +92,7 @@ func (s *Pods) Short(since time.Duration) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	there := map[string]int{}
-	for p := range s.workloads() {
+	for p := range s.workloads {
 		if s.current(p) {
 			there[p.service]++
 		}
@@ -103,35 +108,21 @@ func (s *Pods) Short(since time.Duration) []string {
 	return short
 }
 
-// add enters a pod that was not seen before: the rollout's if that goes on and
-// requested it, else the background activity's; or none of the mesh. The caller holds mu.
-func (s *Pods) add(ev observe.PodEvent, rollout bool, of *nodes) *pod {
-	p := newPod(ev)
-	p.ofNode, p.ofWaypoint = of.serves(p), of.isWaypoint(p.namespace+"/"+p.service)
-	if p.extra() {
-		p.latencies, p.order = of.latencies, s.total
-		s.total++
-		s.byID[p.id] = p
-		return p
-	}
-	p.latencies, p.order, p.background = s.background.Latencies, s.total, s.background.number
-	p.served = of.servesAll(p.namespace)
-	s.total++
-	s.byID[p.id] = p
-	s.forget(ev.Seen)
+// join makes a pod that was not seen before one of the mesh: the rollout's if that goes on and
+// requested it, else the background activity's. The caller holds mu.
+func (s *Pods) join(p *pod, rollout bool) {
+	s.mesh[p.id] = p
+	s.forget(p.times.Seen)
 	s.seen[p.service]++
-	s.came[p.service] = ev.Seen
-	p.times.Owner = s.owner(p.service, s.seen[p.service])
-	if p.times.Owner.IsZero() || !rollout {
+	s.came[p.service] = p.times.Seen
+	p.times.Owner, p.background = s.owner(p.service, s.seen[p.service]), s.background.number
+	if p.rollout = rollout && !p.times.Owner.IsZero(); p.rollout {
+		p.latencies = s.latencies
+		s.arrivals = append(s.arrivals, p.times.Seen)
+	} else {
+		p.latencies = s.background.Latencies
 		s.background.pods++
-		if p.served {
-			s.background.withoutStart++
-		}
-		return p
 	}
-	p.latencies, p.rollout = s.latencies, true
-	s.arrivals = append(s.arrivals, ev.Seen)
-	return p
 }
 
 // end takes that a pod is gone, and reports whether that is new. The caller holds mu.
@@ -152,27 +143,45 @@ func (s *Pods) forget(now time.Time) {
 		s.gone = s.gone[1:]
 		if s.byID[p.id] == p {
 			delete(s.byID, p.id)
+			delete(s.mesh, p.id)
+			delete(s.simulated, p.id)
 		}
 	}
 }
 
-// update changes a pod under the lock, and returns it with its times. One that was
-// dropped is made up: what comes so late is of no use.
-func (s *Pods) update(id string, change func(*pod)) (*pod, startup) {
+// update changes a pod with a simulated proxy under the lock, and returns it with its times. It returns nil for one
+// that was dropped: what comes so late is of no use.
+func (s *Pods) update(id string, change func(*simulated)) (*simulated, startup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.byID[id]
+	p := s.simulated[id]
 	if p == nil {
-		p = &pod{id: id, gone: true, latencies: NewLatencies()}
+		return nil, startup{}
 	}
 	change(p)
 	return p, p.times
+}
+
+// find returns a pod with a simulated proxy; nil for one that was dropped.
+func (s *Pods) find(id string) *simulated {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.simulated[id]
 }
 
 // there are the pods that are not gone, in no order. The caller holds mu while it
 // ranges over them.
 func (s *Pods) there(yield func(*pod) bool) {
 	for _, p := range s.byID {
+		if !p.gone && !yield(p) {
+			return
+		}
+	}
+}
+
+// workloads are the pods of the mesh that are not gone. The caller holds mu while it ranges over them.
+func (s *Pods) workloads(yield func(*pod) bool) {
+	for _, p := range s.mesh {
 		if !p.gone && !yield(p) {
 			return
 		}
@@ -210,7 +219,7 @@ func (s *Pods) TakeOldest() (Pod, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var oldest *pod
-	for p := range s.workloads() {
+	for p := range s.workloads {
 		if p.ready && !p.chosen && (oldest == nil || p.order < oldest.order) {
 			oldest = p
 		}
@@ -222,42 +231,21 @@ func (s *Pods) TakeOldest() (Pod, bool) {
 	return oldest.export(), true
 }
 
-// of are the pods of these services that have a proxy, by name. The caller holds mu.
-func (s *Pods) of(services []string) []*pod {
-	var all []*pod
-	for p := range s.there {
-		if p.stop != nil && slices.Contains(services, p.service) {
-			all = append(all, p)
-		}
-	}
-	slices.SortFunc(all, func(a, b *pod) int { return strings.Compare(a.id, b.id) })
-	return all
-}
-
-// Simulated are the ids of the pods of these services whose sidecars are simulated:
-// changes are followed to these. The proxy of a node is one of every service.
-func (s *Pods) Simulated(services []string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var ids []string
-	for p := range s.there {
-		if p.worker != nil && (p.ofNode || slices.Contains(services, p.service)) {
-			ids = append(ids, p.id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
 // Nth is the n-th pod of a service that has a proxy, by name and modulo their
 // number, without those on real nodes; false if there is none.
 func (s *Pods) Nth(service string, n int) (Pod, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := slices.DeleteFunc(s.of([]string{service}), func(p *pod) bool { return p.real != nil && p.real.inPod })
+	var all []*pod
+	for p := range s.workloads {
+		if p.stop != nil && p.fake && p.service == service {
+			all = append(all, p)
+		}
+	}
 	if len(all) == 0 {
 		return Pod{}, false
 	}
+	slices.SortFunc(all, func(a, b *pod) int { return strings.Compare(a.id, b.id) })
 	return all[n%len(all)].export(), true
 }
 
@@ -277,6 +265,14 @@ func (s *Pods) At(addr netip.Addr) string {
 	return at.id
 }
 
+// issue counts a first certificate.
+func (c *firstCertificates) issue(at time.Time) {
+	c.issued++
+	if at.After(c.last) {
+		c.last = at
+	}
+}
+
 // Certificates are what became of the certificates of a run's pods.
 type Certificates struct {
 	There       int       // pods that are there
@@ -290,7 +286,7 @@ func (s *Pods) Certificates() Certificates {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := Certificates{Issued: s.csr.issued, First: s.csr.first, Last: s.csr.last}
-	for p := range s.workloads() {
+	for p := range s.workloads {
 		c.There++
 		if p.times.Certified.IsZero() {
 			c.Without++

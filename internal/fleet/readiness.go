@@ -3,8 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -90,21 +88,14 @@ func (r *Readiness) report(ctx context.Context, p *pod, patch []byte) error {
 		return err
 	}
 	now := time.Now()
-	r.fleet.Pods.update(p.id, func(p *pod) { p.times.Reported = now })
+	p.update(func() { p.times.Reported = now })
 	return nil
 }
 
-// check queues a pod once its sidecar is usable and certified.
-func (r *Readiness) check(id string) {
-	pods := r.fleet.Pods
-	pods.mu.Lock()
-	p := pods.byID[id]
-	due := p != nil && !r.held && !p.reported && !p.gone && !p.times.Usable.IsZero() && !p.certified().IsZero()
-	if due {
+// hand queues a pod once its proxy is usable and certified. The caller holds Pods.mu.
+func (r *Readiness) hand(p *pod) {
+	if !r.held && !p.reported && !p.gone && !p.times.Usable.IsZero() && !p.member.certified().IsZero() {
 		p.reported = true
-	}
-	pods.mu.Unlock()
-	if due {
 		r.queue.push(p)
 	}
 }
@@ -119,11 +110,10 @@ func (r *Readiness) Hold() {
 // Release ends what Hold began.
 func (r *Readiness) Release() {
 	r.fleet.Pods.mu.Lock()
+	defer r.fleet.Pods.mu.Unlock()
 	r.held = false
-	ids := slices.Collect(maps.Keys(r.fleet.Pods.byID))
-	r.fleet.Pods.mu.Unlock()
-	for _, id := range ids {
-		r.check(id)
+	for p := range r.fleet.Pods.there {
+		r.hand(p)
 	}
 }
 
@@ -172,12 +162,12 @@ func (r *Readiness) overdue(now time.Time) []*pod {
 	}
 	var pods []*pod
 	for p := range s.there {
-		if r.held || p.reported || p.certified().IsZero() || !p.connection.whole {
+		if r.held || p.reported || p.member.certified().IsZero() || !p.whole {
 			continue
 		}
-		since := p.connection.heard
+		since := p.heard
 		if busy && bursting { // it receives responses all the time, and never what it lacks
-			since = p.certified()
+			since = p.member.certified()
 		}
 		if now.Sub(since) < limit {
 			continue
@@ -193,7 +183,7 @@ func (r *Readiness) overdue(now time.Time) []*pod {
 // caller holds Pods.mu.
 func (r *Readiness) waiting() bool {
 	for p := range r.fleet.Pods.there {
-		if !p.reported && !p.certified().IsZero() {
+		if !p.reported && !p.member.certified().IsZero() {
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ func TestPodsDoNotWaitForEndpointsThatAreNotReady(t *testing.T) {
 	r := &revision{fleet: f, tracker: convergence.New()}
 	r.tracker.OnUsable, r.tracker.OnComplete = observer{f}.usable, observer{f}.complete
 	key := convergence.Key{Type: convergence.EDS, Name: "svc"}
-	p := f.Pods.byID[id]
+	p := f.Pods.simulated[id]
 	p.revision = r
 	r.tracker.Add(id, r.tracker.Scope([]convergence.Want{{Key: key, Service: service}}))
 	ready, other := netip.MustParseAddrPort("10.0.0.1:80"), netip.MustParseAddrPort("10.0.0.2:80")

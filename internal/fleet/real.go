@@ -1,34 +1,15 @@
 package fleet
 
 import (
-	"context"
-	"fmt"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/sidecar"
-	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
-	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
-)
-
-const (
-	// askEvery is how often a real sidecar's Envoy is queried for whether it received
-	// anything: its times have this resolution. Its whole configuration is read
-	// only if it did, and not more often than dumpEvery, as that costs it some
-	// milliseconds.
-	askEvery  = 200 * time.Millisecond
-	dumpEvery = time.Second
-	// refusalTimeout is how long an Envoy may go on refusing something before the
-	// run is given up: it would never converge.
-	refusalTimeout = 20 * time.Second
 )
 
 // RealOptions are the real sidecars of a run.
@@ -43,62 +24,52 @@ type RealOptions struct {
 	Warn      func(record.Warning)      // puts a doubt into the record
 }
 
-// realSidecars are the real sidecars of a fleet.
+// realSidecars are the real sidecars of a fleet. Most have none.
 type realSidecars struct {
 	// fixed after newRealSidecars
 	RealOptions
 	fleet     *Fleet
-	quota     map[string]int // of each service's pods, how many are real
-	latencies *Latencies     // of the starts of the rollout's real pods
+	quota     map[string]int // of each service's pods, how many have processes of this machine
+	latencies *Latencies     // of the starts of the rollout's real pods; nil if there are none
 	others    *Latencies     // of the starts of those that replace others, which are in no figure
 	tracker   *convergence.Tracker
 	scopes    map[string]*convergence.Scope // by service name
 
 	// guarded by Pods.mu
-	all []*realPod
+	all []realMember // that there ever were, in the order in which their pods were seen
 }
 
-// realPod is a pod's real sidecar.
-type realPod struct {
-	id, name, service string
-	sidecar           *sidecar.Sidecar
-	starts            *Latencies // where its start is recorded
-	inPod             bool       // it is a pod's own, on a real node
-
-	reporting sync.Mutex // held while what it holds is reported; taken before Pods.mu
-	crashes   int        // so far. Guarded by reporting.
-
-	life  atomic.Pointer[sidecar.Life] // of one in a pod, as its pod was last seen; nil = it does not run yet, or is a process
-	lives atomic.Int64                 // of one in a pod: number of the life that is followed
-	image string                       // of its container. Guarded by Pods.mu.
-
-	mu   sync.Mutex
-	held sidecar.Configuration // as last read, nothing since a crash
+// realMember is a member with a real sidecar.
+type realMember interface {
+	member
+	// envoy is what all real sidecars have in common.
+	envoy() *realPod
+	// life is that of the sidecar that goes on, or has ended last; 0 is the number of none.
+	life() sidecar.Life
+	// answered takes that Envoy answered for the first time in a life.
+	answered(sidecar.Life)
+	// describe is the sidecar as it is shown outside. The caller holds Pods.mu.
+	describe() RealSidecar
 }
 
-// envoyName and agentName are the components that a sidecar's processes are
-// sampled as.
-func (p *realPod) envoyName() string { return "envoy " + p.name }
-func (p *realPod) agentName() string { return "agent " + p.name }
-
-// newRealSidecars makes the real sidecars' part of a fleet, nil where there are none.
-func newRealSidecars(f *Fleet) *realSidecars {
+// newRealSidecars makes the real sidecars of a fleet, and has a revision of the control plane serve them.
+func newRealSidecars(f *Fleet, by *revision) *realSidecars {
+	real := &realSidecars{fleet: f}
 	if f.Real == nil {
-		return nil
+		return real
 	}
-	real := &realSidecars{
-		RealOptions: *f.Real,
-		fleet:       f,
-		quota:       realQuota(f.Mesh.Services, f.Real.Count),
-		latencies:   NewLatencies(),
-		others:      NewLatencies(),
-		tracker:     convergence.New(),
-		scopes:      map[string]*convergence.Scope{},
+	real.RealOptions = *f.Real
+	real.latencies, real.others = NewLatencies(), NewLatencies()
+	real.tracker, real.scopes = convergence.New(), map[string]*convergence.Scope{}
+	real.tracker.OnUsable = func(id string, at time.Time) { real.find(id).usable(at) }
+	real.tracker.OnComplete = func(id string, at time.Time) { real.find(id).complete(at) }
+	if real.InPods == nil { // those in pods are marked
+		real.quota = realQuota(f.Mesh.Services, f.Real.Count)
 	}
-	real.tracker.OnUsable, real.tracker.OnComplete = observer{f}.usable, observer{f}.complete
 	for i, s := range f.Mesh.Services {
 		real.scopes[s.Name] = real.tracker.Scope(f.Adapter.Mesh.Wants(f.Mesh, f.Knobs, i))
 	}
+	by.trackers = append(by.trackers, real.tracker)
 	return real
 }
 
@@ -129,70 +100,24 @@ func realQuota(services []topology.Service, n int) map[string]int {
 	return quota
 }
 
-// takes reports whether a pod is to have a real sidecar: its service has fewer
-// than it should have, not counting those that others are to replace. The caller
-// holds Pods.mu.
+// takes reports whether a pod is to have a real sidecar that is processes of this machine: its service has fewer
+// than it should have, not counting those that others are to replace. The caller holds Pods.mu.
 func (f *realSidecars) takes(p *pod) bool {
-	if f == nil || f.InPods != nil {
-		return false // those in pods are marked
-	}
 	there := 0
-	for other := range f.fleet.Pods.there {
-		if other.real != nil && f.fleet.Pods.current(other) && other.service == p.service {
+	for _, r := range f.all {
+		if other := r.envoy(); !other.gone && f.fleet.Pods.current(other.pod) && other.service == p.service {
 			there++
 		}
 	}
 	return there < f.quota[p.service]
 }
 
-// start starts the real sidecar of a pod. The caller holds Pods.mu.
-func (f *realSidecars) start(ctx context.Context, p *pod, object *corev1.Pod) {
-	real := &realPod{id: p.id, name: p.name, service: p.service, starts: f.latencies, inPod: f.InPods != nil}
-	if p.latencies != f.fleet.Latencies {
-		real.starts = f.others
-	}
-	if background := f.fleet.Pods.background; p.latencies == background.Latencies {
-		background.withoutStart++
-	}
-	p.real = real
-	f.all = append(f.all, real)
-	f.tracker.Add(p.id, f.scopes[object.Labels[kwok.ServiceLabel]])
-	ctx, p.stop = context.WithCancel(ctx)
-	delay := f.fleet.Delay.Of(f.fleet.Seed, p.order)
-	if f.InPods != nil {
-		f.fleet.reals.Go(func() { f.followPod(ctx, p, real, object) })
-		return
-	}
-	f.fleet.reals.Go(func() {
-		if delay > 0 && task.WaitUntil(ctx, time.Now().Add(delay)) != nil {
-			return
-		}
-		application, err := f.startApplication(real)
-		if err != nil {
-			f.fleet.Fail(err)
-			return
-		}
-		defer func() { _ = application.Stop(context.WithoutCancel(ctx)) }() // stopping the group reports it, too
-		if err := f.run(ctx, p, real, object); err != nil && ctx.Err() == nil {
-			f.fleet.Fail(fmt.Errorf("running the real sidecar of pod %s: %w", p.id, err))
-		}
-	})
-}
-
-// run runs the sidecar of a pod and follows what it holds until ctx ends.
-func (f *realSidecars) run(ctx context.Context, p *pod, real *realPod, object *corev1.Pod) error {
-	s, err := f.Place.ForPod(ctx, object, func(o *sidecar.Options) { f.observe(p, real, o) })
-	if err != nil {
-		return err
-	}
-	f.fleet.Pods.update(p.id, func(*pod) { real.sidecar = s })
-	var following sync.WaitGroup
-	life, end := context.WithCancel(ctx)
-	following.Go(func() { f.follow(life, p, real) })
-	err = s.Run(ctx)
-	end()
-	following.Wait()
-	return err
+// find returns the pod of this id, which has a real sidecar.
+func (f *realSidecars) find(id string) *realPod {
+	f.fleet.Pods.mu.Lock()
+	defer f.fleet.Pods.mu.Unlock()
+	i := slices.IndexFunc(f.all, func(r realMember) bool { return r.envoy().id == id })
+	return f.all[i].envoy()
 }
 
 // RealSidecar is one real sidecar of a run.
@@ -203,26 +128,14 @@ type RealSidecar struct {
 	Crashes      int
 }
 
-// RealSidecars are all real sidecars that there ever were, in the order of their
-// starts, and the latencies of the starts of the rollout's; nil if there are none.
+// RealSidecars are all real sidecars that there ever were, in the order in which their pods were seen, and the
+// latencies of the starts of the rollout's; nil if there are none.
 func (f *Fleet) RealSidecars() ([]RealSidecar, *Latencies) {
-	if f.real == nil {
-		return nil, nil
-	}
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	var all []RealSidecar
-	for _, p := range f.real.all {
-		each := RealSidecar{Pod: p.id, Service: p.service, Envoy: p.envoyName(), Agent: p.agentName()}
-		if f.real.InPods != nil {
-			each.Crashes, each.Image = max(0, int(p.lives.Load())-1), p.image
-			if pod := f.Pods.byID[p.id]; pod != nil {
-				each.Node = pod.node
-			}
-		} else if p.sidecar != nil {
-			each.Crashes = len(p.sidecar.Crashes())
-		}
-		all = append(all, each)
+	for _, r := range f.real.all {
+		all = append(all, r.describe())
 	}
 	return all, f.real.latencies
 }

@@ -53,17 +53,16 @@ func TestLastLine(t *testing.T) {
 // back.
 func TestCrashed(t *testing.T) {
 	f := connected(1)
-	f.real = &realSidecars{fleet: f, tracker: convergence.New(), latencies: NewLatencies()}
-	p := f.Pods.byID["ns/pod-00"]
-	real := &realPod{id: p.id, starts: f.real.latencies}
-	p.real = real
+	f.Real = &RealOptions{}
+	f.real = newRealSidecars(f, f.Revisions.list()[0])
+	p := newProcessPod(f.Pods.byID["ns/pod-00"])
 	key := convergence.Key{Type: convergence.CDS, Name: "a"}
 	f.real.tracker.Add(p.id, f.real.tracker.Scope([]convergence.Want{{Key: key}}))
 	now := time.Now()
 	f.real.tracker.FirstRequest(p.id, now)
 	whole := sidecar.Configuration{Held: []convergence.Resource{{Key: key, Content: &convergence.Content{}}}, First: now, Certificate: now}
 	take := func(crashes int) {
-		f.real.take(p, real, reading{whole, now, now, crashes})
+		p.take(reading{whole, now, now, crashes})
 	}
 	converged := func(want bool, why string) {
 		t.Helper()
@@ -73,11 +72,11 @@ func TestCrashed(t *testing.T) {
 	}
 	take(0)
 	converged(true, "at first")
-	f.real.crashed(real, now)
+	p.drop(now)
 	converged(false, "crashed")
 	take(0)
 	converged(false, "read before the crash")
-	take(real.crashedSoFar())
+	take(p.crashedSoFar())
 	converged(true, "read anew")
 }
 
@@ -85,12 +84,12 @@ func TestCrashed(t *testing.T) {
 // from being real.
 func TestTakes(t *testing.T) {
 	f := connected(2)
-	f.real = &realSidecars{fleet: f, quota: map[string]int{"": 1}}
+	f.real.quota = map[string]int{"": 1}
 	old, other := f.Pods.byID["ns/pod-00"], f.Pods.byID["ns/pod-01"]
 	if !f.real.takes(other) {
 		t.Error("none is real, and another one is not to be")
 	}
-	old.real = &realPod{}
+	newProcessPod(old)
 	if f.real.takes(other) {
 		t.Error("a second one is to be real")
 	}

@@ -19,9 +19,10 @@ import (
 // expected to hold what a control plane of its version sends.
 type revision struct {
 	// fixed after newRevision
-	fleet   *Fleet
-	tracker *convergence.Tracker
-	scopes  map[string]*convergence.Scope // by service name; "" = that of nodes' proxies; or by the name of a waypoint
+	fleet    *Fleet
+	tracker  *convergence.Tracker
+	trackers []*convergence.Tracker        // that, and that of the real sidecars that it serves
+	scopes   map[string]*convergence.Scope // by service name; "" = that of nodes' proxies; or by the name of a waypoint
 
 	adapter  atomic.Pointer[controlplane.ControlPlane]
 	received atomic.Pointer[Received] // nil = nobody wants to know
@@ -63,7 +64,7 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 	if f.tracker != nil {
 		tracker = convergence.NewBeside(f.tracker) // AwaitConverged receives the changes of all
 	}
-	r := &revision{fleet: f, tracker: tracker, scopes: map[string]*convergence.Scope{}}
+	r := &revision{fleet: f, tracker: tracker, trackers: []*convergence.Tracker{tracker}, scopes: map[string]*convergence.Scope{}}
 	r.adapter.Store(adapter)
 	r.tracker.OnUsable, r.tracker.OnComplete = observer{f}.usable, observer{f}.complete
 	r.tracker.Delivered, r.tracker.Missed = r.delivered, r.missed
@@ -72,19 +73,14 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 			r.tracker.SetEndpoints(name, endpoints, time.Now())
 		}
 	}
-	if f.nodes != nil {
-		r.scopes[""] = r.tracker.Scope(adapter.Nodes.Wants(f.Mesh, f.Knobs)) // of the nodes' proxies
-		for name, w := range f.nodes.waypoints {
-			r.scopes[name] = r.tracker.Scope(adapter.Nodes.Waypoints.Wants(f.Mesh, w))
-		}
-	}
+	f.nodes.scopes(r, adapter)
 	for i, s := range f.Mesh.Services {
-		if f.nodes.servesAll(s.Namespace) {
+		if f.nodes.served[s.Namespace] {
 			continue
 		}
 		wants := adapter.Mesh.Wants(f.Mesh, f.Knobs, i)
 		for at := range wants {
-			if f.nodes != nil && wants[at].Service != "" {
+			if f.nodes.mixed && wants[at].Service != "" {
 				wants[at].Service = controlplane.Listed(wants[at].Service)
 			}
 		}
@@ -99,7 +95,7 @@ func (s *Revisions) Join(adapter *controlplane.ControlPlane) {
 	defer s.mu.Unlock()
 	r := newRevision(s.fleet, adapter)
 	for name, l := range s.listed {
-		r.tracker.SetEndpoints(name, s.fleet.withMachines(name, r.endpoints(l)), l.seen)
+		r.set(name, r.endpoints(l), l.seen)
 	}
 	all := append(slices.Clone(s.list()), r)
 	s.all.Store(&all)
@@ -113,7 +109,7 @@ func (s *Revisions) Replace(adapter *controlplane.ControlPlane) {
 	first := s.list()[0]
 	first.adapter.Store(adapter)
 	for name, l := range s.listed {
-		first.tracker.SetEndpoints(name, s.fleet.withMachines(name, first.endpoints(l)), time.Now())
+		first.set(name, first.endpoints(l), time.Now())
 	}
 }
 
@@ -157,6 +153,13 @@ func (r *revision) endpoints(l listing) convergence.Endpoints {
 		}
 	}
 	return endpoints
+}
+
+// set has the sidecars expected to hold the endpoints of a service port, and those that the API server does not list.
+func (r *revision) set(name string, listed convergence.Endpoints, at time.Time) {
+	for _, t := range r.trackers {
+		t.SetEndpoints(name, r.fleet.withMachines(name, listed), at)
+	}
 }
 
 // delivered takes from the tracker that endpoint changes reached a sidecar.

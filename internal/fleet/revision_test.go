@@ -62,21 +62,20 @@ func TestRevisions(t *testing.T) {
 	list(seen, observe.Endpoint{Addr: ready, Ready: true}, observe.Endpoint{Addr: unready})
 	f.Revisions.Join(next.adapter())
 
-	add := func(id, label string) *pod {
-		p := &pod{id: id, latencies: f.Latencies}
+	add := func(name, label string) *simulated {
+		p := withSidecar(f, name)
 		p.revision = f.Revisions.of(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"version": label}}})
-		f.Pods.byID[id] = p
-		p.revision.tracker.Add(id, p.revision.scopes["s"])
-		observer{f}.StreamOpened(id, proxy.StreamOpened{Requested: seen})
-		p.revision.tracker.Certified(id, seen)
+		p.revision.tracker.Add(p.id, p.revision.scopes["s"])
+		observer{f}.StreamOpened(p.id, proxy.StreamOpened{Requested: seen})
+		p.revision.tracker.Certified(p.id, seen)
 		return p
 	}
 	a, b, nobodys := add("a", "old"), add("b", "new"), add("c", "")
 	if a.revision == b.revision || nobodys.revision != a.revision {
 		t.Fatal("pods are not with the version that serves them")
 	}
-	send := func(id string, at time.Time, endpoints convergence.Endpoints) {
-		observer{f}.Updated(id, proxy.Update{Update: convergence.Update{
+	send := func(name string, at time.Time, endpoints convergence.Endpoints) {
+		observer{f}.Updated("ns/"+name, proxy.Update{Update: convergence.Update{
 			Set:        []convergence.Resource{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Content: &convergence.Content{Endpoints: endpoints}}},
 			ReceivedAt: at, AckedAt: at,
 		}})
@@ -122,7 +121,7 @@ func TestRenewServices(t *testing.T) {
 	f := connected(2)
 	a, b := f.Pods.byID["ns/pod-00"], f.Pods.byID["ns/pod-01"]
 	a.service, b.service = "a", "b"
-	old := func() int { return f.Pods.states().old }
+	old := func() int { return f.states().old }
 	f.Pods.Begin()
 	f.Pods.Renew("a")
 	if old() != 1 {

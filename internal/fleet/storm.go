@@ -33,15 +33,16 @@ func (f *Fleet) BeginStorm() *Storm {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	s := &Storm{latency: stats.NewHistogram(), pending: map[string]bool{}, done: make(chan struct{})}
-	var all []*pod
-	for p := range f.Pods.there {
-		if p.ofNode {
-			for identity := range f.nodes.certificates[p.id] {
-				s.pending[certificateOf(p.id, identity)] = true
-			}
-			all = append(all, p)
-		} else if p.worker != nil && !p.times.Certified.IsZero() { // a real one decides itself what it requests
-			s.pending[p.id] = true
+	var all []*simulated // a real one decides itself what it requests
+	for _, p := range f.Pods.simulated {
+		if p.gone {
+			continue
+		}
+		certificates := p.as.renewable()
+		for _, name := range certificates {
+			s.pending[name] = true
+		}
+		if len(certificates) > 0 {
 			all = append(all, p)
 		}
 	}

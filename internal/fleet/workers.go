@@ -65,7 +65,7 @@ func (w Workers) close(ctx context.Context) error {
 }
 
 // act does something with the simulated sidecars of pods. The caller holds Pods.mu.
-func act(action worker.Action, pods []*pod) {
+func act(action worker.Action, pods []*simulated) {
 	ids := map[worker.Worker][]string{}
 	for _, p := range pods {
 		if p.worker != nil {

@@ -95,7 +95,7 @@ func (p proxies) startWaypoints(ctx context.Context) error {
 		return fmt.Errorf("creating waypoints: %w", err)
 	}
 	err := p.await(ctx, func() (done bool, state string) {
-		ready, _ := p.fleet.Waypoints()
+		ready := p.fleet.Waypoints()
 		return ready == wanted, fmt.Sprintf("%d of %d waypoints are ready", ready, wanted)
 	})
 	if err != nil {

@@ -114,7 +114,7 @@ func (p *phase) probeObject(index, service int) object {
 			kwok.SetRun(made, p.Label)
 			return made
 		},
-		concerned: func() []string { return p.Fleet.Pods.Simulated(names) },
+		concerned: func() []string { return p.Fleet.Simulated(names) },
 		own:       first.GetLabels()[kwok.ProfileLabel] != "",
 	}
 }

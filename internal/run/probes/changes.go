@@ -232,7 +232,7 @@ func (p *prober) followers(kind controlplane.ProbeKind, concerned []int) []strin
 	if p.Adapter.Mixed(p.Mesh) && kind == controlplane.RouteProbe {
 		return p.Fleet.Sidecars(p.names(concerned))
 	}
-	return p.Fleet.Pods.Simulated(p.names(concerned))
+	return p.Fleet.Simulated(p.names(concerned))
 }
 
 func (p *prober) names(services []int) []string {

@@ -37,7 +37,7 @@ func (p *prober) probeServices(ctx context.Context) error {
 // probeService makes one change and follows it to every proxy.
 func (p *prober) probeService(ctx context.Context, service int, made bool) error {
 	_, key := p.Adapter.Nodes.ServiceProbe(p.Mesh, service, made)
-	f := p.Fleet.Tracker().Follow(convergence.Change{Key: key}, p.Fleet.Pods.Simulated(nil))
+	f := p.Fleet.Tracker().Follow(convergence.Change{Key: key}, p.Fleet.Simulated(nil))
 	begin, written, err := p.patchService(ctx, service, made)
 	if err != nil {
 		f.Stop()

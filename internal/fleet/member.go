@@ -1,0 +1,76 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/observe"
+	"scaler.mesh/scaler/pkg/proxy"
+)
+
+// member is a pod of the run together with what serves it. Each kind is a type:
+//
+//   - sidecarPod: a pod of the mesh with a simulated sidecar
+//   - servedPod: a pod of the mesh that the proxy of its node serves
+//   - processPod: a pod of the mesh whose real sidecar is processes of this machine
+//   - containerPod: a pod of the mesh on a real node, with the sidecar that was injected
+//   - nodeProxy: the pod of a node's proxy, which is none of the mesh
+//   - waypoint: the pod of a waypoint, which is none of the mesh
+//
+// Fleet.add chooses the kind, and nothing asks for it later. The caller holds Pods.mu.
+type member interface {
+	// start starts what serves the pod, which has its address now, and expects it to converge.
+	start(ctx context.Context, object *corev1.Pod)
+	// seen takes each change of the pod.
+	seen(object *corev1.Pod)
+	// certified returns when the pod had the certificate that it needs; zero = not yet.
+	certified() time.Time
+	// becameReady takes that the pod was seen Ready for the first time.
+	becameReady()
+	// count adds what the pod and its proxy have reached.
+	count(*Counts)
+	// leave takes that the pod is being deleted: nothing more is expected of it.
+	leave()
+}
+
+// simulatedMember is a member whose proxy is simulated, and reports by a worker.
+type simulatedMember interface {
+	member
+	// usable and complete take from the tracker that the proxy is so. The caller does not hold Pods.mu.
+	usable(at time.Time)
+	complete(at time.Time)
+	// answered takes a response that the tracker has taken. The caller does not hold Pods.mu.
+	answered(proxy.Update)
+	// certificate takes the end of a certificate request. The caller does not hold Pods.mu.
+	certificate(e proxy.Certificate, storm bool)
+	// renewable are the certificates that the proxy has, as certificateOf names them.
+	renewable() []string
+}
+
+// add takes a pod that was not seen before, and chooses the kind of member that it is. The caller holds Pods.mu.
+func (f *Fleet) add(ev observe.PodEvent) *pod {
+	p := newPod(f, ev, f.Pods.total)
+	f.Pods.total++
+	f.Pods.byID[p.id] = p
+	if f.nodes.addProxy(p) {
+		return p
+	}
+	f.Pods.join(p, f.bursting.Load())
+	if p.rollout {
+		f.observe(p.latencies.PodAdmission, measure.PodAdmission, ev.Seen.Sub(p.times.Owner))
+	}
+	switch {
+	case f.nodes.served[p.namespace]:
+		newServedPod(p)
+	case !p.fake:
+		newContainerPod(p)
+	case f.real.takes(p):
+		newProcessPod(p)
+	default:
+		newSidecarPod(p)
+	}
+	return p
+}
