@@ -45,7 +45,7 @@ those that did.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
 	defaults := scenario.Default()
-	defaults.Repeats, defaults.Instrument.Dilation = benchRepeats, scenario.Dilation{Factor: 1}
+	defaults.Repeats = benchRepeats
 	o.addFlags(cmd, s, scenario.Bench, defaults)
 	f := cmd.Flags()
 	f.StringSliceVar(&o.versions, "versions", nil, "the two versions `A,B` of Istio, as in 1.29.1,1.31.0")

@@ -45,9 +45,10 @@ and in steady state, and the time until every sidecar has its configuration and
 its certificate. A table goes to stdout and the record to --out. Everything that
 was started is stopped at the end.
 
-Where the control plane or scaler would wait for the processors of this machine, time
-is slowed down, and the machine stands for a larger one. A trial, a rollout of the same
-size, chooses by how much, once for each kind of rollout. --dilate 1 prevents that.
+The control plane is that of a machine with 8 processors, whatever this one has. Where
+programs would wait for the processors of this machine, time is slowed down: by how much
+follows from what the run is expected to need, and is printed first. --dilate 1 prevents
+that.
 
 The first run takes the programs that it needs from released images or builds
 them, which takes about a quarter of an hour on two cores; see 'scaler components'.`,
@@ -57,7 +58,7 @@ them, which takes about a quarter of an hour on two cores; see 'scaler component
   # a larger mesh, a short steady phase, figures as JSON
   scaler rollout --pods 400 --steady 20s -o json
 
-  # without a trial: this machine as it is
+  # in real time
   scaler rollout --pods 200 --dilate 1
 
   # how the need grows with size and mode: eight runs

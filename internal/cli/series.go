@@ -13,7 +13,7 @@ func shortRollouts() scenario.Scenario {
 	short := scenario.Default()
 	short.Phases.Baseline, short.Phases.Settle, short.Phases.Steady = seconds(2), seconds(5), seconds(5)
 	short.Phases.ConvergeTimeout, short.Phases.Changes, short.Load.Probes = seconds(300), seconds(20), 0
-	short.Instrument.Dilation, short.Instrument.Calibrate = scenario.Dilation{Factor: 1}, false
+	short.Instrument.Calibrate = false
 	return short
 }
 

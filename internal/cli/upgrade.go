@@ -53,7 +53,7 @@ restarted.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },
 	}
 	defaults := scenario.Default()
-	defaults.Phases.Steady, defaults.Load.Probes, defaults.Instrument.Dilation = seconds(20), 0, scenario.Dilation{Factor: 1}
+	defaults.Phases.Steady, defaults.Load.Probes = seconds(20), 0
 	o.addFlags(cmd, s, scenario.Upgrades, defaults)
 	return cmd
 }

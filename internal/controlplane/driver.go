@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/capacity"
+	"scaler.mesh/scaler/internal/dilation"
 
 	"k8s.io/client-go/rest"
 
@@ -169,6 +170,8 @@ type Dilation struct {
 	// Dilate slows down what is a matter of time in it by k, for a machine that stands for one with
 	// so many processors, which are its GOMAXPROCS.
 	Dilate func(env []string, processors int, k float64) Dilated
+	// Cost is what its programs need for a rollout, by which a factor is chosen; nil = that is not known.
+	Cost *dilation.Cost
 	// RestsInRealTime reports that what it does at rest is decided by timers that Dilate does not slow down.
 	// Phases in which nothing happens are then not slowed down, and show what it uses at rest.
 	RestsInRealTime bool

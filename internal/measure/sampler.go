@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"scaler.mesh/scaler/internal/timeseries"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -249,6 +250,33 @@ func (s *Sampler) Live(name string) (cores, memory float64, ok bool) {
 		cores, memory, ok = cores+c, memory+m, ok || running
 	}
 	return cores, memory, ok
+}
+
+// Late returns for how long the component had a thread that waited for a processor since a moment, as
+// [Usage.Saturation] counts it, and the moment of the last reading, until which that is known. It looks at the readings
+// in memory alone, so that only the last few may lie after since. Of a group it is the sum of its
+// components. False means that it is not known.
+func (s *Sampler) Late(name string, since time.Time) (late time.Duration, until time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names, group := s.groups[name]
+	if !group {
+		names = []string{name}
+	}
+	for _, one := range names {
+		t := s.tracks[one]
+		if t == nil || t.live == nil {
+			continue
+		}
+		to := t.lives[len(t.lives)-1].last().At
+		u, err := usageSlowed(recent(t.lives, since), since, to, peakWindow, s.slowed(since, to))
+		if err != nil || u.Saturation == nil {
+			continue
+		}
+		late += time.Duration(*u.Saturation * float64(to.Sub(since)))
+		until, ok = timeseries.Later(until, to), true
+	}
+	return late, until, ok
 }
 
 // live is Live of a component. The caller holds mu.

@@ -207,6 +207,33 @@ func TestSamplerOnAnySource(t *testing.T) {
 	}
 }
 
+// What a component waited since a moment is that of its readings, as saturation counts it; that of a group is the sum.
+func TestLate(t *testing.T) {
+	s := NewSampler(0)
+	for name, waited := range map[string][3]float64{"a": {0, 0.5, 0.6}, "b": {0, 1.5, 1.51}} { // in the second second b waits for less than what is noise
+		if err := s.Watch(name, &counted{id: name, started: at(0), readings: []Reading{look(1, 1, waited[0], 100, 100), look(2, 2, waited[1], 100, 100), look(3, 3, waited[2], 100, 100)}}); err != nil {
+			t.Fatal(err)
+		}
+		s.Join("both", name)
+	}
+	edge(t, s)
+	edge(t, s)
+	for name, want := range map[string][2]float64{"a": {0.6, 0.1}, "b": {1, 0}, "both": {1.6, 0.1}} {
+		for i, since := range []float64{1, 2} {
+			late, until, ok := s.Late(name, at(since))
+			if !ok || !until.Equal(at(3)) || math.Abs(late.Seconds()-want[i]) > 1e-6 {
+				t.Errorf("%s since %g: %s until %s, %v, want %g s", name, since, late, until, ok, want[i])
+			}
+		}
+		if _, _, ok := s.Late(name, at(3)); ok {
+			t.Errorf("%s: something is known after the last reading", name)
+		}
+	}
+	if _, _, ok := s.Late("c", at(1)); ok {
+		t.Error("something is known of what is not watched")
+	}
+}
+
 func TestSamplerKeepsTheLastReadingOfTheDead(t *testing.T) {
 	s := NewSampler(0)
 	src, end := spin(t)

@@ -110,7 +110,7 @@ func TestPhasesInRealTime(t *testing.T) {
 			if asked.Load.Churn > 0 {
 				want += 4 * time.Minute
 			}
-			if got := asked.FixedLength(); got != want {
+			if got := asked.fixedLength(); got != want {
 				t.Errorf("phases of fixed length take %s, want %s", got, want)
 			}
 			driver, err := slow.Driver()

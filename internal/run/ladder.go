@@ -26,21 +26,16 @@ type Ladder struct {
 	// Versions are the versions of the control plane's programs that take turns, each once, whose
 	// records go to a folder each below Spec.Out; nil = that of Spec.
 	Versions []string
-	// ByDefault states that nobody asked for a trial to choose the dilation: the factor is that of an earlier trial
-	// for such rollouts on this machine, if there was one, and 1 if a trial fails.
-	ByDefault bool
-
-	around time.Duration // that a run takes in addition to its phases, by a trial; 0 = it is not known
 }
 
 // NewLadder makes the runs of a scenario document; see [New]. Where the document leaves the dilation
-// to the command, trials choose it for rollouts whose figures are all right with one.
+// to the command, it is chosen for rollouts whose figures are all right with one.
 func NewLadder(s Spec, d *scenario.Document) (l Ladder, err error) {
 	if l.Spec, err = New(s, d); err != nil {
 		return l, err
 	}
 	if l.Spec.Instrument.Dilation == (scenario.Dilation{}) {
-		l.Spec.Instrument.Dilation, l.ByDefault = l.Spec.DefaultDilation(), true
+		l.Spec.Instrument.Dilation = l.Spec.DefaultDilation()
 	}
 	return l, nil
 }
@@ -211,20 +206,18 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closeFolders(folders)) }()
-	if l, err = l.chooseDilation(ctx, versions, progress); err != nil {
-		return nil, err
-	}
 	if err := l.prepareVersions(ctx, progress); err != nil {
 		return nil, err
 	}
-	climb := &climb{specs: l.Runs(), do: func(ctx context.Context, spec Spec) (record.Run, error) {
-		debug.FreeOSMemory() // the instrument's own memory begins anew, after a trial or another run
+	climb := newClimb(l.choose(Machine(ctx, l.Spec)), progress.say, func(ctx context.Context, spec Spec) (record.Run, error) {
+		debug.FreeOSMemory() // the instrument's own memory begins anew, after another run
 		return execute(ctx, spec, folders[spec.Out], versions, progress)
-	}}
-	climb.of = len(climb.specs)
-	s := series.Series{Plan: climb, Around: l.around, Out: l.Spec.Out, Say: progress.Say}
+	})
+	s := series.Series{Plan: climb, Out: l.Spec.Out, Say: progress.Say}
 	if climb.of > 1 {
-		s.Headline = "rollouts, each with a cluster and a control plane of its own"
+		s.Headline = climb.ladder.Spec.pace() + "; rollouts, each with a cluster and a control plane of its own"
+	} else {
+		progress.say(fmt.Sprintf("%s; expected duration: about %s", climb.ladder.Spec.pace(), climb.ladder.expected()))
 	}
 	if err := s.Run(ctx); err != nil {
 		return climb.runs, err
@@ -232,13 +225,29 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	return climb.runs, climb.err()
 }
 
+// expected is about how long all runs take.
+func (l Ladder) expected() (sum time.Duration) {
+	for _, spec := range l.Runs() {
+		sum += spec.Expected()
+	}
+	return sum.Round(time.Second)
+}
+
 // climb is the plan of a series: the runs of a ladder, and what became of those that were done.
 type climb struct {
-	specs []Spec // that are not begun yet
-	doing Spec
-	do    func(context.Context, Spec) (record.Run, error)
-	runs  []record.Run // that were begun
+	ladder Ladder
+	specs  []Spec // that are not begun yet
+	doing  Spec
+	say    func(string)
+	do     func(context.Context, Spec) (record.Run, error)
+	runs   []record.Run // that were begun
 	outcome
+}
+
+func newClimb(l Ladder, say func(string), do func(context.Context, Spec) (record.Run, error)) *climb {
+	c := &climb{ladder: l, specs: l.Runs(), say: say, do: do}
+	c.of = len(c.specs)
+	return c
 }
 
 // Next returns the next run.
@@ -246,11 +255,17 @@ func (c *climb) Next() (series.Run, bool) {
 	if len(c.specs) == 0 {
 		return series.Run{}, false
 	}
+	// The first run alone may start again: the others need the factor that it had, to be compared with it.
+	first := len(c.specs) == c.of
 	c.doing, c.specs = c.specs[0], c.specs[1:]
+	c.doing.StartsAgain = c.doing.StartsAgain && first
 	return series.Run{
-		Name: strings.TrimSpace(c.doing.Name() + " " + c.doing.Programs.Istio), Length: c.doing.Length(),
+		Name: strings.TrimSpace(c.doing.Name() + " " + c.doing.Programs.Istio), Expected: c.doing.Expected(),
 		Do: func(ctx context.Context) (record.Run, error) {
 			run, err := c.do(ctx, c.doing)
+			if slow := startsAgain(err); slow != nil && ctx.Err() == nil {
+				run, err = c.again(ctx, slow)
+			}
 			if run.Dir != "" {
 				c.runs = append(c.runs, run)
 			}
@@ -270,10 +285,19 @@ func (c *climb) Take(done series.Done, run *record.Run, err error) (string, erro
 	return string(done.Status), nil
 }
 
-// Left returns how many runs are left, and how long they take.
-func (c *climb) Left(around time.Duration) (runs int, length time.Duration) {
+// again does the first run with a larger factor, which all others get, too.
+func (c *climb) again(ctx context.Context, slow *tooFast) (record.Run, error) {
+	c.ladder = c.ladder.slower(slow)
+	c.specs = c.ladder.Runs()
+	c.doing, c.specs = c.specs[0], c.specs[1:]
+	c.say(fmt.Sprintf("%s; the run is started again with %g; expected duration: about %s", slow, c.doing.dilation(), c.ladder.expected()))
+	return c.do(ctx, c.doing)
+}
+
+// Left returns how many runs are left, and about how long they take.
+func (c *climb) Left() (runs int, length time.Duration) {
 	for _, spec := range c.specs {
-		runs, length = runs+1, length+spec.Length()+around
+		runs, length = runs+1, length+spec.Expected()
 	}
 	return runs, length
 }

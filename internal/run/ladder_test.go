@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/series"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -130,7 +132,7 @@ func TestLadderValidate(t *testing.T) {
 func TestLadderInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var said []string
-	c := &climb{specs: ladderOf([]int{10, 20, 40}, "strict").Runs(), do: func(ctx context.Context, spec Spec) (record.Run, error) {
+	c := newClimb(ladderOf([]int{10, 20, 40}, "strict"), func(string) {}, func(ctx context.Context, spec Spec) (record.Run, error) {
 		run := record.Run{Name: spec.Name(), Dir: spec.Name(), Status: record.StatusCompleted}
 		if spec.Pods() == 20 {
 			cancel()
@@ -138,8 +140,7 @@ func TestLadderInterrupted(t *testing.T) {
 			return run, context.Cause(ctx)
 		}
 		return run, nil
-	}}
-	c.of = len(c.specs)
+	})
 	err := series.Series{Plan: c, Headline: "rollouts", Say: func(line string) { said = append(said, line) }}.Run(ctx)
 	if !errors.Is(err, context.Canceled) || len(c.runs) != 2 || c.runs[1].Status != record.StatusInterrupted {
 		t.Errorf("%v, %+v", err, c.runs)
@@ -154,13 +155,84 @@ func TestLadderGivesUp(t *testing.T) {
 	broken := errors.New("broken")
 	for dir, want := range map[string]int{"out": givingUp, "": 1} {
 		asked := 0
-		c := &climb{specs: ladderOf([]int{10, 20, 40}, "strict").Runs(), do: func(context.Context, Spec) (record.Run, error) {
+		c := newClimb(ladderOf([]int{10, 20, 40}, "strict"), func(string) {}, func(context.Context, Spec) (record.Run, error) {
 			asked++
 			return record.Run{Dir: dir, Status: record.StatusFailed}, broken
-		}}
-		c.of = len(c.specs)
+		})
 		if err := (series.Series{Plan: c}).Run(t.Context()); !errors.Is(err, broken) || asked != want {
 			t.Errorf("%v after %d runs, want %d", err, asked, want)
+		}
+	}
+}
+
+// chosen is a ladder whose factor was chosen: 3.
+func chosen(pods ...int) Ladder {
+	l := ladderOf(pods, "strict")
+	l.Spec.Instrument.Dilation.Factor, l.Spec.Choice, l.Spec.StartsAgain = 3, &record.DilationChoice{Limit: 0.4}, true
+	return l
+}
+
+func waited() error {
+	return &tooFast{record.DilationRestart{Factor: 3, Component: "istiod", Phase: record.PhaseRollout, Share: 0.25, Bound: 0.1}}
+}
+
+// A ladder whose first run is too fast starts it again, once, and does all runs with twice the factor. The records say why.
+func TestLadderStartsAgain(t *testing.T) {
+	var did, said []string
+	c := newClimb(chosen(10, 20), func(line string) { said = append(said, line) }, func(_ context.Context, spec Spec) (record.Run, error) {
+		did = append(did, fmt.Sprint(spec.Name(), " at ", spec.dilation(), " again ", spec.StartsAgain))
+		if spec.StartsAgain {
+			return record.Run{}, fmt.Errorf("rollout: %w", waited())
+		}
+		if why := spec.Choice.Restart; why == nil || why.Factor != 3 || why.Component != "istiod" || why.Share != 0.25 {
+			t.Errorf("%s: the record says %+v", spec.Name(), why)
+		}
+		return record.Run{Name: spec.Name(), Dir: spec.Name(), Status: record.StatusCompleted}, nil
+	})
+	if err := (series.Series{Plan: c}).Run(t.Context()); err != nil || c.err() != nil || len(c.runs) != 2 {
+		t.Errorf("%v, %v, %d runs", err, c.err(), len(c.runs))
+	}
+	if want := []string{"istiod-strict-10 at 3 again true", "istiod-strict-10 at 6 again false", "istiod-strict-20 at 6 again false"}; !slices.Equal(did, want) {
+		t.Errorf("did %q, want %q", did, want)
+	}
+	if want := "istiod waited for processors for 25 % of rollout, and the bound is 10 %: a dilation of 3 is too small; the run is started again with 6; expected duration: about "; len(said) != 1 || !strings.HasPrefix(said[0], want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+}
+
+// Only the first run may start again, and one that was started again does not.
+func TestLadderStartsAgainOnce(t *testing.T) {
+	var again []bool
+	c := newClimb(chosen(10, 20, 40), func(string) {}, func(_ context.Context, spec Spec) (record.Run, error) {
+		again = append(again, spec.StartsAgain)
+		return record.Run{Dir: spec.Name(), Status: record.StatusCompleted}, nil
+	})
+	if err := (series.Series{Plan: c}).Run(t.Context()); err != nil || !slices.Equal(again, []bool{true, false, false}) {
+		t.Errorf("%v, %v", err, again)
+	}
+}
+
+// A ladder that is interrupted between a run and its second start begins no other. One that could not be taken down neither.
+func TestLadderDoesNotStartAgain(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	left := &steps.TeardownError{Step: "starting the cluster", Err: errors.New("etcd did not end")}
+	for name, test := range map[string]struct {
+		ctx context.Context
+		err error
+		do  func()
+	}{
+		"interrupted":    {ctx, waited(), cancel},
+		"not taken down": {t.Context(), errors.Join(waited(), left), func() {}},
+	} {
+		asked := 0
+		c := newClimb(chosen(10, 20), func(string) {}, func(context.Context, Spec) (record.Run, error) {
+			asked++
+			test.do()
+			return record.Run{}, test.err
+		})
+		err := (series.Series{Plan: c}).Run(test.ctx)
+		if asked != 1 || len(c.runs) != 0 || errors.Is(err, context.Canceled) != (name == "interrupted") || errors.Is(err, left.Err) != (name == "not taken down") {
+			t.Errorf("%s: %d runs were begun: %v", name, asked, err)
 		}
 	}
 }

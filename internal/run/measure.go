@@ -31,7 +31,7 @@ type measurement struct {
 // when the sidecars have been stopped and the recorder still runs.
 func (r *run) measure(ctx context.Context) error {
 	windows := r.timeline.Windows()
-	if len(windows) == 0 {
+	if len(windows) == 0 || isTooFast(r.cause()) != nil { // what is started again is not recorded
 		return nil
 	}
 	begin := time.Now()

@@ -38,6 +38,7 @@ func (r *run) change(ctx context.Context) (steps.Undo, error) {
 	if r.spec.Load.Changes.PerSecond == 0 {
 		return nil, nil
 	}
+	defer r.lastLookAtWaits()
 	o := changes.Options{
 		Load: r.spec.Load.Changes, Length: time.Duration(r.spec.Phases.Changes), Timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
 		Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),

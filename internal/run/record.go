@@ -46,7 +46,7 @@ func newRecord(spec Spec) record.Run {
 }
 
 // recorded is the scenario of a single run as a record has it: what follows from the size, the number of processors and
-// what trials chose are stated, what the run does not have is not, and secrets are masked.
+// what scaler chose are stated, what the run does not have is not, and secrets are masked.
 func (s Spec) recorded() scenario.Scenario {
 	asked := s.Scenario
 	t := s.topology().Defaults()

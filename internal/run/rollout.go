@@ -33,6 +33,7 @@ func (r *run) rollOut(ctx context.Context) (steps.Undo, error) {
 		},
 		dataplane: r.dataplane(), timeline: r.timeline, timeout: time.Duration(r.spec.Phases.ConvergeTimeout), observed: &r.observed,
 	}
+	defer r.lastLookAtWaits()
 	return nil, phase.run(ctx)
 }
 

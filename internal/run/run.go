@@ -32,13 +32,17 @@ type run struct {
 	progress Progress
 	mesh     topology.Mesh
 	fail     context.CancelCauseFunc // ends the run with a reason
-	journal  *journal.Journal
+	cause    func() error            // the reason, nil while it goes on
+	// rolloutLength is about how long the rollout takes on this machine.
+	rolloutLength time.Duration
+	journal       *journal.Journal
 
 	// made by the steps, in this order
 	bench
 	recording
 	parts
 	workers *workers
+	waits   *waits // nil where they are not watched
 
 	observed  observed
 	completed bool // all phases were done
@@ -51,7 +55,7 @@ type bench struct {
 	env       place.Environment
 	api       place.Clients
 	resources controlplane.Resources
-	dilation  *record.Dilation // nil where time is not slowed down and no trial was made
+	dilation  *record.Dilation // nil where time is not slowed down and no factor was chosen
 	adapter   *controlplane.ControlPlane
 	templates []corev1.PodTemplateSpec         // of the pods of a captured mesh
 	machines  map[string]convergence.Endpoints // of a captured mesh's services, besides pods
@@ -95,6 +99,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	document := newRecord(spec)
+	rolloutLength := spec.slowed(spec.rolloutLength())
 	spec = spec.onMachine()
 	r := &run{
 		spec:     spec,
@@ -102,9 +107,11 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		progress: progress,
 		mesh:     spec.place().mesh(spec.mesh()),
 		fail:     fail,
+		cause:    func() error { return context.Cause(ctx) },
 		bench:    bench{programs: programs{versions: versions}},
 		observed: observed{latencies: fleet.NewLatencies(), lags: newLags()},
 	}
+	r.rolloutLength = rolloutLength
 	writer, err := folder.Create(spec.Name())
 	if err != nil {
 		return document, err
@@ -133,6 +140,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "making pods outside the mesh", Do: r.makePodsOutside},
 		{Name: "starting the nodes' proxies", Do: r.startNodeProxies},
 		{Name: "starting the waypoints", Do: r.startWaypoints},
+		{Name: "watching waits for processors", Do: r.startWatchingWaits},
 		{Name: "baseline", Do: r.baseline},
 		{Name: "churn outside the mesh", Do: r.startChurnOutside},
 		{Name: "rollout", Do: r.rollOut},
@@ -148,8 +156,19 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "faults", Do: r.faultsInSteady},
 		{Name: "finishing", Do: r.complete},
 	})
+	if startsAgain(err) != nil {
+		return record.Run{}, r.discard(err)
+	}
 	r.speedAfter(ctx)
 	return r.finish(err)
+}
+
+// discard removes the record of a run that is started again, and returns the reason.
+func (r *run) discard(err error) error {
+	if discardErr := r.journal.Writer().Discard(); discardErr != nil {
+		return fmt.Errorf("starting the run again: %w", discardErr)
+	}
+	return err
 }
 
 // prepare gets ready what a run needs and does not start: nothing of it is the

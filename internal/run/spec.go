@@ -34,8 +34,10 @@ type Spec struct {
 	Captured *MeshFile
 	// Existing is the cluster of the scenario's context; nil = the run starts one.
 	Existing *Existing
-	// Choice is how trials chose the dilation; nil = it was given.
+	// Choice is how the dilation was chosen; nil = it was given.
 	Choice *record.DilationChoice
+	// StartsAgain ends the run where programs wait too long in its rollout, so that it can be started again with a larger dilation.
+	StartsAgain bool
 	// Repeat is which of several like runs this is, from 1; 0 = there is one.
 	Repeat int
 
@@ -264,7 +266,7 @@ func (s Spec) Validate() error {
 		return err
 	}
 	for _, check := range []func(controlplane.Driver) error{
-		s.checkArrival, s.checkDilation, s.checkExternal, s.checkMesh, s.checkExisting, s.checkVersion,
+		s.checkArrival, s.checkDilation, s.checkAuto, s.checkExternal, s.checkMesh, s.checkExisting, s.checkVersion,
 		func(d controlplane.Driver) error { return s.Programs.Validate(s.place().programs(d)...) },
 		s.checkProxyVersion, s.checkDataplane, s.checkUpgrade, s.checkVariants, s.checkReplicas, s.checkResources, s.checkRealSidecars, s.checkLoad,
 		s.checkCycle, s.checkCertificates, s.checkKnobs, s.checkProfile,

@@ -4,7 +4,6 @@
 package series
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,15 +17,11 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Around is what a run usually takes in addition to its phases of known length: the start of
-// cluster and control plane, the rollout, and taking everything down.
-const Around = 40 * time.Second
-
 // Run is one run of a series.
 type Run struct {
-	Name   string        // in messages, as in "4/s" or "istiod-strict-200"
-	Length time.Duration // of its phases of known length, on this machine
-	Do     func(context.Context) (record.Run, error)
+	Name     string        // in messages, as in "4/s" or "istiod-strict-200"
+	Expected time.Duration // about how long it takes on this machine, from its start to its end
+	Do       func(context.Context) (record.Run, error)
 }
 
 // Done is what every result keeps of a run that was done.
@@ -43,22 +38,20 @@ type Plan interface {
 	// Take takes a run that ended by itself, with its error, and says what came of it in words. An
 	// error that it returns ends the series.
 	Take(done Done, run *record.Run, err error) (text string, end error)
-	// Left returns how many runs are left, or at most left, and how long they take if each takes
-	// so much in addition to its phases of known length.
-	Left(around time.Duration) (runs int, length time.Duration)
+	// Left returns how many runs are left, or at most left, and about how long they take.
+	Left() (runs int, expected time.Duration)
 }
 
 // Series is a plan and how it is carried out.
 type Series struct {
 	Plan     Plan
-	Headline string        // announces what is done; "" = nothing is announced or said of runs
-	AtMost   bool          // the plan may end before all runs that it has left are done
-	Around   time.Duration // that the first run is expected to take in addition to its phases; 0 = Around
-	Out      string        // folder below which the records are
-	Folder   *Folder       // keeps Result, as it is before and after each run; nil = nothing is kept
-	Result   Result        // of Folder; Run sets how the series ended
-	Before   int           // runs that were done before the series was resumed
-	Say      func(string)  // nil = silence
+	Headline string       // announces what is done; "" = nothing is announced or said of runs
+	AtMost   bool         // the plan may end before all runs that it has left are done
+	Out      string       // folder below which the records are
+	Folder   *Folder      // keeps Result, as it is before and after each run; nil = nothing is kept
+	Result   Result       // of Folder; Run sets how the series ended
+	Before   int          // runs that were done before the series was resumed
+	Say      func(string) // nil = silence
 }
 
 // Run does the runs that are left. With Folder, the result is on the disk before each run, so that a
@@ -91,11 +84,11 @@ func (s Series) Run(ctx context.Context) error {
 // runs does the runs that are left, one after the other.
 func (s Series) runs(ctx context.Context) error {
 	number := s.Before
-	left, length := s.Plan.Left(cmp.Or(s.Around, Around))
+	left, expected := s.Plan.Left()
 	if s.Headline != "" {
-		s.announce(left, length)
+		s.announce(left, expected)
 	}
-	var took []time.Duration
+	var took pace
 	for {
 		if err := s.save(); err != nil {
 			return err
@@ -114,11 +107,11 @@ func (s Series) runs(ctx context.Context) error {
 		if ctx.Err() != nil && (err != nil || did.Status != record.StatusCompleted) {
 			return interruption(ctx, err)
 		}
-		took = append(took, max(0, elapsed-run.Length))
+		took.add(&did, run.Expected, elapsed)
 		text, end := s.Plan.Take(Done{Status: did.Status, Seconds: elapsed.Seconds(), Record: did.Below(s.Out)}, &did, err)
-		left, length = s.Plan.Left(mean(took))
+		left, expected = s.Plan.Left()
 		if s.Headline != "" {
-			s.report(run.Name, text, elapsed, left, length)
+			s.report(run.Name, text, elapsed, left, took.of(expected))
 		}
 		switch {
 		case end != nil:
@@ -174,11 +167,23 @@ func (s Series) save() error {
 
 func seconds(d time.Duration) time.Duration { return d.Round(time.Second) }
 
-func mean(all []time.Duration) (sum time.Duration) {
-	for _, d := range all {
-		sum += d
+// pace is how long runs took, and were expected to take.
+type pace struct{ took, expected time.Duration }
+
+// add takes a run that was done. One that ended early, or was started twice, says nothing of the others.
+func (p *pace) add(did *record.Run, expected, took time.Duration) {
+	again := did.Environment.Dilation != nil && did.Environment.Dilation.Auto != nil && did.Environment.Dilation.Auto.Restart != nil
+	if did.Status == record.StatusCompleted && !again {
+		p.took, p.expected = p.took+took, p.expected+expected
 	}
-	return sum / time.Duration(len(all))
+}
+
+// of returns how long takes what is expected to take so long, if it differs from that as those that were done did.
+func (p *pace) of(expected time.Duration) time.Duration {
+	if p.expected == 0 {
+		return expected
+	}
+	return time.Duration(float64(expected) * float64(p.took) / float64(p.expected))
 }
 
 // IsFailure reports that a run failed. One whose mesh did not converge, or whose control plane

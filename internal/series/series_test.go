@@ -41,14 +41,15 @@ type list struct {
 	asked  []string // names of the runs that were begun
 }
 
-const length = 10 * time.Second
+// expected is how long each of its runs is expected to take.
+const expected = 50 * time.Second
 
 func (l *list) Next() (Run, bool) {
 	if len(l.result.Runs) == len(l.names) {
 		return Run{}, false
 	}
 	name := l.names[len(l.result.Runs)]
-	return Run{Name: name, Length: length, Do: func(ctx context.Context) (record.Run, error) {
+	return Run{Name: name, Expected: expected, Do: func(ctx context.Context) (record.Run, error) {
 		l.asked = append(l.asked, name)
 		return l.do(ctx, name)
 	}}, true
@@ -62,9 +63,9 @@ func (l *list) Take(done Done, _ *record.Run, err error) (string, error) {
 	return string(done.Status), nil
 }
 
-func (l *list) Left(around time.Duration) (int, time.Duration) {
+func (l *list) Left() (int, time.Duration) {
 	n := len(l.names) - len(l.result.Runs)
-	return n, time.Duration(n) * (length + around)
+	return n, time.Duration(n) * expected
 }
 
 // run does the series of a list in a folder, as a user of the package does.
@@ -206,6 +207,30 @@ func TestProgress(t *testing.T) {
 		}
 		if !slices.Equal(said, want) {
 			t.Errorf("said\n%s\nwant\n%s", strings.Join(said, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+// A run that did not complete, or was started again, says nothing of how long others take.
+func TestProgressOfOtherRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := record.Run{Status: record.StatusCompleted}
+		again.Environment.Dilation = &record.Dilation{Auto: &record.DilationChoice{Restart: &record.DilationRestart{}}}
+		runs := map[string]record.Run{"a": again, "b": {Status: record.StatusUnconverged}, "c": {Status: record.StatusCompleted}, "d": {Status: record.StatusCompleted}}
+		var said []string
+		l := &list{names: []string{"a", "b", "c", "d"}, do: func(_ context.Context, name string) (record.Run, error) {
+			time.Sleep(100 * time.Second) //nolint:forbidigo // of the bubble's clock
+			return runs[name], nil
+		}}
+		if err := l.run(t.Context(), t.TempDir(), func(line string) { said = append(said, line) }); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			"a: completed; took 1m40s; 3 runs more, about 2m30s", "b: unconverged; took 1m40s; 2 runs more, about 1m40s", "c: completed; took 1m40s; 1 run more, about 1m40s",
+		} {
+			if !slices.Contains(said, want) {
+				t.Errorf("it did not say %q, but\n%s", want, strings.Join(said, "\n"))
+			}
 		}
 	})
 }

@@ -113,29 +113,30 @@ type Dilation struct {
 	Auto *DilationChoice `json:"auto,omitempty"`
 }
 
-// DilationChoice says how trials without dilation chose a factor: the largest that one
-// of them asks for.
+// DilationChoice says how a factor was chosen: the least one with which what the rollout is expected to need stays below
+// Limit of this machine's processor time. Of several runs it is that of the one that needs the most cores. Cores and
+// processor times are of the reference processor.
 type DilationChoice struct {
-	Limit  float64         `json:"limit"`          // share of a rollout that a program may wait for processors
-	Made   *time.Time      `json:"made,omitempty"` // when the trials were done, which may be before the run
-	Trials []DilationTrial `json:"trials"`
+	Limit               float64 `json:"limit"`
+	Processors          int     `json:"processors"`          // of this machine
+	Speed               float64 `json:"speed,omitempty"`     // of each, in reference processors, right before; 0 = not measured, and taken as 1
+	Cores               float64 `json:"cores"`               // of all programs together, on average, on the modelled machine
+	Seconds             float64 `json:"seconds"`             // over which pods come, there
+	ControlPlaneSeconds float64 `json:"controlPlaneSeconds"` // processor time for the rollout
+	InstrumentSeconds   float64 `json:"instrumentSeconds"`
+	ClusterSeconds      float64 `json:"clusterSeconds"`
+	// Restart says that the run was started before with a smaller factor; nil = it was not.
+	Restart *DilationRestart `json:"restart,omitempty"`
 }
 
-// DilationTrial is a rollout without dilation.
-type DilationTrial struct {
-	Pods         int          `json:"pods"`
-	Mode         string       `json:"mode,omitempty"`
-	Seconds      float64      `json:"seconds"` // length of its rollout
-	ControlPlane DilationWait `json:"controlPlane"`
-	Instrument   DilationWait `json:"instrument"` // scaler itself
-}
-
-// DilationWait is how a program waited for processors in a trial, in seconds of all its
-// threads.
-type DilationWait struct {
-	CPUSeconds    float64 `json:"cpuSeconds"`
-	WaitedSeconds float64 `json:"waitedSeconds"`
-	Factor        float64 `json:"factor"` // the least with which it waits no longer than the limit
+// DilationRestart says why a run was ended and started again with twice its factor: a program waited too long for processors.
+type DilationRestart struct {
+	At        time.Time `json:"at"`        // when it was ended
+	Factor    float64   `json:"factor"`    // that was too small
+	Component string    `json:"component"` // that waited
+	Phase     PhaseName `json:"phase"`
+	Share     float64   `json:"share"` // of the phase for which it waited
+	Bound     float64   `json:"bound"` // of the share
 }
 
 // ClusterProgram is how a program of the cluster is set.

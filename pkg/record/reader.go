@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"scaler.mesh/scaler/internal/boundedfile"
 )
@@ -96,9 +95,6 @@ func runDirs(path string) ([]string, error) {
 		}
 		if !entry.IsDir() {
 			return nil
-		}
-		if dir != root && strings.HasPrefix(entry.Name(), ".") {
-			return fs.SkipDir // a trial, whose record is not kept
 		}
 		switch info, err := os.Stat(filepath.Join(dir, runFile)); {
 		case err == nil && info.Mode().IsRegular():

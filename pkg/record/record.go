@@ -59,7 +59,7 @@ type Run struct {
 	Finished   *time.Time `json:"finished,omitempty"` // teardown included; nil while it runs and when it was killed
 
 	// Scenario is what was asked of this run alone, with all defaults, so that it reads back as a scenario; values of
-	// the environment that look like secrets are masked. What trials chose is in it, such as the dilation.
+	// the environment that look like secrets are masked. What scaler chose is in it, such as the dilation.
 	Scenario    scenario.Scenario `json:"scenario,omitzero"`
 	Repeat      int               `json:"repeat,omitempty"` // which of several like runs, from 1; 0 = there is one
 	Environment Environment       `json:"environment"`

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,8 +187,8 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Discard closes the writer and removes what it and Create made: for a run that
-// did not come to start anything. After Close it does nothing.
+// Discard closes the writer and removes what it and Create made, and all that was written into the run's
+// folder: for a run that did not come to start anything, or is started again. After Close it does nothing.
 func (w *Writer) Discard() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,11 +196,11 @@ func (w *Writer) Discard() error {
 		return nil
 	}
 	w.closed = true
-	w.undo.run()
-	var err error
-	if _, statErr := os.Stat(w.dir); !errors.Is(statErr, fs.ErrNotExist) {
-		err = fmt.Errorf("discarding the record: could not remove %s", w.dir)
+	err := os.RemoveAll(w.dir)
+	if err != nil {
+		err = fmt.Errorf("discarding the record: %w", err)
 	}
+	w.undo.run()
 	if w.folder != nil {
 		err = errors.Join(err, w.folder.Close())
 	}

@@ -228,7 +228,7 @@ var Parameters = []Parameter{
 	{Path: "latency.nodes", Flag: "nodes", Group: ClusterGroup, Value: "NAMES", Help: "nodes of the pods, the client's first", Default: "the first two by name", Where: InCluster, Commands: onlyLatency, Compared: Condition},
 
 	{Path: "instrument.workers", Flag: "workers", Group: InstrumentGroup, Help: "processes that run the simulated sidecars: scaler itself, and children of it; with a worker image pods", Min: 1, Max: 64, Compared: Condition},
-	{Path: "instrument.dilation", Flag: "dilate", Group: InstrumentGroup, Help: "factor K by which time is slowed down, so that this machine models one with K times its processors; auto chooses it by a trial", Compared: Condition},
+	{Path: "instrument.dilation", Flag: "dilate", Group: InstrumentGroup, Help: "factor K by which time is slowed down, so that this machine can do what the modelled one does; auto chooses it from what the run is expected to need and what this machine's processors do, and starts again once with twice that where programs wait too long all the same", Compared: Condition},
 	{Path: "instrument.calibrate", Flag: "calibrate", Group: InstrumentGroup, Help: "measure scaler's floor first where it is unknown; see 'scaler calibrate'", Commands: notLimits, Compared: Irrelevant},
 	{Path: "instrument.priority", Flag: "priority", Group: InstrumentGroup, Help: "run the control plane before scaler, and scaler before the cluster, where they compete for processors", Compared: Condition},
 }

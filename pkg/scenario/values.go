@@ -241,6 +241,15 @@ func (a Arrival) Bursts() (size int, interval time.Duration) {
 	return a.Size, a.Interval
 }
 
+// PerSecond is the mean rate at which pods come, and peak that within a burst, or in its first second; 0 means all at once.
+func (a Arrival) PerSecond() (mean, peak float64) {
+	if a.Size == 0 {
+		return a.Rate, a.Rate
+	}
+	seconds, size := a.Interval.Seconds(), float64(a.Size)
+	return size / seconds, size / min(1, seconds)
+}
+
 // Slowed is the arrival k times as slow.
 func (a Arrival) Slowed(k float64) Arrival {
 	a.Rate /= k
@@ -318,6 +327,14 @@ func (d Delay) Of(seed uint64, n int) time.Duration {
 	return d.Mean
 }
 
+// Longest is about the longest delay of n pods.
+func (d Delay) Longest(n int) time.Duration {
+	if d.Exponential {
+		return time.Duration(min(exponentialBound, math.Log(float64(max(1, n)))) * float64(d.Mean))
+	}
+	return max(d.Mean, d.Max)
+}
+
 // Slowed is the delay k times as long.
 func (d Delay) Slowed(k float64) Delay {
 	for _, t := range []*time.Duration{&d.Mean, &d.Min, &d.Max} {
@@ -377,8 +394,8 @@ func (d *Delay) UnmarshalText(data []byte) error {
 	return nil
 }
 
-// Dilation is the factor K by which time is slowed down, so that the machine models one with
-// K times its processors. Auto chooses it by a trial. The zero value leaves it to the command.
+// Dilation is the factor K by which time is slowed down, so that this machine can do what the modelled
+// one does. Auto chooses it. The zero value leaves it to the command.
 type Dilation struct {
 	Factor float64 // 1 = not slowed down
 	Auto   bool

@@ -3,42 +3,37 @@
 package e2e
 
 import (
-	"strconv"
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	where "scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 var _ = Describe("a rollout whose factor nobody gave", func() {
-	It("chooses it by a trial, and again without one", func() {
-		// A call graph of its own, of which no earlier test has kept a choice.
-		seed := strconv.FormatInt(time.Now().UnixNano(), 10)
-		rollout := func() (record.Run, string) {
-			where := newPlace()
-			session := where.start("rollout", "--pods", "20", "--seed", seed, "--out", where.out, "-o", "json",
-				"--baseline", "2s", "--settle", "1s", "--steady", "3s", "--probes", "0", "--calibrate=false")
+	It("has the same one each time, and the control plane the same processors with any", func() {
+		rollout := func(arguments ...string) (record.Run, string) {
+			here := newPlace()
+			session := here.start(append([]string{"rollout", "--pods", "20", "--out", here.out, "-o", "json",
+				"--baseline", "2s", "--settle", "1s", "--steady", "3s", "--probes", "0", "--calibrate=false"}, arguments...)...)
 			Expect(wait(session)).To(Equal(exitDone))
-			where.expectNothingLeft()
+			here.expectNothingLeft()
 			return printed(session), string(session.Err.Contents())
 		}
-		first, said := rollout()
-		Expect(said).To(ContainSubstring("trial without dilation: istiod-permissive-20"))
-		Expect(said).To(MatchRegexp(`time is (not slowed down|slowed down [0-9]+ times), as a trial of .* expected duration: about [0-9]+`))
-		Expect(first.Environment.Dilation).NotTo(BeNil())
-		auto := first.Environment.Dilation.Auto
+		chosen, said := rollout()
+		Expect(said).To(MatchRegexp(`time is (not slowed down|slowed down [0-9]+ times), so that .* expected duration: about [0-9]+`))
+		auto := chosen.Environment.Dilation.Auto
 		Expect(auto).NotTo(BeNil())
-		Expect(auto.Trials).To(HaveLen(1))
-		Expect(auto.Trials[0].Pods).To(Equal(20))
-		Expect(auto.Trials[0].ControlPlane.CPUSeconds).To(BeNumerically(">", 0.1))
-		Expect(*auto.Made).To(BeTemporally("<", first.Started))
-
-		second, said := rollout()
-		Expect(said).NotTo(ContainSubstring("trial without dilation"))
-		Expect(second.Slowdown()).To(Equal(first.Slowdown()))
-		Expect(*second.Environment.Dilation.Auto.Made).To(Equal(*auto.Made))
+		Expect(auto.Processors).To(Equal(len(where.Processors())))
+		Expect(auto.ControlPlaneSeconds).To(BeNumerically(">", 0.1))
+		Expect(chosen.Slowdown()).To(BeNumerically(">=", 1))
+		given, _ := rollout("--dilate", "6")
+		Expect(given.Environment.Dilation.Auto).To(BeNil())
+		for _, run := range []record.Run{chosen, given} {
+			Expect(run.Environment.ControlPlane.GOMAXPROCS).To(Equal(scenario.DefaultProcessors))
+			Expect(run.Scenario.ControlPlane.Processors).To(Equal(scenario.DefaultProcessors))
+		}
 	})
 
 	It("does not slow down phases in which the control plane is at rest", func() {

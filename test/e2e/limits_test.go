@@ -22,7 +22,7 @@ var _ = Describe("limits", func() {
 		// istiod: its debounce is longer than scaler takes to see that a change is made. The reference control plane
 		// pushes so early that its pushes may not be known.
 		once := func(runs int) (int, limits.Result) {
-			session := where.start("limits", "--pods", "10", "--slo", "push.p50<10s", "--out", where.out,
+			session := where.start("limits", "--dilate", "1", "--pods", "10", "--slo", "push.p50<10s", "--out", where.out,
 				"--change", "2/s", "--max", "4/s", "--change-duration", "3s", "--baseline", "1s", "--settle", "1s", "--steady", "1s", "--max-runs", strconv.Itoa(runs))
 			code := wait(session)
 			text, err := os.ReadFile(filepath.Join(where.out, limits.FileName))

@@ -116,7 +116,7 @@ func session(cmd *exec.Cmd) *gexec.Session {
 // counted in steady, and where there is something to measure in steady.
 const longSettle, longSteady = "--settle=3s", "--steady=4s"
 
-// rollout starts `scaler rollout` with so many pods and short phases, and without a trial of how much time is to be
+// rollout starts `scaler rollout` with so many pods and short phases, in which time is not
 // slowed down.
 func (p place) rollout(pods int, args ...string) *gexec.Session {
 	GinkgoHelper()

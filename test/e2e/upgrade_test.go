@@ -18,7 +18,7 @@ import (
 func (p place) upgrade(pods int, args ...string) *gexec.Session {
 	GinkgoHelper()
 	return p.start(append([]string{
-		"upgrade", "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_PUSH_THROTTLE=10",
+		"upgrade", "--dilate", "1", "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_PUSH_THROTTLE=10",
 		"--pods", strconv.Itoa(pods), "--canary", "50%,100%", "--pause", "3s", "--out", p.out, "-o", "json",
 		"--baseline", "1s", "--settle", "3s", "--steady", "4s", "--converge-timeout", "90s", "--calibrate=false",
 	}, args...)...)

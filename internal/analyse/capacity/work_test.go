@@ -323,7 +323,7 @@ func TestRestOf(t *testing.T) {
 		want     float64
 	}{
 		"not slowed down":        {0, nil, 0.01},
-		"a trial chose 1":        {1, &record.Dilation{}, 0.01},
+		"1 was chosen":           {1, &record.Dilation{}, 0.01},
 		"steady slowed down":     {4, &record.Dilation{}, 0.01},
 		"steady not slowed down": {4, &record.Dilation{RealTime: []record.PhaseName{record.PhaseSteady}}, 0.04},
 	} {

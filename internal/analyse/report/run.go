@@ -127,19 +127,20 @@ func dilationText(r *record.Run) string {
 	return fmt.Sprintf("time slowed down %g times; figures are those of the modelled processors", k)
 }
 
-// choiceText states how trials chose the factor of a dilation.
+// choiceText states how the factor of a dilation was chosen.
 func choiceText(r *record.Run) string {
-	d := r.Environment.Dilation
-	texts := []string{fmt.Sprintf("%g, with which programs wait for at most %s of a rollout", r.Slowdown(), percent(&d.Auto.Limit))}
-	if made := d.Auto.Made; made != nil {
-		texts = append(texts, "chosen "+made.Format(time.RFC3339))
+	c, k := r.Environment.Dilation.Auto, r.Slowdown()
+	machine := output.Many(c.Processors, "processor")
+	if c.Speed > 0 {
+		machine += fmt.Sprintf(" of speed %.3g", c.Speed)
 	}
-	for _, t := range d.Auto.Trials {
-		texts = append(texts, fmt.Sprintf("trial of %s, %s: in %s the control plane waited %s and used %s, scaler %s and %s",
-			output.Many(t.Pods, "pod"), orAbsent(t.Mode), seconds(&t.Seconds),
-			seconds(&t.ControlPlane.WaitedSeconds), seconds(&t.ControlPlane.CPUSeconds), seconds(&t.Instrument.WaitedSeconds), seconds(&t.Instrument.CPUSeconds)))
+	text := fmt.Sprintf("%g, by an expected need of %.3g reference processors and %s: while pods come for %s, the control plane needs %s of processor time, the cluster %s and scaler %s",
+		k, c.Cores, machine, seconds(&c.Seconds), seconds(&c.ControlPlaneSeconds), seconds(&c.ClusterSeconds), seconds(&c.InstrumentSeconds))
+	if again := c.Restart; again != nil {
+		text += fmt.Sprintf("; started again at %s, because with %g %s waited for processors for %s of %s, and the bound is %s",
+			again.At.Format(time.RFC3339), again.Factor, again.Component, percent(&again.Share), again.Phase, percent(&again.Bound))
 	}
-	return strings.Join(texts, "; ")
+	return text
 }
 
 func settingsText(settings map[string]string) string { return output.Pairs(settings, " ") }

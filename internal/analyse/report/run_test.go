@@ -1,32 +1,35 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// A report says how trials chose the factor, also if they chose not to slow time down.
+// A report says how the factor was chosen, also where time was not slowed down, and why a run was started again.
 func TestChosenDilation(t *testing.T) {
-	for _, factor := range []float64{1, 3} {
-		run := record.Run{Name: "istiod-permissive-60", Scenario: scenario.Scenario{Instrument: scenario.Instrument{Dilation: scenario.Dilation{Factor: factor}}}, Environment: record.Environment{Dilation: &record.Dilation{Auto: &record.DilationChoice{
-			Limit: 0.1,
-			Trials: []record.DilationTrial{{
-				Pods: 60, Mode: "permissive", Seconds: 8.74,
-				ControlPlane: record.DilationWait{CPUSeconds: 2.86, WaitedSeconds: 2.2, Factor: 2},
-				Instrument:   record.DilationWait{CPUSeconds: 1.58, WaitedSeconds: 2.83, Factor: 3},
-			}},
+	const need = ", by an expected need of 2.04 reference processors and 2 processors of speed 1.5: while pods come for 10.0s, the control plane needs 5.60s of processor time, the cluster 11.0s and scaler 2.92s"
+	restart := &record.DilationRestart{At: time.Date(2026, 11, 26, 7, 30, 0, 0, time.UTC), Factor: 3, Component: "istiod", Phase: record.PhaseRollout, Share: 0.25, Bound: 0.1}
+	for _, c := range []struct {
+		factor  float64
+		restart *record.DilationRestart
+		want    string
+	}{
+		{1, nil, "1" + need},
+		{6, restart, "6" + need + "; started again at 2026-11-26T07:30:00Z, because with 3 istiod waited for processors for 25.0% of rollout, and the bound is 10.0%"},
+	} {
+		run := record.Run{Name: "istiod-permissive-60", Scenario: scenario.Scenario{Instrument: scenario.Instrument{Dilation: scenario.Dilation{Factor: c.factor}}}, Environment: record.Environment{Dilation: &record.Dilation{Auto: &record.DilationChoice{
+			Limit: 0.4, Processors: 2, Speed: 1.5, Cores: 2.04, Seconds: 10, ControlPlaneSeconds: 5.6, InstrumentSeconds: 2.92, ClusterSeconds: 11, Restart: c.restart,
 		}}}}
 		var text strings.Builder
 		if err := Print(&text, "table", []record.Run{run}); err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf("%g, ", factor) + "with which programs wait for at most 10.0% of a rollout; trial of 60 pods, permissive: in 8.74s the control plane waited 2.20s and used 2.86s, scaler 2.83s and 1.58s"
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("factor %g: it lacks %q:\n%s", factor, want, text.String())
+		if !strings.Contains(text.String(), c.want) {
+			t.Errorf("factor %g: it lacks %q:\n%s", c.factor, c.want, text.String())
 		}
 	}
 }

@@ -26,7 +26,7 @@ func Driver() controlplane.Driver {
 		Profiles:   true,
 		Captured:   &controlplane.CapturedMeshes{Check: checkMesh, Env: meshEnv},
 		Replicas:   true,
-		Dilation:   &controlplane.Dilation{Dilate: dilate, RestsInRealTime: true},
+		Dilation:   &controlplane.Dilation{Dilate: dilate, Cost: &cost, RestsInRealTime: true},
 		Installed:  installed(),
 		Sized:      sized,
 		Figures:    controlplane.Figures{Work: "istiod: configuration, certificates and injection", Panels: panels(), Limits: Limits},

@@ -46,7 +46,7 @@ func Driver() controlplane.Driver {
 			}},
 			Metrics: metrics(),
 		},
-		Dilation: &controlplane.Dilation{Dilate: dilate},
+		Dilation: &controlplane.Dilation{Dilate: dilate, Cost: &cost},
 		Figures: controlplane.Figures{
 			Work:     "destination: endpoints and profiles; identity: certificates; proxy injector: injection",
 			Meanings: meanings(),

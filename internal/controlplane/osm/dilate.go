@@ -3,7 +3,13 @@ package osm
 import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/dilation"
 )
+
+// cost is what both programs need: 108, 145 and 278 ms for a pod with 200, 400 and 800 pods in permissive mode
+// (docs/results/2026-11-25-equal-conditions.md), whatever is pushed, as a line that is not below them. The client of the injector
+// makes 5 requests a second, one for each pod.
+var cost = dilation.Cost{Pod: 0.085, PodPerPod: 0.00024, ReadyPerSecond: 5}
 
 // dilate slows both programs down by k: all of component.OSMTimes. Pushes at the same time follow from
 // GOMAXPROCS (pkg/workerpool), which is that of the modelled machine.

@@ -46,7 +46,7 @@ func Driver() controlplane.Driver {
 			Latency:         &controlplane.LatencyPath{Intercepts: &controlplane.Intercepts{User: proxyUser}},
 			Metrics:         metrics(),
 		},
-		Dilation: &controlplane.Dilation{Dilate: dilate},
+		Dilation: &controlplane.Dilation{Dilate: dilate, Cost: &cost},
 		Figures: controlplane.Figures{
 			Work:     "osm-controller: configuration and certificates of services; osm-injector: injection and a bootstrap certificate for each pod",
 			Meanings: meanings(),

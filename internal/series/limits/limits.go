@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/dilation"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/run/phases"
@@ -43,7 +44,7 @@ func Search(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	err = series.Series{
-		Plan: &search{Options: o, result: r, lengths: map[float64]time.Duration{}}, Headline: o.headline(), AtMost: true, Out: o.Spec.Out, Folder: folder, Result: r, Before: len(r.Runs), Say: o.Progress.Say,
+		Plan: &search{Options: o, result: r, machine: run.Machine(ctx, o.Spec), specs: map[float64]run.Spec{}}, Headline: o.headline(), AtMost: true, Out: o.Spec.Out, Folder: folder, Result: r, Before: len(r.Runs), Say: o.Progress.Say,
 	}.Run(ctx)
 	r.conclude(o.end(r, err))
 	return r, errors.Join(err, folder.Save(r))
@@ -53,8 +54,9 @@ func Search(ctx context.Context, o Options) (_ *Result, err error) {
 type search struct {
 	Options
 	result  *Result
-	trying  float64                   // value of the run that is being done
-	lengths map[float64]time.Duration // of runs, by value, as far as they were asked for
+	trying  float64 // value of the run that is being done
+	machine dilation.Machine
+	specs   map[float64]run.Spec // of runs, by value, as far as they were asked for
 }
 
 // Next returns the run of the next value.
@@ -64,10 +66,10 @@ func (s *search) Next() (series.Run, bool) {
 		return series.Run{}, false
 	}
 	s.trying = value
-	spec := s.at(value)
+	spec := s.spec(value)
 	spec.Out = s.folder(value)
 	return series.Run{
-		Name: s.Find.Print(value), Length: s.length(value),
+		Name: s.Find.Print(value), Expected: spec.Expected(),
 		Do: func(ctx context.Context) (record.Run, error) { return s.Run(ctx, spec, s.Progress) },
 	}, true
 }
@@ -173,20 +175,21 @@ func (o Options) headline() string {
 		kinds[o.Find].best, o.Objective.Text, o.Find.Print(s.Start), o.Find.Print(s.Min), o.Find.Print(s.Max), s.Resolution*100)
 }
 
-// Left returns how many runs there may still be, and how long they take.
-func (s *search) Left(around time.Duration) (runs int, length time.Duration) {
+// Left returns how many runs there may still be, and about how long they take.
+func (s *search) Left() (runs int, expected time.Duration) {
 	tries := s.result.tries()
 	runs = min(s.Scale.Most(tries), max(0, s.MaxRuns-len(s.result.Runs)))
-	seconds := s.Scale.Worst(tries, runs, func(value float64) float64 { return (s.length(value) + around).Seconds() })
+	seconds := s.Scale.Worst(tries, runs, func(value float64) float64 { return s.spec(value).Expected().Seconds() })
 	return runs, time.Duration(seconds * float64(time.Second))
 }
 
-// length returns how long the phases of the run of a value take.
-func (s *search) length(value float64) time.Duration {
-	length, known := s.lengths[value]
+// spec is that of the run of a value. The runs of a search are not compared with each other, and each is slowed down as it needs.
+func (s *search) spec(value float64) run.Spec {
+	spec, known := s.specs[value]
 	if !known {
-		length = s.at(value).Length()
-		s.lengths[value] = length
+		spec = s.at(value)
+		run.ChooseDilation(s.machine, &spec)
+		s.specs[value] = spec
 	}
-	return length
+	return spec
 }

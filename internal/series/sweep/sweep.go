@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
+	"scaler.mesh/scaler/internal/dilation"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series"
@@ -153,10 +154,8 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Options: o, result: r, specs: o.specs()}
-	for _, one := range p.specs {
-		p.lengths = append(p.lengths, one.spec.Length())
-	}
+	p := &plan{Options: o, result: r}
+	p.choose(run.Machine(ctx, o.Spec))
 	err = series.Series{
 		Plan:     p,
 		Headline: fmt.Sprintf("%s and %s, %s each, interleaved", o.Base, output.Many(len(o.Variants), "variant"), output.Many(o.Repeats, "run")),
@@ -177,10 +176,28 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 // plan is the plan of a series: the turns that are not done yet.
 type plan struct {
 	Options
-	result  *Result
-	specs   []named
-	lengths []time.Duration // of the phases of a run of each
-	doing   turn
+	result   *Result
+	specs    []named
+	expected []time.Duration // that a run of each takes
+	doing    turn
+}
+
+// choose sets the factor by which time is slowed down in all runs, which are compared with each other: the one that the runs
+// had that were done, else the largest that one of them needs on this machine.
+func (p *plan) choose(m dilation.Machine) {
+	p.specs, p.expected = p.Options.specs(), nil
+	var all []*run.Spec
+	for i := range p.specs {
+		spec := &p.specs[i].spec
+		if len(p.result.records) > 0 && spec.Instrument.Dilation.Auto {
+			spec.SlowAs(&p.result.records[0])
+		}
+		all = append(all, spec)
+	}
+	run.ChooseDilation(m, all...)
+	for _, one := range p.specs {
+		p.expected = append(p.expected, one.spec.Expected())
+	}
 }
 
 // left are the turns that are not done yet.
@@ -207,7 +224,7 @@ func (p *plan) Next() (series.Run, bool) {
 		return filepath.Join(spec.Out, spec.Name())
 	})
 	return series.Run{
-		Name: one.name, Length: p.lengths[p.doing.variant],
+		Name: one.name, Expected: p.expected[p.doing.variant],
 		Do: func(ctx context.Context) (record.Run, error) { return p.Run(ctx, one.spec, p.Progress) },
 	}, true
 }
@@ -220,15 +237,18 @@ func (p *plan) Take(done series.Done, run *record.Run, err error) (string, error
 	}
 	p.result.Runs = append(p.result.Runs, Done{Variant: name, Repeat: p.doing.repeat, Done: done})
 	p.result.records = append(p.result.records, *run)
+	if len(p.result.records) == 1 {
+		p.choose(dilation.Machine{}) // it may have been started again with a larger factor
+	}
 	return string(done.Status), nil
 }
 
-// Left returns how many turns are left, and how long they take.
-func (p *plan) Left(around time.Duration) (runs int, length time.Duration) {
+// Left returns how many turns are left, and about how long they take.
+func (p *plan) Left() (runs int, expected time.Duration) {
 	for _, t := range p.left() {
-		runs, length = runs+1, length+p.lengths[t.variant]+around
+		runs, expected = runs+1, expected+p.expected[t.variant]
 	}
-	return runs, length
+	return runs, expected
 }
 
 // variant is the runs of one name, of all that are done.

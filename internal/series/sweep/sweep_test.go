@@ -272,6 +272,35 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// All runs of a sweep are slowed down alike: as the first one was in the end, that alone may be started again.
+func TestDilation(t *testing.T) {
+	b := newBench(t, flat)
+	o := tuning(t, b, 2, "A=1,2")
+	o.Spec.Instrument.Dilation.Auto = true
+	var factors []float64
+	again := 0
+	o.Run = func(ctx context.Context, spec run.Spec, p run.Progress) (record.Run, error) {
+		done, err := b.run(ctx, spec, p)
+		factor := spec.Instrument.Dilation.Factor
+		factors = append(factors, factor)
+		if spec.StartsAgain {
+			again++
+			factor *= 2
+		}
+		done.Scenario.Instrument.Dilation.Factor, done.Environment.Dilation = factor, &record.Dilation{Auto: spec.Choice}
+		if spec.Choice == nil {
+			t.Error("the record of a run does not say how its factor was chosen")
+		}
+		return done, err
+	}
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if again != 1 || len(factors) != 6 || slices.ContainsFunc(factors[1:], func(k float64) bool { return k != 2*factors[0] }) {
+		t.Errorf("factors %v, %d may start again", factors, again)
+	}
+}
+
 // A mesh that does not converge with a value, or a control plane that exceeds its memory, is
 // a result; another failure ends the sweep.
 func TestEnds(t *testing.T) {

@@ -122,17 +122,17 @@ func (v *verification) Next() (series.Run, bool) {
 	}
 	v.begun = true
 	return series.Run{
-		Name: v.spec.Name(), Length: v.spec.Length(),
+		Name: v.spec.Name(), Expected: v.spec.Expected(),
 		Do: func(ctx context.Context) (record.Run, error) { return v.Run(ctx, v.spec, v.Progress) },
 	}, true
 }
 
-// Left returns the run and its length until it is begun.
-func (v *verification) Left(around time.Duration) (runs int, length time.Duration) {
+// Left returns the run until it is begun, and about how long it takes.
+func (v *verification) Left() (runs int, expected time.Duration) {
 	if v.begun {
 		return 0, 0
 	}
-	return 1, v.spec.Length() + around
+	return 1, v.spec.Expected()
 }
 
 // Take compares the run with the forecast.

@@ -1,0 +1,152 @@
+// Package dilation chooses the factor by which a rollout is slowed down, from what programs are
+// expected to need for it and from what this machine can do. Nothing is tried out. What a control
+// plane needs is stated by its driver.
+package dilation
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// Unit is the speed that the processors had on which costs were measured, in reference processors. It was measured on one
+// such machine alone, with a rollout of 200 pods: 4.94 s of processor time are 7.19 s of the reference processor
+// (docs/results/2026-11-26-200-pods.md). Costs are in seconds of the processors of these machines, and
+// are multiplied by it.
+const Unit = 1.45
+
+// Cost is what the programs of a control plane need for a rollout: processor time in seconds, see [Unit].
+type Cost struct {
+	Pod            float64 // for each pod: injection, token, certificate, stream, first configuration
+	PodPerPod      float64 // for each pod and pod of the mesh
+	Push           float64 // for each push to a sidecar
+	PushPerService float64 // for each push and service that the sidecar is configured for
+	// ReadyPerSecond is the most pods that become ready in a second, for each replica, by limits that are no matter of
+	// processors.
+	ReadyPerSecond float64
+}
+
+// What the other programs need, in the same seconds.
+//
+// The cluster's programs (API server, etcd, controller-manager, scheduler, KWOK) used 1.435 cores in the 7.61 s of a rollout of
+// 200 pods (docs/results/2026-11-25-200-pods-slowed-down.md).
+//
+// scaler used 2.7 s in that rollout, with 20 pushes for each sidecar, and 42 s in one of 1600 pods with about 130 in the same file.
+const (
+	clusterPod     = 0.055
+	instrumentPod  = 0.011
+	instrumentPush = 0.00012
+)
+
+// How many pushes a sidecar receives in a rollout: 10, and 4 more for each second for which it is there, where it is configured for
+// the whole mesh; else 18. It is there for half of the rollout on average. These are the pushes of 200 to 1600 pods in bursts of
+// 20 a second (31 to 171, and 17 to 19 in strict mode; docs/results/2026-11-25-ladder.md).
+const (
+	firstPushes     = 10
+	pushesPerSecond = 4
+	scopedPushes    = 18
+)
+
+// Limit is the share of this machine's processor time that may be needed while pods come, on average. The busiest second needs
+// about twice the mean (docs/results/2026-11-25-ladder.md: 4.29 cores for 2.08), so that processors are free in it, too.
+const Limit = 0.4
+
+// roundsPerSecond is how often changes are pushed at most: those that come within the debounce, 100 ms, are pushed together.
+const roundsPerSecond = 10
+
+// factors are those that are chosen from. They are so far from each other that the measured speed, which differs by some
+// percent from one measurement to the next, rarely decides between two of them; and twice a factor is one.
+var factors = []float64{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, scenario.MaxDilation}
+
+// Machine is what a machine can do.
+type Machine struct {
+	Processors int
+	Speed      float64 // of each, in reference processors; 0 = not known, and taken as 1
+}
+
+// cores is how much of it may be needed on average, in reference processors.
+func (m Machine) cores() float64 {
+	return Limit * float64(max(1, m.Processors)) * cmp.Or(m.Speed, 1)
+}
+
+// Load is what a rollout, and changes after it, ask of the programs.
+type Load struct {
+	Pods      int
+	Services  int     // that each sidecar is configured for
+	Scoped    bool    // sidecars are configured for what they call alone
+	PerSecond float64 // at which pods come; 0 = at once
+	Peak      float64 // at which they come within a burst; 0 = PerSecond
+	Replicas  int     // 0 = 1
+	Changes   float64 // a second, each to all sidecars, after the rollout
+}
+
+// Demand is what programs are expected to need for a rollout, of the modelled machine.
+type Demand struct {
+	Seconds                           float64 // over which pods come
+	ControlPlane, Instrument, Cluster float64 // processor time in seconds of the reference processor
+	busy                              float64 // how much faster pods come within a burst
+	change                            float64 // reference processors that changes need
+}
+
+// Expect returns what a load needs with a control plane of this cost.
+func Expect(l Load, c Cost) Demand {
+	pods, most := float64(l.Pods), c.ReadyPerSecond*float64(max(1, l.Replicas))
+	rate := most
+	if l.PerSecond > 0 {
+		rate = min(rate, l.PerSecond)
+	}
+	d := Demand{Seconds: pods / rate, busy: max(1, min(l.Peak, most)/rate)}
+	pushes, push := firstPushes+pushesPerSecond*d.Seconds/2, c.Push+c.PushPerService*float64(l.Services)
+	if l.Scoped {
+		pushes, push = scopedPushes, c.Push
+	}
+	d.ControlPlane = Unit * pods * (c.Pod + c.PodPerPod*pods + pushes*push)
+	d.Instrument = Unit * pods * (instrumentPod + pushes*instrumentPush)
+	d.Cluster = Unit * pods * clusterPod
+	d.change = Unit * min(l.Changes, roundsPerSecond) * pods * (push + instrumentPush)
+	return d
+}
+
+// Cores is how many reference processors are needed on average while pods come, in the time of the modelled machine, or in
+// the phase of changes.
+func (d Demand) Cores() float64 {
+	if d.Seconds == 0 {
+		return d.change
+	}
+	return max(d.busy*(d.ControlPlane+d.Instrument+d.Cluster)/d.Seconds, d.change)
+}
+
+// Factor is the least one with which a demand stays below Limit of a machine, and the greatest where none does.
+func (d Demand) Factor(m Machine) float64 {
+	for _, k := range factors {
+		if d.Cores() <= k*m.cores() {
+			return k
+		}
+	}
+	return scenario.MaxDilation
+}
+
+// Choose returns the factor of rollouts that are compared: the largest that one of them needs, with what it follows from.
+func Choose(all []Demand, m Machine) (factor float64, choice record.DilationChoice) {
+	var most Demand
+	for i, d := range all {
+		if i == 0 || d.Cores() > most.Cores() {
+			most = d
+		}
+	}
+	return most.Factor(m), record.DilationChoice{
+		Limit: Limit, Processors: m.Processors, Speed: m.Speed, Cores: most.Cores(), Seconds: most.Seconds,
+		ControlPlaneSeconds: most.ControlPlane, InstrumentSeconds: most.Instrument, ClusterSeconds: most.Cluster,
+	}
+}
+
+// Slower is the factor of a run that is started again, because programs waited too long with this one.
+func Slower(factor float64) float64 { return min(scenario.MaxDilation, 2*factor) }
+
+// Length is how long pods are expected to come, of the modelled time.
+func (d Demand) Length() time.Duration {
+	return time.Duration(math.Round(d.Seconds * float64(time.Second)))
+}
