@@ -24,10 +24,10 @@ const sameEdge = 20 * time.Millisecond
 type Sampler struct {
 	// fixed at the start
 	interval time.Duration
-	store    Store     // nil: all readings stay in memory
-	base     time.Time // moment 0 of the samples in store
-	slowdown float64   // by which time is slowed down; 0 = 1
-	briefly  []string  // names of components that are read more often, for brief
+	store    *record.SampleLog // nil: all readings stay in memory
+	base     time.Time         // moment 0 of the samples in store
+	slowdown float64           // by which time is slowed down; 0 = 1
+	briefly  []string          // names of components that are read more often, for brief
 	brief    brief
 
 	mu       sync.Mutex
@@ -38,14 +38,6 @@ type Sampler struct {
 	groups   map[string][]string // names of the components of each
 	edges    []totals            // that Collect has not yet handed on, oldest first
 	exported time.Time           // moment of the last that it has
-}
-
-// Store keeps samples outside of memory; *record.SampleLog is one.
-type Store interface {
-	// Append writes samples.
-	Append(...record.Sample) error
-	// Each hands on all that were appended, in order, until take fails.
-	Each(take func(record.Sample) error) error
 }
 
 // resident is how many readings of a component stay in memory where there is a store:
@@ -63,7 +55,7 @@ func NewSampler(interval time.Duration) *Sampler {
 
 // NewStoredSampler makes a Sampler that writes all readings to store as they are made,
 // and keeps only the latest in memory. [Sampler.Figures] reads the store.
-func NewStoredSampler(interval time.Duration, store Store) *Sampler {
+func NewStoredSampler(interval time.Duration, store *record.SampleLog) *Sampler {
 	s := NewSampler(interval)
 	s.store, s.base = store, time.Now()
 	return s

@@ -9,17 +9,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Usage is what programs used in a window of time.
-type Usage interface {
-	// Figures are those of one program; ErrNotWatched where it did not run.
-	Figures(name string, from, to time.Time) (measure.Usage, error)
-	// Together are the greatest needs of several at one moment.
-	Together(names []string, from, to time.Time) (cores, memory float64, err error)
-}
-
 // Measure puts the figures of the stages that have ended into the record. doubt is called
 // with the usage of each program in each stage.
-func (u *Upgrade) Measure(document *record.Run, usage Usage, doubt func(about, program string, phase record.PhaseName, used measure.Usage)) error {
+func (u *Upgrade) Measure(document *record.Run, usage *measure.Sampler, doubt func(about, program string, phase record.PhaseName, used measure.Usage)) error {
 	if document.Upgrade == nil {
 		return nil
 	}
