@@ -2,9 +2,9 @@ package fleet
 
 import "time"
 
-// Background is an activity besides the run's own figures: the pods that replace
-// others, and the sidecars that come back, during churn or a fault. The first one,
-// of number 0, is before any of these.
+// Background is an activity whose pods and connections are not in the run's own figures, as
+// churn or a fault: pods that replace others, and sidecars that reconnect. The one of number 0 is
+// before the first.
 type Background struct {
 	Latencies *Latencies
 
@@ -42,8 +42,8 @@ func (s *Pods) End(b *Background) (replaced, returned int) {
 	return b.pods, b.returned
 }
 
-// Renew has convergence wait until every pod of these services that is there now was
-// replaced; none named means all services.
+// Renew makes convergence wait until every present pod of these services was
+// replaced; without a name, of all services.
 func (s *Pods) Renew(services ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,13 +56,13 @@ func (s *Pods) Renew(services ...string) {
 	}
 }
 
-// current reports whether a pod need not be replaced. The caller holds mu.
+// current reports whether convergence does not wait for a pod to be replaced. The caller holds mu.
 func (s *Pods) current(p *pod) bool {
 	return p.background >= max(s.allRenewed, s.renewed[p.service])
 }
 
-// later are where a sidecar's second connection, and its way back to one, are
-// recorded: in the run's own before any background activity. The caller holds mu.
+// later returns the latencies that a sidecar's second connection, and its way back to one, are
+// recorded in: the run's own before any background activity. The caller holds mu.
 func (s *Pods) later() *Latencies {
 	if s.background.number == 0 {
 		return s.latencies
@@ -110,7 +110,7 @@ func (s *Pods) StreamsTo() map[string]int {
 	return to
 }
 
-// lost takes that a sidecar has lost a stream on which it was served. The caller
+// lost records that a proxy has lost a stream that had been answered. The caller
 // holds mu.
 func (s *Pods) lost(p *simulated, at time.Time) {
 	c := &p.connection
@@ -122,8 +122,8 @@ func (s *Pods) lost(p *simulated, at time.Time) {
 	s.away++
 }
 
-// back takes that a sidecar has all that it requests on a stream opened since. The
-// caller holds mu.
+// back records that a proxy has all that it requests on a stream. It counts if the stream was
+// opened after the loss. The caller holds mu.
 func (s *Pods) back(p *simulated, at time.Time) {
 	c := &p.connection
 	if !c.away || c.streams <= c.after {

@@ -47,7 +47,7 @@ func (f *Fleet) converged() bool {
 	return pods.away == 0 && sidecars == pods.shared+wanted-pods.served && pods.ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
 }
 
-// completeInterval is how often AwaitComplete counts.
+// completeInterval is the time between two counts of AwaitComplete.
 const completeInterval = 100 * time.Millisecond
 
 // AwaitComplete returns once so many sidecars are complete.
@@ -77,17 +77,16 @@ func (f *Fleet) AwaitQuiet(ctx context.Context) error {
 	}
 }
 
-// Counts are how many pods and sidecars have come how far.
+// Counts counts pods and proxies by the states that they have reached.
 type Counts struct {
-	// Where a proxy serves the pods of its node, each of these but Simulated and Nodes is of pods: it counts for a
-	// pod what its node's proxy is.
-	Created   int // pods seen that are not gone
-	Ready     int // pods that were ever Ready
-	Connected int // sidecars that were ever connected
+	// A pod that its node's proxy serves counts as connected and converged when that proxy is.
+	Created   int // pods of the mesh that are not gone
+	Ready     int // of these, pods that were ever Ready
+	Connected int // pods whose proxy was ever connected
 	Simulated int // proxies that were ever connected and are simulated
 	Nodes     int // of those, the proxies of nodes
-	Complete  int // sidecars that hold what was expected at their first request
-	Converged int // sidecars that hold all that is expected now
+	Complete  int // pods whose proxy holds what was expected at its first request
+	Converged int // pods whose proxy holds all that is expected now
 }
 
 // add counts a sidecar.
@@ -139,8 +138,7 @@ func (f *Fleet) ResetStreams(share float64, seed uint64) error {
 	return nil
 }
 
-// connected are the pods whose sidecars are connected and were answered, sorted. The
-// caller holds Pods.mu.
+// connected is Connected for a caller that holds mu.
 func (s *Pods) connected() []string {
 	var connected []string
 	for _, id := range slices.Sorted(maps.Keys(s.simulated)) {
@@ -151,16 +149,16 @@ func (s *Pods) connected() []string {
 	return connected
 }
 
-// Connected are the ids of the pods of a fleet whose simulated sidecars are connected and were
-// answered, sorted. What a real sidecar does is up to it.
+// Connected returns the ids of the pods whose simulated proxies are connected and were answered, sorted. Real
+// sidecars cannot be acted on.
 func (f *Fleet) Connected() []string {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	return f.Pods.connected()
 }
 
-// Act does something with the simulated sidecar of a pod; nothing where there is none
-// any more. After worker.Reset the sidecar is awaited as one that lost its stream.
+// Act acts on the simulated proxy of a pod, if there still is one. After worker.Reset convergence waits for the
+// proxy as for one that lost its stream.
 func (f *Fleet) Act(action worker.Action, id string) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
@@ -174,11 +172,11 @@ func (f *Fleet) Act(action worker.Action, id string) {
 	act(action, []*simulated{p})
 }
 
-// explained is how many sidecars are named that lack something.
+// explained is the most proxies that Lacking names.
 const explained = 3
 
 // Lacking describes what the mesh still lacks to have converged, one line for each
-// kind of thing; nothing if it lacks nothing.
+// kind; nothing if it has.
 func (f *Fleet) Lacking() []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -215,7 +213,7 @@ func (f *Fleet) Lacking() []string {
 	return lines
 }
 
-// states are how many pods of the mesh are in which state.
+// states counts the pods of the mesh by their present states.
 type states struct {
 	there  int // that are not gone
 	ready  int // of those, and need not be replaced

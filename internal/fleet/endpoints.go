@@ -18,7 +18,7 @@ type Endpoints struct {
 	subscriber chan EndpointChange              // nil = nobody
 }
 
-// EndpointChange is one endpoint's change as the API server lists it.
+// EndpointChange is a change of one endpoint in the lists of the API server.
 type EndpointChange struct {
 	Service string // NAMESPACE/NAME:PORT
 	Addr    netip.AddrPort
@@ -65,7 +65,7 @@ func (e *Endpoints) set(service string, is convergence.Endpoints, seen time.Time
 	}
 }
 
-// changes are how two lists of a service port's endpoints differ.
+// changes compares two lists of a service port's endpoints.
 func changes(service string, was, is convergence.Endpoints, seen time.Time) []EndpointChange {
 	var all []EndpointChange
 	for addr, health := range is {

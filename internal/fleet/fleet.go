@@ -1,7 +1,8 @@
 // Package fleet keeps the pods of a run and their proxies: it starts a proxy for
-// every pod that has its IP address, reports to the pod when that proxy is complete
-// and certified, and knows when the whole mesh has converged. What a run does with
-// the mesh (phases, changes, faults) is left to others.
+// every pod that has its IP address, annotates the pod when that proxy is usable
+// and certified, and detects that the whole mesh has converged. Each kind of pod is
+// a type, see member. What a run does with the mesh (phases, changes, faults) is left
+// to others.
 package fleet
 
 import (
@@ -27,16 +28,16 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Options are what a fleet is made of. All fields but the last five are needed.
+// Options configures a fleet. Fields whose comment states no zero value are needed.
 type Options struct {
-	Driver    controlplane.Driver        // of the control plane; needed
-	Adapter   *controlplane.ControlPlane // of the control plane; needed
-	Client    kubernetes.Interface       // of the cluster that the pods are in; needed
+	Driver    controlplane.Driver        // of the control plane
+	Adapter   *controlplane.ControlPlane // of the control plane
+	Client    kubernetes.Interface       // of the cluster that the pods are in
 	Mesh      topology.Mesh              // that is rolled out; zero = none is expected
 	Knobs     controlplane.Knobs         // that the mesh has
 	Variant   xdsprobe.Variant           // of xDS; zero = delta
 	Latencies *Latencies                 // of the pods of the rollout
-	Metrics   *measure.Metrics           // scaler's own; needed
+	Metrics   *measure.Metrics           // scaler's own
 	Event     func(record.Event)         // records what happened
 	Fail      func(error)                // ends the run
 
@@ -47,19 +48,19 @@ type Options struct {
 	Delay    scenario.Delay // between a pod's IP address and the start of its proxy; zero = none
 	Seed     uint64         // of the delays
 	Lifetime time.Duration  // of certificates, as requested; 0 = the agent's default
-	// Slowdown is how many times as long sidecars, and what stands in for their agents,
-	// wait for what is a matter of time.
+	// Slowdown is the factor by which timeouts and intervals of sidecars, and of the simulated agents, are
+	// longer; 0 = 1.
 	Slowdown proxy.Slowdown
 	Real     *RealOptions // the real sidecars among them; nil = none
-	// Machines are the endpoints of services, by "namespace/name:port", besides those that the API server
-	// lists: always there, and none of the mesh's; nil = none.
+	// Machines are endpoints, by "namespace/name:port", that services have in addition to those that the API
+	// server lists. They do not change and are none of the mesh's; nil = none.
 	Machines map[string]convergence.Endpoints
-	// Nodes is how many nodes there are whose pods are served by a proxy of the node, all or those that
-	// the Adapter's Nodes serve; 0 = each pod has a proxy of its own.
+	// Nodes is the number of nodes whose proxy serves pods: all of them, or those of the namespaces that the
+	// Adapter's Nodes serve; 0 = each pod has a proxy of its own.
 	Nodes int
 }
 
-// Fleet is the pods of a run and their proxies. Its methods are safe for
+// Fleet holds the pods of a run and their proxies. Its methods are safe for
 // concurrent use.
 type Fleet struct {
 	// fixed after New
@@ -112,7 +113,7 @@ func New(o Options) (*Fleet, error) {
 	return f, err
 }
 
-// OnPod takes a change of a pod as observed. Proxies that it starts live until
+// OnPod takes an observed change of a pod, and starts or stops its proxy. Proxies run until
 // their pod is gone or ctx ends.
 func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 	f.Pods.mu.Lock()
@@ -155,8 +156,8 @@ func (f *Fleet) end(p *pod, at time.Time) {
 	}
 }
 
-// leave takes that a pod is being deleted: it is none of the mesh any more, and nothing waits for
-// it. Its proxy stays until the pod is gone. The caller holds Pods.mu.
+// leave records that a pod is being deleted: it does not belong to the mesh any more, and nothing waits for
+// it. Its proxy runs until the pod is gone. The caller holds Pods.mu.
 func (f *Fleet) leave(p *pod) {
 	if !p.gone {
 		p.gone = true
@@ -164,8 +165,8 @@ func (f *Fleet) leave(p *pod) {
 	}
 }
 
-// OnEndpoints takes the endpoints of one service as the API server lists them now or, where the
-// control plane reads pods in place of them, as PodEndpoints derives them.
+// OnEndpoints takes the present endpoints of a service: as the API server lists them or, where the
+// control plane reads pods instead, as PodEndpoints derives them.
 func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 	f.Revisions.mu.Lock()
 	for port, listed := range ev.Ports {
@@ -184,8 +185,8 @@ func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 	f.notify()
 }
 
-// OnListed takes the endpoints of one service as the API server lists them now, where OnEndpoints
-// takes those of pods: waypoints are sent these, and sidecars in a mesh that has both.
+// OnListed takes the present endpoints of a service as the API server lists them, where OnEndpoints
+// takes those of pods. Waypoints receive these, and so do the sidecars of a mesh that has both.
 func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
 	f.Revisions.mu.Lock()
 	for port, listed := range ev.Ports {
@@ -200,7 +201,7 @@ func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
 	f.notify()
 }
 
-// withMachines are the endpoints of a service port with those that the API server does not list.
+// withMachines adds the Machines of a service port to the endpoints that the API server lists.
 func (f *Fleet) withMachines(name string, listed convergence.Endpoints) convergence.Endpoints {
 	if len(f.Machines[name]) == 0 {
 		return listed
@@ -210,7 +211,7 @@ func (f *Fleet) withMachines(name string, listed convergence.Endpoints) converge
 	return all
 }
 
-// IDs are the ids of the pods that are there, of the mesh and of its nodes' proxies.
+// IDs returns the ids of all pods that are not gone, those of nodes' proxies and waypoints among them.
 func (f *Fleet) IDs() []string {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
@@ -221,14 +222,14 @@ func (f *Fleet) IDs() []string {
 	return ids
 }
 
-// Rollout marks the time in which the plan is followed: pods that it creates, and
-// changes of endpoints meanwhile, are the rollout's. The returned function ends it.
+// Rollout marks the rollout: until end is called, latencies of the pods that the plan creates, and
+// changes of endpoints, belong to the rollout.
 func (f *Fleet) Rollout() (end func()) {
 	f.bursting.Store(true)
 	return func() { f.bursting.Store(false) }
 }
 
-// Expect changes how many pods the mesh must have to be converged, each of so many ports.
+// Expect raises the number of pods that the converged mesh has. Each has so many ports.
 func (f *Fleet) Expect(more, ports int) {
 	f.wanted.Add(int64(more))
 	f.healthy.Add(int64(more * ports))
@@ -241,11 +242,11 @@ func (f *Fleet) Close(ctx context.Context) error {
 	return f.Workers.close(ctx)
 }
 
-// Tracker compares what the simulated sidecars of the first revision hold with what is
-// expected. What is read from a real Envoy now and then is no time of a push, and is not in it.
+// Tracker returns the tracker of the simulated proxies of the first revision. Real sidecars have
+// another one: the times at which an Envoy is read are no times of a push.
 func (f *Fleet) Tracker() *convergence.Tracker { return f.tracker }
 
-// trackers are those of all sidecars, simulated and real.
+// trackers returns the trackers of all proxies, simulated and real.
 func (f *Fleet) trackers() []*convergence.Tracker {
 	var all []*convergence.Tracker
 	for _, r := range f.Revisions.list() {
@@ -261,7 +262,7 @@ func (f *Fleet) observe(h *stats.Histogram, name measure.Latency, d time.Duratio
 	h.Record(d)
 }
 
-// notify wakes AwaitConverged.
+// notify wakes up AwaitConverged.
 func (f *Fleet) notify() {
 	select {
 	case f.changed <- struct{}{}:

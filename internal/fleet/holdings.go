@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Holdings are what the simulated sidecars of a run held at one moment.
+// Holdings sums up the resources that the simulated sidecars of a run held at one moment.
 type Holdings struct {
 	Bytes     *record.ConfigurationBytes // nil if no sidecar was complete
 	Resources map[string]float64         // mean number of a sidecar, by type
@@ -43,7 +43,7 @@ func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 	return h, nil
 }
 
-// complete are what those of some proxies hold that are complete. The caller holds Pods.mu.
+// complete returns the holdings of those proxies that are complete. The caller holds Pods.mu.
 func complete[P interface{ self() *simulated }](proxies map[string]P, all map[string]worker.Holding) (held []worker.Holding) {
 	for id, p := range proxies {
 		if !p.self().times.Complete.IsZero() {
@@ -127,7 +127,7 @@ func (f *Fleet) CompareHoldings(ctx context.Context, expected map[string]map[con
 // differences between what sidecars should hold and what they do.
 type differences struct{ unwanted, missing difference }
 
-// difference is one way in which they differ.
+// difference counts the differences of one kind.
 type difference struct {
 	sidecars  int
 	resources int

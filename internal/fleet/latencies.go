@@ -6,9 +6,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Latencies are the distributions of the starts of pods and sidecars that belong
-// together: those of a rollout, or of a background activity. Each is safe for
-// concurrent use. docs/reference defines the figures.
+// Latencies holds the distributions of the starts of pods and sidecars, of a rollout or of a
+// background activity. Each is safe for concurrent use. docs/reference defines the figures.
 type Latencies struct {
 	PodAdmission, PodReady                    *stats.Histogram
 	PodReadyWithoutKwok                       *stats.Histogram
@@ -21,7 +20,7 @@ type Latencies struct {
 	RolloutPush [3]*stats.Histogram // of changes of endpoints while the mesh is rolled out, by convergence.Kind
 }
 
-// Starts are what the starts of pods have, and can lose: all of it, unless something else is known.
+// Starts states which steps the start of a pod has: only a latency of these can be lost.
 type Starts struct {
 	Sidecars     bool // the pods have sidecars, which start
 	Certificates bool // these wait for a certificate
@@ -47,7 +46,7 @@ func NewLatencies() *Latencies {
 	return &l
 }
 
-// named is a distribution, its name in the record and where its summary goes.
+// named is a distribution, its name in the record, and the place of its summary.
 type named struct {
 	name      string
 	histogram **stats.Histogram
@@ -71,13 +70,13 @@ func (l *Latencies) all() []named {
 	}
 }
 
-// Lose counts as lost, in every distribution that has one observation for each pod of a
-// rollout, those that have not come. The starts of as many of their sidecars as
-// are real are elsewhere, and KWOK has no part in the pods that are on real nodes.
-func (l *Latencies) Lose(pods, real, onRealNodes int) {
+// Lose counts missing observations as lost, in every distribution that has one for each pod of a
+// rollout. Of so many pods, the starts of others are recorded elsewhere, as those of real sidecars, and those on
+// real nodes are not made Ready by KWOK.
+func (l *Latencies) Lose(pods, others, onRealNodes int) {
 	LoseIn(pods, l.PodAdmission, l.PodReady)
 	LoseIn(pods-onRealNodes, l.PodReadyWithoutKwok)
-	l.loseStarts(pods - real)
+	l.loseStarts(pods - others)
 }
 
 // loseStarts is Lose for the starts of simulated sidecars.
@@ -94,8 +93,8 @@ func (l *Latencies) loseStarts(pods int) {
 	LoseIn(pods, l.ConnectTotal, l.FirstConfiguration, l.CompleteConfiguration)
 }
 
-// LoseIn counts as lost, in distributions with one observation for each of so many
-// pods, those that have not come.
+// LoseIn counts missing observations as lost, in distributions with one for each of so many
+// pods.
 func LoseIn(pods int, distributions ...*stats.Histogram) {
 	for _, h := range distributions {
 		if missing := int64(pods) - h.Summary().Count; missing > 0 {
@@ -132,7 +131,7 @@ func (l *Latencies) Save(w *record.Writer, prefix string, into *record.Latencies
 }
 
 // Each calls do with the name of every distribution and its summary in a record, nil
-// where it was not measured. Changes of endpoints are not among them.
+// where it was not measured. It leaves out changes of endpoints.
 func (l *Latencies) Each(in *record.Latencies, do func(name string, latency *record.Latency)) {
 	for _, n := range l.all() {
 		do(n.name, *n.summary(in))

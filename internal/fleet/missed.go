@@ -6,9 +6,9 @@ import (
 	"scaler.mesh/scaler/internal/worker"
 )
 
-// Missed takes that a worker was lost with all its sidecars, which begin their lives again in another
-// one. What they had not reported counts as lost: what comes of a pod's start, changes that are
-// followed, and those of endpoints. What comes again is in no figure. It returns how many there are.
+// Missed records that a worker was lost with all its sidecars, which start again in another
+// one, and returns their number. What they had not reported counts as lost: the steps of a pod's start,
+// changes that are followed, and changes of endpoints. Their second start is in no figure.
 func (f *Fleet) Missed(w worker.Worker, at time.Time) int {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()

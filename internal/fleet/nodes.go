@@ -12,8 +12,8 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// nodes are the proxies that serve many pods, those of nodes and waypoints, and the pods that nodes' proxies serve.
-// A fleet whose pods have a sidecar each has none of them.
+// nodes holds the proxies of nodes, the waypoints, and the pods that proxies of nodes serve. It is empty where each
+// pod has a sidecar.
 type nodes struct {
 	// fixed after newNodes
 	fleet  *Fleet
@@ -59,7 +59,7 @@ func newNodes(f *Fleet, o Options) *nodes {
 	return n
 }
 
-// expected is how many proxies there should be.
+// expected returns how many of these proxies a converged mesh has.
 func (n *nodes) expected() int { return n.wanted + len(n.listed) }
 
 // isWaypoint reports whether a service, "namespace/name", is that of a waypoint.
@@ -88,7 +88,7 @@ func (n *nodes) addProxy(p *pod) bool {
 	return true
 }
 
-// scopes are what the proxies must hold with a version of the control plane.
+// scopes adds the scopes of the proxies to a revision of the control plane, whose version adapter is.
 func (n *nodes) scopes(r *revision, adapter *controlplane.ControlPlane) {
 	if n.wanted > 0 {
 		r.scopes[""] = r.tracker.Scope(adapter.Nodes.Wants(n.fleet.Mesh, n.fleet.Knobs))
@@ -98,7 +98,7 @@ func (n *nodes) scopes(r *revision, adapter *controlplane.ControlPlane) {
 	}
 }
 
-// on is the proxy of a node; nil if it is not there. The caller holds Pods.mu.
+// on returns the proxy of a node; nil if there is none. The caller holds Pods.mu.
 func (n *nodes) on(node string) *nodeProxy {
 	for _, p := range n.proxies {
 		if p.node == node {
@@ -108,7 +108,7 @@ func (n *nodes) on(node string) *nodeProxy {
 	return nil
 }
 
-// settle has a pod ask whether it is served now. The caller holds Pods.mu.
+// settle checks whether a pod is served now. The caller holds Pods.mu.
 func (n *nodes) settle(id string) {
 	if p := n.pods[id]; p != nil {
 		p.settle()
@@ -124,7 +124,7 @@ type nodeProxy struct {
 	certificates map[string]time.Time // since when it has that of an identity
 }
 
-// answered takes what changed of the pods of the node, too.
+// answered records changes of the pods of the node, too.
 func (p *nodeProxy) answered(e proxy.Update) {
 	p.sharedProxy.answered(e)
 	if e.Node != nil {
@@ -132,7 +132,7 @@ func (p *nodeProxy) answered(e proxy.Update) {
 	}
 }
 
-// hold takes what changed of the pods of the node. The caller holds Pods.mu.
+// hold records changes of the pods of the node. The caller holds Pods.mu.
 func (p *nodeProxy) hold(u *proxy.NodeUpdate, at time.Time) {
 	held := p.nodes.held
 	for _, pod := range u.Held {
@@ -248,7 +248,7 @@ func (p *servedPod) start(context.Context, *corev1.Pod) {
 	p.settle()
 }
 
-// settle notes that the pod is served once it has an address, and its node's proxy holds it and the certificate of
+// settle records that the pod is served, once it has an address, and its node's proxy holds it and the certificate of
 // its identity. The caller holds Pods.mu.
 func (p *servedPod) settle() {
 	h, held := p.nodes.held[p.id]
@@ -287,8 +287,7 @@ func (p *servedPod) count(c *Counts) {
 
 func (p *servedPod) leave() { delete(p.nodes.pods, p.id) }
 
-// Proxies are the proxies of nodes that are there, and how many of them are ready; nothing
-// where each pod has its own.
+// Proxies counts the proxies of nodes that are there, and those of them that are ready.
 func (f *Fleet) Proxies() (there, ready int) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
@@ -300,7 +299,7 @@ func (f *Fleet) Proxies() (there, ready int) {
 	return len(f.nodes.proxies), ready
 }
 
-// Waypoints is how many waypoints are ready.
+// Waypoints counts the waypoints that are ready.
 func (f *Fleet) Waypoints() (ready int) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
@@ -312,7 +311,7 @@ func (f *Fleet) Waypoints() (ready int) {
 	return ready
 }
 
-// WaypointsOf are the ids of the pods of the waypoints of these services, which are indices of
+// WaypointsOf returns the ids of the pods of the waypoints of these services, which are indices of
 // the mesh.
 func (f *Fleet) WaypointsOf(services []int) []string {
 	f.Pods.mu.Lock()

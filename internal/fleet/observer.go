@@ -9,8 +9,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// observer takes what the simulated proxies of a fleet report. Of one whose pod was dropped since, it takes what is
-// no matter of the pod.
+// observer takes the events of a fleet's simulated proxies. Events of a pod that was dropped are counted in metrics
+// and otherwise ignored.
 type observer struct{ *Fleet }
 
 var _ proxy.Observer = observer{}
@@ -94,14 +94,14 @@ func (f observer) Updated(id string, e proxy.Update) {
 	p.as.answered(e)
 }
 
-// usable takes from a tracker that a proxy has what its pod needs to serve.
+// usable is called by a tracker when a proxy holds what its pod needs to serve.
 func (f observer) usable(id string, at time.Time) {
 	if p := f.Pods.find(id); p != nil {
 		p.as.usable(at)
 	}
 }
 
-// complete takes from a tracker that a proxy has its complete set.
+// complete is called by a tracker when a proxy holds its complete set.
 func (f observer) complete(id string, at time.Time) {
 	if p := f.Pods.find(id); p != nil {
 		p.as.complete(at)

@@ -59,13 +59,13 @@ func newPod(f *Fleet, ev observe.PodEvent, order int) *pod {
 	return p
 }
 
-// located takes that a pod has its IP address. The caller holds Pods.mu.
+// located records that a pod has its IP address. The caller holds Pods.mu.
 func (p *pod) located(ev observe.PodEvent) {
 	p.times.IP = ev.Seen
 	p.addr, _ = netip.ParseAddr(ev.Pod.Status.PodIP) // what is no address equals none
 }
 
-// passed takes the moments between which KWOK's Stages work on a pod, as far as a
+// passed records the moments between which KWOK's Stages work on a pod, as far as a
 // change shows them. The caller holds Pods.mu.
 func (p *pod) passed(ev observe.PodEvent) {
 	if ev.Pod.Spec.NodeName != "" {
@@ -84,7 +84,7 @@ func (p *pod) update(change func()) {
 	change()
 }
 
-// first sets a moment that counts only once, and reports whether this was it.
+// first sets a moment that is not set yet, and reports whether it did.
 func first(t *time.Time, at time.Time) bool {
 	if !t.IsZero() {
 		return false
@@ -109,7 +109,7 @@ func (p *pod) becameReady() {
 
 func (p *pod) certified() time.Time { return p.times.Certified }
 
-// usable takes from a tracker that the pod's proxy has what the pod needs to serve.
+// usable records that the pod's own proxy holds what the pod needs to serve.
 func (p *pod) usable(at time.Time) {
 	p.update(func() {
 		first(&p.times.Usable, at)

@@ -10,10 +10,10 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 )
 
-// remembered is how long a pod that is gone can still be looked up.
+// remembered is the time for which a pod that is gone can still be looked up.
 const remembered = time.Minute
 
-// Pods are the pods of a run and what is known of each.
+// Pods holds the pods of a run.
 type Pods struct {
 	// fixed after newPods
 	latencies *Latencies // of the rollout's pods
@@ -40,14 +40,14 @@ type Pods struct {
 	csr        firstCertificates
 }
 
-// batch is a moment at which a service was given this many pods.
+// batch records that a service was scaled.
 type batch struct {
 	replicas int
 	sent     time.Time
 }
 
-// firstCertificates are those of the rollout's pods: when the first was requested,
-// when the last was there, and how many came.
+// firstCertificates sums up the first certificates of the rollout's pods: when the first was requested,
+// when the last was verified, and how many were issued.
 type firstCertificates struct {
 	first, last time.Time
 	issued      int
@@ -69,14 +69,14 @@ func newPods(rollout *Latencies) *Pods {
 	}
 }
 
-// Scaled takes that a service is being given pods, at the moment sent.
+// Scaled records that a service is scaled to so many pods, by a request that was sent at that moment.
 func (s *Pods) Scaled(service topology.Service, replicas int, sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owners[service.Name] = append(s.owners[service.Name], batch{replicas, sent})
 }
 
-// owner is when the pod that is a service's n-th was requested. The caller holds mu.
+// owner returns when the n-th pod of a service was requested; zero if it was not. The caller holds mu.
 func (s *Pods) owner(service string, n int) time.Time {
 	for _, b := range s.owners[service] {
 		if n <= b.replicas {
@@ -86,8 +86,8 @@ func (s *Pods) owner(service string, n int) time.Time {
 	return time.Time{}
 }
 
-// Short are the services that have fewer pods than they were given, without those that have yet to be
-// replaced, and of which none has come for so long.
+// Short returns the services that have fewer pods than they were scaled to, not counting pods that have yet to be
+// replaced, and that no pod was added to for so long.
 func (s *Pods) Short(since time.Duration) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *Pods) join(p *pod, rollout bool) {
 	}
 }
 
-// end takes that a pod is gone, and reports whether that is new. The caller holds mu.
+// end records that a pod is gone, and reports whether that is new. The caller holds mu.
 func (s *Pods) end(p *pod, at time.Time) bool {
 	if !p.ended.IsZero() {
 		return false
@@ -135,7 +135,7 @@ func (s *Pods) end(p *pod, at time.Time) bool {
 	return true
 }
 
-// forget drops the pods that have been gone for long: under churn they would
+// forget drops pods that have been gone for long: under churn they would
 // outnumber the others. The caller holds mu.
 func (s *Pods) forget(now time.Time) {
 	for len(s.gone) > 0 && now.Sub(s.gone[0].ended) > remembered {
@@ -169,8 +169,7 @@ func (s *Pods) find(id string) *simulated {
 	return s.simulated[id]
 }
 
-// there are the pods that are not gone, in no order. The caller holds mu while it
-// ranges over them.
+// there iterates over the pods that are not gone, in no order. The caller holds mu meanwhile.
 func (s *Pods) there(yield func(*pod) bool) {
 	for _, p := range s.byID {
 		if !p.gone && !yield(p) {
@@ -179,7 +178,7 @@ func (s *Pods) there(yield func(*pod) bool) {
 	}
 }
 
-// workloads are the pods of the mesh that are not gone. The caller holds mu while it ranges over them.
+// workloads iterates over the pods of the mesh that are not gone, in no order. The caller holds mu meanwhile.
 func (s *Pods) workloads(yield func(*pod) bool) {
 	for _, p := range s.mesh {
 		if !p.gone && !yield(p) {
@@ -188,16 +187,14 @@ func (s *Pods) workloads(yield func(*pod) bool) {
 	}
 }
 
-// Arrivals are when the rollout's pods were seen, and when they were first seen
-// Ready, each in order.
+// Arrivals returns the times at which the rollout's pods were seen, and first seen Ready, each in order.
 func (s *Pods) Arrivals() (seen, ready []time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.arrivals), slices.Clone(s.readies)
 }
 
-// LastResponse is when the control plane last sent anything to a simulated sidecar;
-// zero if it never did.
+// LastResponse returns when a simulated proxy last received a response; zero if none ever did.
 func (s *Pods) LastResponse() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,11 +207,10 @@ type Pod struct {
 	Address             netip.Addr
 }
 
-// export is a pod as it is shown outside. The caller holds mu.
+// export names the pod for users of the package. The caller holds mu.
 func (p *pod) export() Pod { return Pod{p.id, p.namespace, p.name, p.addr} }
 
-// TakeOldest returns the ready pod that was seen first of those that it has not
-// returned before; false if there is none.
+// TakeOldest returns the oldest Ready pod that it has not returned before; false if there is none.
 func (s *Pods) TakeOldest() (Pod, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,8 +227,8 @@ func (s *Pods) TakeOldest() (Pod, bool) {
 	return oldest.export(), true
 }
 
-// Nth is the n-th pod of a service that has a proxy, by name and modulo their
-// number, without those on real nodes; false if there is none.
+// Nth returns the n-th pod of a service that has a proxy, by name and modulo their
+// number, not counting pods on real nodes; false if there is none.
 func (s *Pods) Nth(service string, n int) (Pod, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +245,7 @@ func (s *Pods) Nth(service string, n int) (Pod, bool) {
 	return all[n%len(all)].export(), true
 }
 
-// At is the id of the pod that had an address last, "" if there was none.
+// At returns the id of the pod that had an address last; "" if none had.
 func (s *Pods) At(addr netip.Addr) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,7 +269,7 @@ func (c *firstCertificates) issue(at time.Time) {
 	}
 }
 
-// Certificates are what became of the certificates of a run's pods.
+// Certificates counts the certificates of a run's pods.
 type Certificates struct {
 	There       int       // pods that are there
 	Without     int       // of those, pods without a certificate

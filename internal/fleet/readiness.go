@@ -16,25 +16,22 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// reporters is how many pods are reported to at once.
+// reporters is the most pods that are annotated at the same time.
 const reporters = 16
 
-// incompleteTimeout is how long a sidecar that has all it requested is held back
-// because it should have more, when the control plane sends it nothing. A real proxy
-// does not know what it was not sent, and becomes ready. The length is Envoy's
-// initial_fetch_timeout.
+// incompleteTimeout limits the wait of a sidecar that has all it requested but not all that is
+// expected, while the control plane sends it nothing. A real proxy does not know what it was not
+// sent, and becomes ready. The length is Envoy's initial_fetch_timeout.
 //
-// While the control plane still sends to others it may only be slow, and what is
-// missing on its way: a rollout waits for that as long as it makes progress, which is
-// while sidecars become usable. Where none has for busyTimeout, because all lack
-// the same, the bursts still to come would only make more of them wait. What lasts
-// for as long as it is configured to, as churn does, waits for busyTimeout.
+// While the control plane still sends to others it may only be slow: a rollout waits as long as
+// sidecars become usable. If none has for busyTimeout, all lack the same, and further bursts
+// would only make more of them wait. A phase of a fixed length, as churn is, waits for busyTimeout.
 const (
 	incompleteTimeout = 15 * time.Second
 	busyTimeout       = 4 * incompleteTimeout
 )
 
-// quietTime is how long a control plane must have sent nothing to be called quiet.
+// quietTime is the time without a response after which a control plane counts as quiet.
 const quietTime = 2 * time.Second
 
 // Readiness reports to each pod that its sidecar is usable and certified: the
@@ -54,7 +51,7 @@ type Readiness struct {
 
 func newReadiness(f *Fleet) *Readiness { return &Readiness{fleet: f, queue: newQueue()} }
 
-// QuietTime is how long a control plane must have sent nothing to be called quiet.
+// QuietTime returns the time without a response after which the control plane counts as quiet.
 func (f *Fleet) QuietTime() time.Duration { return f.Slowdown.Of(quietTime) }
 
 // Run reports to pods until ctx ends. An error of a report ends the run.

@@ -42,13 +42,13 @@ type realSidecars struct {
 // realMember is a member with a real sidecar.
 type realMember interface {
 	member
-	// envoy is what all real sidecars have in common.
+	// envoy returns the part that all real sidecars have in common.
 	envoy() *realPod
-	// life is that of the sidecar that goes on, or has ended last; 0 is the number of none.
+	// life returns the present life of the sidecar, or the last one; its number is 0 before the first.
 	life() sidecar.Life
-	// answered takes that Envoy answered for the first time in a life.
+	// answered is called when Envoy answers for the first time in a life.
 	answered(sidecar.Life)
-	// describe is the sidecar as it is shown outside. The caller holds Pods.mu.
+	// describe returns the sidecar as Fleet.RealSidecars has it. The caller holds Pods.mu.
 	describe() RealSidecar
 }
 
@@ -120,7 +120,7 @@ func (f *realSidecars) find(id string) *realPod {
 	return f.all[i].envoy()
 }
 
-// RealSidecar is one real sidecar of a run.
+// RealSidecar describes a real sidecar of a run.
 type RealSidecar struct {
 	Pod, Service string // NAMESPACE/NAME of its pod; name of the service
 	Node, Image  string // of one in a pod

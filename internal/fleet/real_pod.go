@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// askEvery is how often a real sidecar's Envoy is queried for whether it received
-	// anything: its times have this resolution. Its whole configuration is read
-	// only if it did, and not more often than dumpEvery, as that costs it some
+	// askEvery is the interval at which Envoy is queried for the bytes that it received: the
+	// times of a real sidecar have this resolution. Its whole configuration is read
+	// only if there were more, and not more often than dumpEvery, as that costs it some
 	// milliseconds.
 	askEvery  = 200 * time.Millisecond
 	dumpEvery = time.Second
-	// refusalTimeout is how long an Envoy may go on refusing something before the
-	// run is given up: it would never converge.
+	// refusalTimeout limits the time for which an Envoy refuses a resource. Then the run
+	// fails, as it would never converge.
 	refusalTimeout = 20 * time.Second
 )
 
@@ -179,7 +179,7 @@ func refusedEvent(pod string, refused []sidecar.Refusal) record.ConfigurationRef
 	return e
 }
 
-// reading is what an Envoy was once read to hold.
+// reading is the configuration of an Envoy as it was read once.
 type reading struct {
 	sidecar.Configuration
 	heard   time.Time // when it was last seen to receive something
@@ -249,14 +249,14 @@ func (p *realPod) report(c sidecar.Configuration, at time.Time) {
 	p.real.tracker.Update(p.id, update)
 }
 
-// crashedSoFar is how often the sidecar has crashed.
+// crashedSoFar returns how often the sidecar has crashed.
 func (p *realPod) crashedSoFar() int {
 	p.reporting.Lock()
 	defer p.reporting.Unlock()
 	return p.crashes
 }
 
-// keys are what the Envoy held when it was last read.
+// keys returns the keys of the resources that Envoy held when it was last read.
 func (p *realPod) keys() (keys []convergence.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// revision is a control plane with the simulated sidecars that it serves, which are
-// expected to hold what a control plane of its version sends.
+// revision is one version of the control plane with the proxies that it serves: these are
+// expected to hold what a control plane of this version sends.
 type revision struct {
 	// fixed after newRevision
 	fleet    *Fleet
@@ -28,7 +28,7 @@ type revision struct {
 	received atomic.Pointer[Received] // nil = nobody wants to know
 }
 
-// Revisions are those of a fleet's control plane. There is one unless others joined.
+// Revisions holds the revisions of a fleet's control plane: one, unless others joined.
 type Revisions struct {
 	fleet *Fleet
 	all   atomic.Pointer[[]*revision] // replaced as a whole
@@ -37,20 +37,20 @@ type Revisions struct {
 	listed map[string]listing
 }
 
-// listing is what the API server lists of a service port.
+// listing holds the endpoints of a service port as the API server lists them.
 type listing struct {
 	endpoints []observe.Endpoint
 	seen      time.Time
 	slices    bool // they are of EndpointSlices although the revision's own are pods
 }
 
-// Received is what the sidecars of one revision of the control plane received since a moment.
+// Received counts what the sidecars of one revision of the control plane received since a moment.
 type Received struct {
 	Responses atomic.Int64
 	endpoints [3]*stats.Histogram // by convergence.Kind
 }
 
-// Endpoints are the changes of endpoints that reached sidecars, as Latencies.RolloutPush.
+// Endpoints returns the latencies of changes of endpoints, as Latencies.RolloutPush has them.
 func (r *Received) Endpoints() map[record.ChangeKind]*stats.Histogram {
 	all := map[record.ChangeKind]*stats.Histogram{}
 	for i, h := range r.endpoints {
@@ -130,7 +130,7 @@ func (s *Revisions) Receive() []*Received {
 
 func (s *Revisions) list() []*revision { return *s.all.Load() }
 
-// of is the revision that serves a pod.
+// of returns the revision that serves a pod.
 func (s *Revisions) of(pod *corev1.Pod) *revision {
 	all := s.list()
 	for _, r := range all {
@@ -141,7 +141,7 @@ func (s *Revisions) of(pod *corev1.Pod) *revision {
 	return all[0]
 }
 
-// endpoints are what the revision makes of those that the API server lists.
+// endpoints returns the endpoints that the revision sends for those that the API server lists.
 func (r *revision) endpoints(l listing) convergence.Endpoints {
 	endpoints, health := convergence.Endpoints{}, r.adapter.Load().EndpointHealth
 	if l.slices {
@@ -155,14 +155,14 @@ func (r *revision) endpoints(l listing) convergence.Endpoints {
 	return endpoints
 }
 
-// set has the sidecars expected to hold the endpoints of a service port, and those that the API server does not list.
+// set makes all trackers expect the endpoints of a service port, and its Machines.
 func (r *revision) set(name string, listed convergence.Endpoints, at time.Time) {
 	for _, t := range r.trackers {
 		t.SetEndpoints(name, r.fleet.withMachines(name, listed), at)
 	}
 }
 
-// delivered takes from the tracker that endpoint changes reached a sidecar.
+// delivered is called by the tracker when changes of endpoints reached a sidecar.
 func (r *revision) delivered(kind convergence.Kind, n int, after time.Duration) {
 	into := []*stats.Histogram{}
 	if r.fleet.bursting.Load() {
@@ -178,7 +178,7 @@ func (r *revision) delivered(kind convergence.Kind, n int, after time.Duration) 
 	}
 }
 
-// missed takes from the tracker that endpoint changes reached a sidecar whose worker was lost.
+// missed is called by the tracker when changes of endpoints reached a sidecar whose worker was lost.
 func (r *revision) missed(kind convergence.Kind, n int) {
 	if r.fleet.bursting.Load() {
 		r.fleet.Latencies.RolloutPush[kind].Lose(int64(n))

@@ -36,7 +36,7 @@ func (p *pod) simulate(as simulatedMember, s *simulated, bare bool) {
 	p.fleet.Pods.simulated[p.id] = s
 }
 
-// self is the simulated proxy of a member.
+// self returns the simulated proxy of a member.
 func (s *simulated) self() *simulated { return s }
 
 // start hands the proxy to a worker.
@@ -183,7 +183,7 @@ func (p *sharedProxy) answered(e proxy.Update) {
 	})
 }
 
-// Sidecars are the ids of the pods of these services that have a simulated sidecar each.
+// Sidecars returns the ids of the pods of these services that have a simulated sidecar each.
 func (f *Fleet) Sidecars(services []string) []string {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
@@ -197,7 +197,7 @@ func (f *Fleet) Sidecars(services []string) []string {
 	return ids
 }
 
-// Simulated are the ids of the pods whose simulated proxies a change of these services is followed to: their
+// Simulated returns the ids of the pods to whose simulated proxies a change of these services is followed: their
 // Sidecars, and the proxies of all nodes.
 func (f *Fleet) Simulated(services []string) []string {
 	ids := f.Sidecars(services)

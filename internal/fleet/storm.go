@@ -20,7 +20,7 @@ type Storm struct {
 	last     time.Time
 }
 
-// StormResult is what came of a storm.
+// StormResult sums up a storm.
 type StormResult struct {
 	Sidecars           int              // that took part; of nodes' proxies, their identities
 	Requests, Failures int64            // certificate requests, and those of them that failed
@@ -78,7 +78,7 @@ func (f *Fleet) EndStorm(s *Storm) StormResult {
 	return result
 }
 
-// take takes the end of a certificate request.
+// take records the end of a certificate request.
 func (s *Storm) take(id string, sent, verified time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

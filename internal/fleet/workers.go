@@ -9,10 +9,10 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Workers run the simulated sidecars of a fleet.
+// Workers run the simulated proxies of a fleet.
 type Workers []worker.Worker
 
-// Counts are what all simulated sidecars counted so far.
+// Counts sums up the counters of all simulated proxies.
 func (w Workers) Counts() (c xdsprobe.Counts) {
 	for _, one := range w {
 		c = c.Plus(one.State().Counts)
@@ -20,7 +20,7 @@ func (w Workers) Counts() (c xdsprobe.Counts) {
 	return c
 }
 
-// States are how the workers stand, in their order.
+// States returns the state of each worker, in their order.
 func (w Workers) States() []worker.State {
 	var all []worker.State
 	for _, one := range w {
@@ -29,15 +29,15 @@ func (w Workers) States() []worker.State {
 	return all
 }
 
-// Route states the endpoints of a Service for connections of simulated sidecars that are
-// made from now on.
+// Route sets the endpoints of a Service for connections that simulated proxies
+// make from now on.
 func (w Workers) Route(service string, endpoints []string) {
 	for _, one := range w {
 		one.Route(service, endpoints)
 	}
 }
 
-// held is what the simulated sidecars hold now, by id of the pod; with names, the keys
+// held returns what the simulated proxies hold now, by id of the pod; with names, the keys
 // of their resources too.
 func (w Workers) held(ctx context.Context, names bool) (map[string]worker.Holding, error) {
 	held := map[string]worker.Holding{}
@@ -53,7 +53,7 @@ func (w Workers) held(ctx context.Context, names bool) (map[string]worker.Holdin
 	return held, nil
 }
 
-// close ends all sidecars.
+// close ends all proxies.
 func (w Workers) close(ctx context.Context) error {
 	errs := make([]error, len(w))
 	var closing sync.WaitGroup
@@ -64,7 +64,7 @@ func (w Workers) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// act does something with the simulated sidecars of pods. The caller holds Pods.mu.
+// act acts on simulated proxies. The caller holds Pods.mu.
 func act(action worker.Action, pods []*simulated) {
 	ids := map[worker.Worker][]string{}
 	for _, p := range pods {

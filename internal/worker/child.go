@@ -23,7 +23,7 @@ const Command = "worker"
 // child inherits after the three standard ones.
 const ChildFD = 3
 
-// exitTime is how long a child that was lost is waited for, to state why it ended.
+// exitTime limits the wait for the end of a child that was lost, whose error states why it ended.
 const exitTime = 2 * time.Second
 
 // Child is a Remote whose process is a child of this one. It ends when its connection
@@ -33,9 +33,8 @@ type Child struct {
 	process *process.Process
 }
 
-// StartChild starts a child of this program that runs proxies, and connects to it. It
-// joins the group; its log goes into the folder logs. Its priority and its processors are
-// this process's own.
+// StartChild starts a child of this program that runs proxies, and connects to it. The child
+// joins the group, logs into the folder logs, and has this process's priority and processors.
 func StartChild(ctx context.Context, group *process.Group, logs string, s Setup, o Options) (*Child, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -91,7 +90,7 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, theirs, nil
 }
 
-// ParentConn is the connection that a child of StartChild was given.
+// ParentConn opens the connection that StartChild gave to this process.
 func ParentConn() (net.Conn, error) {
 	file := os.NewFile(ChildFD, "worker")
 	conn, err := net.FileConn(file)

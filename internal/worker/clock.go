@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// drift is how far two clocks that are not synchronized may drift apart in a second,
-// as a share of it: that of a poor crystal. The clocks of two processes of one machine
-// do not drift at all.
+// drift bounds the drift of two clocks that are not synchronized, as a share of the time
+// passed: that of a poor crystal. The clocks of two processes of one machine do not drift.
 const drift = 100e-6
 
 // clock compares the clock of another process with that of this one, as NTP does
@@ -25,12 +24,11 @@ type clock struct {
 
 func newClock() *clock { return &clock{base: time.Now()} }
 
-// now is the time here.
+// now returns the time here.
 func (c *clock) now() time.Duration { return time.Since(c.base) }
 
-// exchange takes a message that was sent here at sent, arrived there at arrived, was
-// answered there at answered, and whose answer came here at received. What is taken is
-// kept if it is better than what was known, whose uncertainty grows with time.
+// exchange takes the times of a message: sent here, arrived there, answered there, and the answer
+// received here. It replaces the known offset if it is less uncertain; uncertainty grows with time.
 func (c *clock) exchange(sent, arrived, answered, received time.Duration) {
 	offset := ((arrived - sent) + (answered - received)) / 2
 	uncertainty := max(1, ((received-sent)-(answered-arrived))/2)
@@ -42,12 +40,12 @@ func (c *clock) exchange(sent, arrived, answered, received time.Duration) {
 	c.known, c.offset, c.uncertainty, c.measured = true, offset, uncertainty, received
 }
 
-// at is the uncertainty at a moment here. The caller holds mu.
+// at returns the uncertainty at a moment here. The caller holds mu.
 func (c *clock) at(now time.Duration) time.Duration {
 	return c.uncertainty + time.Duration(drift*float64(max(0, now-c.measured)))
 }
 
-// here is the time of this process that a time there stands for; zero for zero.
+// here converts a time there to one of this process; zero stays zero.
 func (c *clock) here(theirs time.Duration) time.Time {
 	if theirs == 0 {
 		return time.Time{}
@@ -59,7 +57,7 @@ func (c *clock) here(theirs time.Duration) time.Time {
 	return c.base.Add(ours)
 }
 
-// estimate is the offset as of now, and the worst uncertainty of any time so far.
+// estimate returns the present offset, and the worst uncertainty of any time so far.
 func (c *clock) estimate() (offset, uncertainty time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

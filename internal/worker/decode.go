@@ -17,8 +17,8 @@ type decoder struct {
 	contents []*convergence.Content
 }
 
-// take delivers the events of a batch. The error is that of a batch which refers to
-// what was never sent.
+// take delivers the events of a batch. It fails if the batch refers to a key or content that
+// was never sent.
 func (d *decoder) take(b *batch) error {
 	d.learn(b)
 	for i := range b.Events {
@@ -29,7 +29,7 @@ func (d *decoder) take(b *batch) error {
 	return nil
 }
 
-// learn enters what is new into the tables.
+// learn adds the batch's keys and contents to the tables.
 func (d *decoder) learn(b *batch) {
 	if b.Forget {
 		d.keys, d.contents = nil, nil
@@ -102,7 +102,7 @@ func (d *decoder) update(u *updated) (proxy.Update, error) {
 	return update, nil
 }
 
-// holdings is what an answer says.
+// holdings decodes an answer.
 func (d *decoder) holdings(a *holdingsAnswer) ([]Holding, error) {
 	var all []Holding
 	for _, h := range a.All {
@@ -119,7 +119,7 @@ func (d *decoder) holdings(a *holdingsAnswer) ([]Holding, error) {
 	return all, nil
 }
 
-// key is the key of a number.
+// key looks up a key by its number.
 func (d *decoder) key(n int) (convergence.Key, error) {
 	if n < 1 || n > len(d.keys) {
 		return convergence.Key{}, fmt.Errorf("reading an event: key %d was never sent, of %d", n, len(d.keys))
@@ -127,7 +127,7 @@ func (d *decoder) key(n int) (convergence.Key, error) {
 	return d.keys[n-1], nil
 }
 
-// failure is the error of a text; nil for none. What an error wrapped is lost.
+// failure makes an error of its text; nil of "". Errors that it wrapped are lost.
 func failure(text string) error {
 	if text == "" {
 		return nil

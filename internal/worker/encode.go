@@ -8,11 +8,11 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// tableSize is how many keys or contents both ends remember before they begin anew.
+// tableSize is the number of keys or contents after which both ends start a new table.
 const tableSize = 1 << 16
 
-// encoder makes batches of what the proxies of a worker report. It is their
-// proxy.Observer. It never waits: what is not sent yet is kept.
+// encoder is the proxy.Observer of a worker's proxies, and makes batches of their events. It never
+// blocks: events that are not sent yet are kept.
 type encoder struct {
 	base time.Time // that times are counted from; before any event
 	more chan struct{}
@@ -21,7 +21,7 @@ type encoder struct {
 	numbers map[string]int // of proxies, by id
 	waiting []observed     // events to be sent
 
-	// only by the goroutine that makes batches
+	// only used by the goroutine that makes batches
 	keys     map[convergence.Key]int
 	contents map[*convergence.Content]int
 }
@@ -47,7 +47,7 @@ func (e *encoder) forget() {
 	e.keys, e.contents = map[convergence.Key]int{}, map[*convergence.Content]int{}
 }
 
-// at is a time on the clock of this process; 0 for zero.
+// at converts a time to the clock of this process; zero becomes 0.
 func (e *encoder) at(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
@@ -55,14 +55,14 @@ func (e *encoder) at(t time.Time) time.Duration {
 	return t.Sub(e.base)
 }
 
-// number states what stands for a proxy's id from now on.
+// number sets the number of a proxy's id.
 func (e *encoder) number(id string, number int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.numbers[id] = number
 }
 
-// numberOf is what stands for a proxy's id.
+// numberOf returns the number of a proxy's id.
 func (e *encoder) numberOf(id string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,7 +123,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// take puts the events that wait, and what they refer to, into a batch.
+// take moves the waiting events into a batch, with the keys and contents that they refer to.
 func (e *encoder) take(b *batch) {
 	e.mu.Lock()
 	waiting := e.waiting
@@ -146,7 +146,7 @@ func (e *encoder) take(b *batch) {
 	}
 }
 
-// holdings fills in the answers that a batch holds.
+// holdings encodes the answers of a batch.
 func (e *encoder) holdings(b *batch) {
 	for i := range b.Holdings {
 		answer := &b.Holdings[i]
@@ -160,7 +160,7 @@ func (e *encoder) holdings(b *batch) {
 	}
 }
 
-// key is the number of a key, which the batch holds if it is new.
+// key returns the number of a key, and adds a new one to the batch.
 func (e *encoder) key(b *batch, k convergence.Key) int {
 	n, ok := e.keys[k]
 	if !ok {
@@ -171,9 +171,9 @@ func (e *encoder) key(b *batch, k convergence.Key) int {
 	return n
 }
 
-// content is the number of a content, which the batch holds if it is new; 0 for nil.
-// Contents are identified by their address: equal ones are one in a worker's store, and
-// where they are not, the receiver sees by their digest that they are equal.
+// content returns the number of a content, and adds a new one to the batch; 0 for nil.
+// Contents are identified by their address: a worker's store keeps equal ones once, and
+// otherwise the receiver finds by their digest that they are equal.
 func (e *encoder) content(b *batch, c *convergence.Content) int {
 	if c == nil {
 		return 0

@@ -23,11 +23,11 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// reportInterval is how often a worker that nothing happens at reports its counts, and
-// how late it ran.
+// reportInterval is the interval at which an idle worker reports its counters and its
+// scheduling lag.
 const reportInterval = time.Second
 
-// HostOptions are what a process needs that runs proxies for another one. All fields
+// HostOptions configures a process that runs proxies for another one. All fields
 // but Metrics are needed.
 type HostOptions struct {
 	Build   string                                  // of scaler; the other end must have the same
@@ -40,7 +40,7 @@ type HostOptions struct {
 // Tokens is controlplane.ProxyServices.Tokens.
 type Tokens = func(proxy.TokenRequest) proxy.TokenSource
 
-// host is the end of a connection at which the proxies run.
+// host is the end of the connection at which the proxies run.
 type host struct {
 	options HostOptions
 	conn    net.Conn
@@ -53,8 +53,8 @@ type host struct {
 	late    *stats.Histogram // since the last batch that had one
 }
 
-// Serve runs proxies for the process at the other end of conn, until that reports that
-// they are to be closed, the connection ends or ctx does. It closes conn.
+// Serve runs proxies for the process at the other end of conn, until that sends
+// Close, the connection ends or ctx does. It closes conn.
 func Serve(ctx context.Context, conn net.Conn, o HostOptions) error {
 	h := &host{options: o, conn: conn, encoder: newEncoder(), late: stats.NewHistogram()}
 	group, life := errgroup.WithContext(ctx)
@@ -72,7 +72,7 @@ func Serve(ctx context.Context, conn net.Conn, o HostOptions) error {
 	return err
 }
 
-// errDone reports that the proxies were closed, and the other end knows.
+// errDone reports that the proxies were closed and the other end was told.
 var errDone = errors.New("done")
 
 // worker runs the proxies; nil before Setup.
@@ -82,14 +82,14 @@ func (h *host) worker() *Local {
 	return h.local
 }
 
-// ranLate takes how late this process ran.
+// ranLate records one scheduling delay of this process.
 func (h *host) ranLate(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.late.Record(d)
 }
 
-// read does what the other end asks for, until that closes the connection.
+// read executes commands until the other end closes the connection.
 func (h *host) read(ctx context.Context) error {
 	decoder := gob.NewDecoder(bufio.NewReader(h.conn))
 	for closed := false; ; {
@@ -107,7 +107,7 @@ func (h *host) read(ctx context.Context) error {
 	}
 }
 
-// answer has the next batch hold an answer.
+// answer adds an answer to the next batch.
 func (h *host) answer(set func(*batch)) {
 	h.mu.Lock()
 	set(&h.pending)
@@ -115,12 +115,12 @@ func (h *host) answer(set func(*batch)) {
 	h.encoder.notify()
 }
 
-// failed has the next batch hold an error, unless it holds one.
+// failed adds an error to the next batch, unless it has one.
 func (h *host) failed(err error) {
 	h.answer(func(b *batch) { b.Failed = cmp.Or(b.Failed, err.Error()) })
 }
 
-// do does one command.
+// do executes a command.
 func (h *host) do(ctx context.Context, c *command, arrived time.Duration) error {
 	if c.Setup != nil {
 		if err := h.setUp(ctx, c.Setup); err != nil {
@@ -209,14 +209,13 @@ func (h *host) start(local *Local, s start) error {
 	return local.Start(p)
 }
 
-// holdings answers what the proxies hold. Keys and contents are numbered by the
-// goroutine that writes.
+// holdings answers with the holdings of the proxies. The goroutine that writes numbers their keys.
 func (h *host) holdings(ctx context.Context, local *Local, q *holdingsQuery) {
 	all, _ := local.Holdings(ctx, q.Names) // never fails
 	h.answer(func(b *batch) { b.Holdings = append(b.Holdings, holdingsAnswer{Number: q.Number, raw: all}) })
 }
 
-// write sends batches: whenever there is something to be sent, and each second.
+// write sends a batch whenever there is something to send, and each second.
 func (h *host) write(ctx context.Context) error {
 	out := bufio.NewWriter(h.conn)
 	encoder := gob.NewEncoder(out)
@@ -244,7 +243,7 @@ func (h *host) write(ctx context.Context) error {
 	}
 }
 
-// next is the next batch; with how late the process ran, if that is due or it is the
+// next makes the next batch, with the scheduling lag of the process if that is due or the batch is the
 // last one.
 func (h *host) next(due bool) *batch {
 	h.mu.Lock()
@@ -257,7 +256,7 @@ func (h *host) next(due bool) *batch {
 		}
 	}
 	h.mu.Unlock()
-	// After the answers were taken: whatever happened before one is in its batch.
+	// After the answers were taken: events before an answer are in its batch.
 	h.encoder.take(&b)
 	h.encoder.holdings(&b)
 	if local != nil {

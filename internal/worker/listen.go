@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// OwnCluster is the Setup.Kubeconfig of a worker that runs in the cluster itself: it has the rights
+// OwnCluster is the Setup.Kubeconfig of a worker that runs in the cluster itself, with the rights
 // of its own service account.
 const OwnCluster = "the cluster that it runs in"
 
-// Listen runs proxies for one process after another that connects to the listener, each from the
-// beginning, until one of them reports that they are to be closed, or nobody was connected for idle:
-// scaler is gone. Why a connection, or waiting for one, ended is reported to ended. It closes the
+// Listen serves the connections of the listener one after another, each from the
+// beginning. It returns when one of them sends Close, or when there was none for idle, as scaler
+// is gone then. It calls ended with the reason for which a connection, or waiting for one, ended. It closes the
 // listener.
 func Listen(ctx context.Context, listener *net.TCPListener, idle time.Duration, o HostOptions, ended func(error)) error {
 	defer listener.Close()
@@ -42,11 +42,11 @@ func Listen(ctx context.Context, listener *net.TCPListener, idle time.Duration, 
 	}
 }
 
-// SilenceTimeout is after how long without a byte the connection of a worker in another machine
+// SilenceTimeout is the time without a byte after which the connection to a worker on another machine
 // counts as lost. Both ends send something each second.
 const SilenceTimeout = 20 * time.Second
 
-// Timed is a connection on which reading fails when nothing was received for so long.
+// Timed is a connection on which Read fails when nothing was received for so long.
 func Timed(conn net.Conn, silence time.Duration) net.Conn { return timed{conn, silence} }
 
 type timed struct {

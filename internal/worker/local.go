@@ -30,14 +30,14 @@ type Local struct {
 
 var _ Worker = (*Local)(nil)
 
-// running is one proxy that runs.
+// running is a proxy that was started.
 type running struct {
 	proxy proxy.Proxy
 	stop  context.CancelFunc
 }
 
-// NewLocal makes a worker for the proxies of a control plane. Of the services, it fills
-// in the observer, the store and the backends. The proxies live until Close, whatever becomes of ctx.
+// NewLocal makes a worker for the proxies of a control plane. It sets the observer, the store and
+// the backends of the services. The proxies live until Close, also after ctx has ended.
 func NewLocal(ctx context.Context, o Options, driver controlplane.Driver, services controlplane.ProxyServices) (*Local, error) {
 	store, err := driver.NewStore()
 	if err != nil {

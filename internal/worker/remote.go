@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// pings is how many are exchanged before the first proxy: the quickest says most
-	// about the other clock.
+	// pings is the number of exchanges before the first proxy: the quickest determines the
+	// other clock best.
 	pings        = 16
 	pingInterval = time.Second
 )
@@ -52,7 +52,7 @@ type Remote struct {
 	failure   error // why the connection ended
 }
 
-// held is the answer to a query for what proxies hold.
+// held is the answer to a query of holdings.
 type held struct {
 	all []Holding
 	err error
@@ -61,8 +61,8 @@ type held struct {
 var _ Worker = (*Remote)(nil)
 
 // Connect makes a worker of the process at the other end of conn, which runs Serve. It
-// returns when that is set up, and the difference of the clocks is known. It takes
-// conn over, also with an error.
+// returns when that process is set up, and the difference of the clocks is known. It owns
+// conn, also if it fails.
 func Connect(ctx context.Context, conn net.Conn, s Setup, o Options) (*Remote, error) {
 	w := &Remote{
 		options: o, conn: conn, clock: newClock(),
@@ -100,7 +100,7 @@ func (w *Remote) begin(ctx context.Context) error {
 	return nil
 }
 
-// await waits for something that the other end is to send.
+// await waits for an answer of the other end.
 func (w *Remote) await(ctx context.Context, what <-chan struct{}) error {
 	select {
 	case <-what:
@@ -112,14 +112,14 @@ func (w *Remote) await(ctx context.Context, what <-chan struct{}) error {
 	}
 }
 
-// err is why the connection ended.
+// err returns why the connection ended.
 func (w *Remote) err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failure
 }
 
-// send has commands sent, in their order.
+// send queues commands, in their order.
 func (w *Remote) send(c command) {
 	w.mu.Lock()
 	w.commands = append(w.commands, c)
@@ -127,7 +127,7 @@ func (w *Remote) send(c command) {
 	w.notify()
 }
 
-// notify has the goroutine that writes look for commands.
+// notify wakes up the goroutine that writes.
 func (w *Remote) notify() {
 	select {
 	case w.more <- struct{}{}:
@@ -135,7 +135,7 @@ func (w *Remote) notify() {
 	}
 }
 
-// sendPing asks for the time there.
+// sendPing queries the clock of the other end.
 func (w *Remote) sendPing() {
 	w.mu.Lock()
 	w.ping++
@@ -144,7 +144,7 @@ func (w *Remote) sendPing() {
 	w.send(command{Ping: n})
 }
 
-// keepTime goes on comparing the clocks until the connection ends.
+// keepTime compares the clocks at an interval until the connection ends.
 func (w *Remote) keepTime() {
 	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
@@ -158,8 +158,8 @@ func (w *Remote) keepTime() {
 	}
 }
 
-// write sends commands until the connection ends. What cannot be sent, the goroutine
-// that reads reports: the connection is over.
+// write sends commands until the connection ends. An error of it is reported by the goroutine
+// that reads, which finds the connection closed.
 func (w *Remote) write() {
 	out := bufio.NewWriter(w.conn)
 	encoder := gob.NewEncoder(out)
@@ -216,7 +216,7 @@ func (w *Remote) read() {
 	}
 }
 
-// take takes one batch, received at a moment.
+// take processes a batch that was received at a moment.
 func (w *Remote) take(b *batch, received time.Duration) error {
 	if n := b.Pong.Number; n != 0 {
 		w.mu.Lock()
@@ -261,7 +261,7 @@ func (w *Remote) take(b *batch, received time.Duration) error {
 	return nil
 }
 
-// fail takes an error of the other end. Before it is set up, that is the end.
+// fail takes an error of the other end. Before it is set up, the error ends the connection.
 func (w *Remote) fail(err error) error {
 	select {
 	case <-w.ready:
@@ -272,13 +272,13 @@ func (w *Remote) fail(err error) error {
 	}
 }
 
-// ids are those of the proxies that were started, by their number, from 1.
+// ids holds the ids of the proxies that were started, by their numbers from 1.
 type ids struct {
 	mu  sync.Mutex
 	all []string
 }
 
-// add gives an id its number.
+// add numbers an id.
 func (i *ids) add(id string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -286,7 +286,7 @@ func (i *ids) add(id string) int {
 	return len(i.all)
 }
 
-// of is the id of a number; "" for one that was never given.
+// of returns the id of a number; "" if there is none.
 func (i *ids) of(number int) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -296,7 +296,7 @@ func (i *ids) of(number int) string {
 	return i.all[number-1]
 }
 
-// Start is part of Worker. That a specification cannot work, the other end reports.
+// Start is part of Worker. An invalid specification is reported by the other end, to Options.Failed.
 func (w *Remote) Start(p Proxy) error {
 	build, roots := p.Build, p.RootPEM
 	p.Build, p.RootPEM = nil, nil
@@ -315,9 +315,8 @@ func (w *Remote) Start(p Proxy) error {
 	return nil
 }
 
-// share is the number of bytes that many specifications have in common, which the
-// command holds if they are new; 0 for nil. The caller holds mu, and appends the command
-// to those that are to be sent.
+// share returns the number of bytes that many specifications have in common, and adds new
+// ones to the command; 0 for nil. The caller holds mu, and queues the command.
 func (w *Remote) share(c *command, b []byte) int {
 	if b == nil {
 		return 0

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// replaceTimeout is for another worker to be connected in place of one that was lost.
+	// replaceTimeout limits the wait for another worker in place of one that was lost.
 	replaceTimeout = 5 * time.Minute
-	// retryInterval is between two attempts to connect to it.
+	// retryInterval is the time between two attempts to connect to it.
 	retryInterval = 500 * time.Millisecond
 )
 
-// Share is a worker in whose place another one comes when it is lost, with all its proxies, which
-// begin their lives again. What they would have reported meanwhile is missed.
+// Share is a worker that is replaced by another one when it is lost with all its proxies. These start
+// again. Events of the time between are missed.
 type Share struct {
 	// fixed after NewShare
 	options ShareOptions
@@ -37,7 +37,7 @@ type Share struct {
 	closed  bool
 }
 
-// ShareOptions state what a Share is made of, and reports to. All fields are needed.
+// ShareOptions configures a Share. All fields are needed.
 type ShareOptions struct {
 	Options
 	// Connect connects to the worker, or to the one that has taken its place. It is called again when
@@ -65,7 +65,7 @@ func NewShare(ctx context.Context, o ShareOptions) (*Share, error) {
 	return s, nil
 }
 
-// watched are the options of a worker whose loss is noticed.
+// watched returns the options of a worker that is replaced when it is lost.
 func (s *Share) watched() Options {
 	o := s.options.Options
 	o.Lost = func(err error) {
@@ -78,7 +78,7 @@ func (s *Share) watched() Options {
 	return o
 }
 
-// take gives a worker what the share runs.
+// take starts all proxies of the share in a worker.
 func (s *Share) take(w Worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Share) take(w Worker) {
 	s.there = nil
 }
 
-// replace has another worker take the place of the one that was lost.
+// replace connects to another worker in place of the one that was lost.
 func (s *Share) replace(cause error) {
 	at := time.Now()
 	s.mu.Lock()
@@ -152,7 +152,7 @@ func (s *Share) Start(p Proxy) error {
 	return s.current.Start(p)
 }
 
-// Do is part of Worker. Proxies that begin again need nothing done but to be stopped.
+// Do is part of Worker. Of proxies that start again, it only drops those to be stopped.
 func (s *Share) Do(action Action, ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Share) Holdings(ctx context.Context, names bool) ([]Holding, error) {
 	}
 }
 
-// State is part of Worker: of all workers that had this place. The uncertainty is the largest of any.
+// State is part of Worker: it sums up all workers that the share had. The uncertainty is the largest of any.
 func (s *Share) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 )
 
 // The two ends exchange values of encoding/gob: commands one way, batches the other.
-// They are of one build, which the first message shows. Times are nanoseconds on the
-// clock of the worker's process, counted from its start; 0 stands for no time.
+// Both are of one build, which the first message shows. Times are nanoseconds on the
+// clock of the worker's process since its start; 0 = no time.
 
-// command is what a worker is to do. Each field is a command of its own; those that are
-// there are done in this order.
+// command is a message to a worker. Each field is a command of its own; those that are set
+// are executed in this order.
 type command struct {
 	Setup    *Setup
 	Shared   [][]byte // that specifications refer to from now on, numbered on from 1
@@ -25,7 +25,7 @@ type command struct {
 	Close    bool
 }
 
-// Setup is what a worker needs to know before its first proxy.
+// Setup configures a worker before its first proxy.
 type Setup struct {
 	Name       string // of the worker
 	Build      string // of scaler; both ends have the same
@@ -58,7 +58,7 @@ type holdingsQuery struct {
 	Names  bool
 }
 
-// batch is what happened at a worker since the batch before.
+// batch is a message of a worker: its events since the last one.
 type batch struct {
 	Ready  bool // the answer to Setup
 	Failed string
@@ -85,7 +85,7 @@ type content struct {
 	Markers   []string
 }
 
-// event is one event of a proxy. One of the pointers is not nil.
+// event is an event of a proxy. Exactly one pointer is set.
 type event struct {
 	Proxy int // its number
 

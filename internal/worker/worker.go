@@ -1,7 +1,6 @@
-// Package worker runs simulated proxies where there is room for them: in this
-// process, or in another one that is connected over a socket. What goes in is plain
-// data, a list of specifications; what comes out are the proxies' events, counts, and
-// mergeable histograms.
+// Package worker runs simulated proxies, in this process or in another one that is
+// connected over a socket. It takes specifications, which are plain data, and returns the
+// proxies' events, counters, and mergeable histograms.
 //
 // Which pod has which proxy, and what its events mean, is left to internal/fleet.
 package worker
@@ -21,29 +20,29 @@ import (
 type Worker interface {
 	// Start starts a proxy. One that has the same id is stopped first.
 	Start(p Proxy) error
-	// Do does something with the proxies of these ids. An id that the worker does not
+	// Do acts on the proxies of these ids. An id that the worker does not
 	// run is ignored: its proxy may just have ended.
 	Do(action Action, ids ...string)
-	// Route states the endpoints of a Service for connections that are made from now on;
+	// Route sets the endpoints of a Service for connections that are made from now on;
 	// see proxy.Backends.
 	Route(service string, endpoints []string)
-	// Holdings is what each running proxy holds now, in no order; with names, the keys
+	// Holdings returns what each running proxy holds now, in no order; with names, the keys
 	// of its resources too.
 	Holdings(ctx context.Context, names bool) ([]Holding, error)
-	// State is how the worker stands.
+	// State returns the worker's present counters and clock.
 	State() State
 	// Close stops all proxies and returns when they have ended and all their events
 	// were delivered. The worker starts no more.
 	Close(ctx context.Context) error
 }
 
-// Proxy is one simulated proxy to be run.
+// Proxy specifies a simulated proxy.
 type Proxy struct {
 	proxy.Spec
 	Delay time.Duration // before it runs
 }
 
-// Action is something that is done with a proxy.
+// Action is an action on a proxy.
 type Action string
 
 // The actions.
@@ -53,16 +52,16 @@ const (
 	Renew Action = "renew" // see proxy.Proxy
 )
 
-// Holding is what one proxy holds.
+// Holding sums up the resources that a proxy holds.
 type Holding struct {
 	ID    string
 	Types map[convergence.Type]proxy.Holding
-	// Keys are those of its resources, if they were asked for, without what it holds only until
+	// Keys are the keys of its resources, if they were asked for, without resources that it holds only until
 	// its listeners have drained.
 	Keys []convergence.Key
 }
 
-// State is how a worker stands.
+// State is the state of a worker at one moment.
 type State struct {
 	Name    string
 	Started int             // proxies, so far
@@ -70,30 +69,29 @@ type State struct {
 	Clock   Clock           // that its events are timed with
 }
 
-// Clock is the clock of a worker, in comparison with that of this process, in whose
+// Clock compares the clock of a worker with that of this process, in whose
 // time its events are delivered.
 type Clock struct {
 	Name string // of the worker that it belongs to
-	// Offset is what is subtracted from a time of that clock, counted from the moment
-	// when its process started it, to get the time here, counted from the moment at
-	// which the connection was made.
+	// Offset is subtracted from a time of that clock, which counts from the start of its
+	// process, to get the time here, which counts from the moment at which the connection was
+	// made.
 	Offset time.Duration
-	// Uncertainty is how far the offset may be from the truth: no more than this.
-	// 0 = it is the clock of this process.
+	// Uncertainty bounds the error of the offset. 0 = it is the clock of this process.
 	Uncertainty time.Duration
 }
 
-// Options are what a worker reports to. All fields but Lost are needed.
+// Options states what a worker reports to. All fields but Lost are needed.
 type Options struct {
 	Name     string         // of the worker, in messages and of its clock
 	Observer proxy.Observer // receives the events of all proxies; see there for the order
-	// Failed is called with the error of a proxy that cannot work, and of a worker that
+	// Failed is called with the error of a proxy that cannot be started, and of a worker that
 	// is lost with all its proxies.
 	Failed func(error)
-	// Lost is called in place of Failed, with why, when another process is lost, after the last of its
+	// Lost is called instead of Failed with the error of another process that is lost, after the last of its
 	// events; nil = Failed is.
 	Lost func(error)
-	// Late is called now and then with how late another process ran since it was called
-	// last; not for a worker in this process, which its owner observes itself.
+	// Late is called with the scheduling delays of another process since the last call;
+	// not for a worker in this process, which its owner observes itself.
 	Late func(*stats.Histogram)
 }
