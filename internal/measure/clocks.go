@@ -17,15 +17,15 @@ const (
 	minPause     = 3 * time.Second
 )
 
-// Disturbance is what happened to time between two comparisons of clocks.
+// Disturbance reports what moved or stopped a clock between two comparisons.
 type Disturbance struct {
-	// Moved is by how much the wall clock was set; 0 = it was not. Latencies, phases and
+	// Moved is the distance by which the wall clock was set; 0 = it was not. Latencies, phases and
 	// the usage of processes are on the monotonic clock; time series are on this one.
 	Moved time.Duration
-	// Suspended is for how long the machine was; the monotonic clock stood still.
+	// Suspended is the time for which the machine was suspended and the monotonic clock stood still.
 	Suspended time.Duration
-	// Paused is for how long scaler itself did not run, as after SIGSTOP, beyond the
-	// interval.
+	// Paused is the time beyond the interval for which scaler itself did not run, as after
+	// SIGSTOP.
 	Paused time.Duration
 }
 
@@ -35,7 +35,7 @@ type Clocks struct {
 	last moment
 }
 
-// moment is the same on three clocks.
+// moment is a moment on three clocks.
 type moment struct {
 	wall            time.Time
 	monotonic, boot time.Duration
@@ -66,8 +66,8 @@ func readClocks() (moment, error) {
 	return m, nil
 }
 
-// Compare says what happened since the last comparison, which was about expected ago
-// unless something did.
+// Compare reports the disturbance since the last comparison, which without one was
+// about expected ago.
 func (c *Clocks) Compare(expected time.Duration) (Disturbance, error) {
 	now, err := c.read()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Target is one program to scrape.
+// Target is a program that is scraped.
 type Target struct {
 	// Job is the component's name; it becomes the label "job". Several targets
 	// may share it.
@@ -18,9 +18,9 @@ type Target struct {
 	// Instance is the label "instance", which distinguishes targets of a job; "" means the
 	// target's address.
 	Instance string
-	// Later means that it is not there yet: no scrape of it is awaited before Expect.
+	// Later means that the program does not run yet: no scrape of it is awaited before Expect.
 	Later bool
-	// URL is where its metrics are, such as https://127.0.0.1:6443/metrics.
+	// URL of its metrics, such as https://127.0.0.1:6443/metrics.
 	URL string
 	// CAFile, CertFile and KeyFile are for https: the authority to check the
 	// target by ("" means the system's), and the client certificate to show

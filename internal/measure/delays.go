@@ -2,21 +2,21 @@ package measure
 
 import "time"
 
-// threadTime is what the kernel counts of a thread since its start.
+// threadTime holds the kernel's counters of a thread since its start.
 type threadTime struct {
 	ran    time.Duration // on a processor
 	waited time.Duration // ready to run, for a processor
 }
 
-// threadDelays adds up what the threads of a process waited for processors.
+// threadDelays adds up the time for which the threads of a process waited for a processor.
 type threadDelays struct {
 	slowdown     float64 // by which time is slowed down; 0 = 1
 	last         map[int]threadTime
 	waited, late time.Duration
 }
 
-// add takes what was read of each thread, by its id. Each thread is judged by itself: what
-// one used is no excuse for what another one waited.
+// add adds the counters of each thread, by its id. Each thread is judged by itself: processor time of
+// one does not explain a wait of another.
 func (d *threadDelays) add(now map[int]threadTime) {
 	k := max(1, d.slowdown)
 	for id, t := range now {
@@ -33,6 +33,6 @@ func (d *threadDelays) add(now map[int]threadTime) {
 
 // slowable is a [Source] that counts [Reading.Late].
 type slowable interface {
-	// slowDown says by which factor time is slowed down. It is called before the first Read.
+	// slowDown sets the factor by which time is slowed down. It is called before the first Read.
 	slowDown(k float64)
 }

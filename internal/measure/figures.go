@@ -6,11 +6,11 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// SampleInterval is how often processes are read and targets scraped.
+// SampleInterval is the interval at which processes are read and targets scraped.
 const SampleInterval = time.Second
 
-// InstrumentName is scaler's own as a component and a scrape job. Others are
-// called as their processes are.
+// InstrumentName names scaler itself as a component and a scrape job. Others are
+// named after their processes.
 const InstrumentName = "scaler"
 
 // UsageOf returns a component's usage as the record has it.

@@ -12,17 +12,17 @@ func (r *Recorder) Gaps(ctx context.Context, job string, from, to time.Time) (mi
 	return r.gaps(ctx, job, fmt.Sprintf("job=%q", job), r.expected()[job], from, to)
 }
 
-// InstanceGaps is Gaps of one target of a job.
+// InstanceGaps counts like Gaps, for one target of a job.
 func (r *Recorder) InstanceGaps(ctx context.Context, job, instance string, from, to time.Time) (missed, total int, err error) {
 	return r.gaps(ctx, job, instanceOf(job, instance), 1, from, to)
 }
 
-// instanceOf are the matchers of one target of a job.
+// instanceOf returns the matchers of one target of a job.
 func instanceOf(job, instance string) string {
 	return fmt.Sprintf("job=%q, instance=%q", job, instance)
 }
 
-// gaps is Gaps of so many targets of a job, which match.
+// gaps counts like Gaps, for the so many targets of a job that match.
 func (r *Recorder) gaps(ctx context.Context, job, matchers string, targets int, from, to time.Time) (missed, total int, err error) {
 	interval, ok := r.intervals[job]
 	if !ok {

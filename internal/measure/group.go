@@ -26,7 +26,7 @@ func (s *Sampler) Join(group, name string) {
 	}
 }
 
-// members are the lives of each component of a group that was watched, or of one
+// members returns the lives of each watched component of a group, or of a single
 // component. The caller holds mu.
 func (s *Sampler) members(name string) ([][]life, error) {
 	names, ok := s.groups[name]
@@ -46,7 +46,7 @@ func (s *Sampler) members(name string) ([][]life, error) {
 	return all, nil
 }
 
-// together adds up what the components of a group have used so far.
+// together adds up the counters of the components of a group.
 func together(name string, members []string, all []total) total {
 	sum := total{name: name}
 	for _, t := range all {
@@ -116,9 +116,9 @@ func usageTogether(all [][]life, from, to time.Time, peak time.Duration, slowed 
 	return sum, nil
 }
 
-// peaksTogether are the peaks of the sums over lives, whichever components they are of, in
-// [from, to]: cores over a window, and the memory that those which run hold at one moment,
-// resident and as their control groups count it, in bytes.
+// peaksTogether returns the peaks, in [from, to], of sums over lives of any components: cores over a
+// window, and the memory of the running ones at one moment, resident and as their control groups
+// count it, in bytes.
 func peaksTogether(lives []life, from, to time.Time, window time.Duration) (cores, resident, working float64) {
 	series := make([][]Reading, len(lives))
 	var edges []time.Time

@@ -14,12 +14,12 @@ type Heap struct {
 	End  float64 // at the last of them
 }
 
-// liveHeap is the expression for the live heap in bytes of what %[1]s matches. Its parts, tried in this order:
+// liveHeap is the PromQL of the live heap in bytes, of the series that %[1]s matches. Its parts, tried in this order:
 //
-// 1. What the runtime says (runtime/metrics /gc/heap/live:bytes). The programs
+// 1. The runtime's own metric (runtime/metrics /gc/heap/live:bytes). The programs
 // of Kubernetes expose it, and scaler.
 //
-// 2. What follows from the collector's goal, which every program with
+// 2. The value that follows from the collector's goal, which every program with
 // client_golang's default collector exposes, istiod and etcd among them:
 //
 //	goal = live + (live + stacks + globals) * GOGC / 100
@@ -31,7 +31,7 @@ type Heap struct {
 // The roots (scanned part of stacks, and globals) are not exposed there and are
 // left in, so this is above the truth by less than half of
 // go_memstats_stack_inuse_bytes at GOGC 100; on a kube-apiserver, which has
-// both, it was 1 % above. It says nothing, and is absent, where the goal is
+// both, it was 1 % above. It is absent where the goal is
 // not made by this formula: collection switched off, the smallest goal there
 // is (4 MiB x GOGC / 100), and a goal that a memory limit has, or nearly has,
 // pulled down.
@@ -46,8 +46,8 @@ or
   )
 )`
 
-// Heap is the live heap of the job's programs together in (from, to], nil where
-// they do not expose what it is computed from. It changes only when they
+// Heap returns the live heap of the job's programs together in (from, to]; nil if
+// they do not expose the metrics that it is computed from. It changes only when they
 // collect garbage, at least every two minutes.
 func (r *Recorder) Heap(ctx context.Context, job string, from, to time.Time) (*Heap, error) {
 	return r.heap(ctx, fmt.Sprintf("job=%q", job), from, to)
@@ -67,15 +67,15 @@ func (r *Recorder) heap(ctx context.Context, matchers string, from, to time.Time
 	return &Heap{Mean: mean, End: end}, nil
 }
 
-// HeapAt is the live heap of the job's programs together as of the last scrape
-// until at, in bytes; false where they do not expose what it is computed from.
+// HeapAt returns the live heap of the job's programs together as of the last scrape
+// until at, in bytes; false if they do not expose the metrics that it is computed from.
 func (r *Recorder) HeapAt(ctx context.Context, job string, at time.Time) (float64, bool, error) {
 	return r.Value(ctx, fmt.Sprintf(liveHeap, fmt.Sprintf("job=%q", job)), at)
 }
 
-// Figures are what a component used in [from, to): the sampler's figures, and
-// the live heap when the component is one of the jobs scraped. Let Scraped
-// return for the window's end first.
+// Figures returns the usage of a component in [from, to): the sampler's figures, and
+// the live heap if the component is one of the jobs scraped. Call Scraped for
+// the window's end first.
 func (r *Recorder) Figures(ctx context.Context, s *Sampler, name string, from, to time.Time) (Usage, error) {
 	u, err := s.Figures(name, from, to)
 	if err != nil {
@@ -90,8 +90,8 @@ func (r *Recorder) Figures(ctx context.Context, s *Sampler, name string, from, t
 	return u, nil
 }
 
-// InstanceFigures is Figures of a component that is scraped as one target of a job, and
-// named like that.
+// InstanceFigures returns Figures for a component that is scraped as one target of a job, and
+// named after it.
 func (r *Recorder) InstanceFigures(ctx context.Context, s *Sampler, job, instance string, from, to time.Time) (Usage, error) {
 	u, err := s.Figures(instance, from, to)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 // maxSeconds bounds times of samples, which may come from elsewhere: 30 years.
 const maxSeconds = 1e9
 
-// maxReadings bounds what is read of a record, which may come from elsewhere: those of
-// eight programs in five days. A run's own are not bounded.
+// maxReadings bounds the readings of a record, which may come from elsewhere: those of
+// eight programs in five days. Those of the present run are not bounded.
 const maxReadings = 4 << 20
 
-// History is what components used, from the samples of a run.
+// History holds the readings of components from the samples of a run.
 type History struct {
 	base     time.Time // moment 0 of the samples
 	interval time.Duration
@@ -33,8 +33,8 @@ func ReadHistory(each func(take func(record.Sample) error) error, interval time.
 	return readHistory(each, interval, time.Time{}, maxReadings)
 }
 
-// readHistory is ReadHistory with moment 0 of the samples, zero means by their wall clock,
-// and with the most readings; 0 means any number.
+// readHistory is ReadHistory with a given moment 0 of the samples (zero = by their wall clock) and a
+// bound of the readings (0 = none).
 func readHistory(each func(take func(record.Sample) error) error, interval time.Duration, base time.Time, most int) (*History, error) {
 	if interval == 0 {
 		interval = defaultInterval
@@ -103,7 +103,7 @@ func (h *History) addRead(c record.ComponentRead) error {
 	return nil
 }
 
-// Names are the components, in no order.
+// Names returns the names of the components, in no order.
 func (h *History) Names() []string {
 	var names []string
 	for name := range h.lives {
@@ -112,9 +112,9 @@ func (h *History) Names() []string {
 	return names
 }
 
-// Window is the window of a phase on the clock of the samples: start and end are as
-// the record has them. Of a phase that lasted when the record was written, whose end is
-// zero, the record has the moment shortly before its first edge, and the window ends at
+// Window returns the window of a phase on the clock of the samples: start and end are as
+// the record has them. If the phase lasted when the record was written, its end is zero, start is
+// shortly before its first edge, and the window ends at
 // the last sample. False means that the samples do not have these edges.
 func (h *History) Window(start, end time.Time) (from, to time.Time, ok bool) {
 	if end.IsZero() {
@@ -126,7 +126,7 @@ func (h *History) Window(start, end time.Time) (from, to time.Time, ok bool) {
 	return from, to, ok && ended && from.Before(to)
 }
 
-// edgeAfter is the first edge at a moment of the wall clock or after it.
+// edgeAfter returns the first edge at a moment of the wall clock or after it.
 func (h *History) edgeAfter(moment time.Time) (time.Time, bool) {
 	var first int64
 	found := false
@@ -138,8 +138,8 @@ func (h *History) edgeAfter(moment time.Time) (time.Time, bool) {
 	return h.edges[first], found
 }
 
-// Figures are as those of a [Sampler] where time is not slowed down, for a window of
-// this clock.
+// Figures returns the usage of a component in a window on this clock, as a [Sampler] does where
+// time is not slowed down.
 func (h *History) Figures(name string, from, to time.Time) (Usage, error) {
 	var lives []life
 	for _, l := range h.lives[name] {
@@ -147,7 +147,7 @@ func (h *History) Figures(name string, from, to time.Time) (Usage, error) {
 			lives = append(lives, l)
 		}
 	}
-	// What runs was last read shortly before the last sample's moment.
+	// A running component was last read shortly before the last sample's moment.
 	if n := len(lives); n > 0 && lives[n-1].ended.IsZero() && to.Equal(h.last) {
 		to = timeseries.Earlier(to, lives[n-1].last().At)
 	}
@@ -165,6 +165,6 @@ func checkSeconds(s float64) error {
 	return nil
 }
 
-// duration is seconds of a sample; from 0 to maxSeconds a float64 has them to the
-// nanosecond for the first hundred days.
+// duration converts seconds of a sample. A float64 has them to the nanosecond for the first
+// hundred days.
 func duration(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

@@ -10,9 +10,9 @@ import (
 // wake-ups a second cost nothing.
 const defaultLagInterval = 10 * time.Millisecond
 
-// Lag measures how late this program gets to run: the time from a moment at
-// which it wanted to wake up to the moment at which it did. What it measures
-// of others may be late by as much. Go's timers alone make it up to about 1 ms.
+// Lag measures the scheduling lag of this program: the time from the moment at
+// which it wanted to wake up to the moment at which it did. Its measurements
+// of others may be late by as much. Go's timers alone cause up to about 1 ms.
 type Lag struct {
 	interval time.Duration
 	observe  func(time.Duration)

@@ -7,13 +7,13 @@ import (
 )
 
 // BriefInterval is the length of the intervals of Usage.CoresPeakBrief, where time is not
-// slowed down. What a program may use is limited in steps of this length in Kubernetes.
+// slowed down. Kubernetes enforces processor limits in periods of this length.
 const BriefInterval = 100 * time.Millisecond
 
-// cpuReader is a Source of which processor time alone can be read, at the cost of one
+// cpuReader is a Source whose processor time alone can be read, at the cost of one
 // system call.
 type cpuReader interface {
-	// ReadCPU is Reading.CPU, and when it was read.
+	// ReadCPU returns Reading.CPU, and the moment of the reading.
 	ReadCPU() (time.Time, time.Duration, error)
 }
 
@@ -27,7 +27,7 @@ type brief struct {
 	names map[string]*briefTrack
 }
 
-// briefTrack is one program.
+// briefTrack follows one program.
 type briefTrack struct {
 	source  cpuReader
 	at      time.Time // of the last reading of source; zero = there is none
@@ -36,7 +36,7 @@ type briefTrack struct {
 	peaks   []briefPeak
 }
 
-// briefPeak is the greatest use between two edges.
+// briefPeak holds the greatest use between two edges.
 type briefPeak struct {
 	from, to  time.Time
 	cores     float64
@@ -126,8 +126,8 @@ func (b *brief) run(ctx context.Context) {
 	}
 }
 
-// peak is the greatest use of a program within an interval in [from, to), which are
-// edges; nil where it was not read there.
+// peak returns the greatest use of a program within an interval in [from, to), which are
+// edges; nil if it was not read there.
 func (b *brief) peak(name string, from, to time.Time) *float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

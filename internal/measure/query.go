@@ -19,11 +19,11 @@ type Point struct {
 	Value float64
 }
 
-// Series is one line of a range query.
+// Series is a series of a range query.
 type Series struct {
 	// Labels distinguish it from the others; __name__ is the metric, where one is left.
 	Labels map[string]string
-	// Points are in order of time; moments without a value are left out.
+	// Points in the order of time; moments without a value are left out.
 	Points []Point
 }
 

@@ -183,7 +183,7 @@ func (r *Recorder) Expect(job string, more int) {
 	r.targets[job] += more
 }
 
-// expected is how many targets of each job are there.
+// expected returns the number of present targets of each job.
 func (r *Recorder) expected() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// RunInfo is what a reader of a run's time series must know to judge them. The
+// RunInfo describes a run to a reader of its time series. The
 // run's name and mode are not in it: they are labels of all its series, of the
 // programs' own too; see Target.Labels.
 type RunInfo struct {

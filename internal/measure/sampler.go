@@ -40,7 +40,7 @@ type Sampler struct {
 	exported time.Time           // moment of the last that it has
 }
 
-// resident is how many readings of a component stay in memory where there is a store:
+// resident is the number of readings of a component that stay in memory where there is a store:
 // more than Live needs.
 const resident = 32
 
@@ -203,8 +203,8 @@ func (s *Sampler) Run(ctx context.Context) error {
 	}
 }
 
-// Figures are what the component used in [from, to). The window must lie where
-// it was watched, and a reading must follow its end: see [Sampler.Edge]. A
+// Figures returns the usage of a component in [from, to). The component must have been watched
+// all that time, and a reading must follow its end: see [Sampler.Edge]. A
 // component that ended keeps its figures. Usage.Heap is nil.
 func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	s.mu.Lock()
@@ -227,7 +227,7 @@ func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	return u, nil
 }
 
-// Live is what the component uses now, for showing while a run goes on: cores
+// Live returns the present usage of a component, to show while a run goes on: cores
 // over the last interval and resident memory in bytes, as of its last reading.
 // False means that it is not running or has not been watched for so long.
 func (s *Sampler) Live(name string) (cores, memory float64, ok bool) {
@@ -271,7 +271,7 @@ func (s *Sampler) Late(name string, since time.Time) (late time.Duration, until 
 	return late, until, ok
 }
 
-// live is Live of a component. The caller holds mu.
+// live is Live for a component that is no group. The caller holds mu.
 func (s *Sampler) live(name string) (cores, memory float64, ok bool) {
 	t := s.tracks[name]
 	if t == nil || t.live == nil {
@@ -286,7 +286,7 @@ func (s *Sampler) live(name string) (cores, memory float64, ok bool) {
 	return u.CoresMean, u.MemoryEnd, true
 }
 
-// total is what a component has used so far.
+// total holds the counters of a component, summed over its lives.
 type total struct {
 	name     string
 	cpu      time.Duration
@@ -296,14 +296,14 @@ type total struct {
 	now      Reading // of the last process
 }
 
-// totals are those of all components at one moment.
+// totals holds the counters of all components at one moment.
 type totals struct {
 	at  time.Time
 	all []total
 }
 
-// next is what to hand on at a scrape: the oldest edge that was not yet, else
-// all components read again, and those of remote sources as they were read last: a
+// next returns the totals for the next scrape: those of the oldest edge that was not exported yet, else
+// of all components read again, and of remote sources as they were read last: a
 // scrape does not wait for other machines. So the TSDB holds the counters as they were at the
 // very edges of phases, wherever its scrapes fell. Where one phase follows
 // another at once, one edge serves both: each takes the place of a scrape.
@@ -355,7 +355,7 @@ func (s *Sampler) readHere() error {
 	return errors.Join(errs...)
 }
 
-// reading is one to be made without mu.
+// reading is a reading that is made without mu.
 type reading struct {
 	name  string
 	track *track

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// scrapeTimeout is for one request of a Source that reads a program's own metrics.
+	// scrapeTimeout limits a request of a Source that reads a program's own metrics.
 	scrapeTimeout = 3 * time.Second
-	// sameStart is by how much two values of process_start_time_seconds of one life may differ.
+	// sameStart bounds the difference of two values of process_start_time_seconds in one life.
 	sameStart = time.Second
 )
 
@@ -104,7 +104,7 @@ func (s *scraped) scrape() (Reading, float64, error) {
 	}, begin, nil
 }
 
-// ownUsage are the metrics without labels that say what a process uses, by name.
+// ownUsage returns the metrics without labels that a process has of its own usage, by name.
 func ownUsage(text []byte) map[string]float64 {
 	values := map[string]float64{}
 	lines := bufio.NewScanner(bytes.NewReader(text))

@@ -21,7 +21,7 @@ const (
 	// openTimeout bounds the start of Prometheus on data that is there; a log
 	// of a killed run takes longest.
 	openTimeout = 2 * time.Minute
-	// lookback is how long after a series' last sample its value still counts.
+	// lookback is the time for which the last sample of a series counts.
 	// Prometheus's 5 minutes would draw every run that long beyond its end; it
 	// is more than the scrapes that a busy program may miss.
 	lookback = "10s"
@@ -32,18 +32,18 @@ const (
 	forever = "100y"
 )
 
-// ErrNoSeries is in the error of Serve when a run left no time series.
+// ErrNoSeries is wrapped by the error of Serve if a run left no time series.
 var ErrNoSeries = errors.New("no time series in it")
 
-// ServeOptions say whose time series to serve.
+// ServeOptions states whose time series are served.
 type ServeOptions struct {
 	// Prometheus is the program.
 	Prometheus string
-	// TSDBs are what recorders left, one for each run; they are copied and stay
-	// as they are. Of a recorder that was killed there can be only one, alone:
-	// its data is in a log still, and logs cannot be put together.
+	// TSDBs are the folders that recorders left, one for each run; they are copied and stay
+	// as they are. The TSDB of a recorder that was killed can only be served alone:
+	// its data is still in a log, and logs cannot be merged.
 	TSDBs []string
-	// Dir is made and takes the copies. Removing it is left to the caller.
+	// Dir is created for the copies. The caller removes it.
 	Dir string
 	// Group is what Prometheus runs in.
 	Group *process.Group
@@ -105,7 +105,7 @@ func Serve(ctx context.Context, opts ServeOptions) (*Served, error) {
 	return s, nil
 }
 
-// URL is where Prometheus serves its pages and API.
+// URL returns the address of Prometheus's pages and API.
 func (s *Served) URL() string { return s.url }
 
 // Done is closed when Prometheus has ended. Err then states why, and is nil when

@@ -42,7 +42,7 @@ func (m *Metrics) ListenOn(address string) (*MetricsServer, error) {
 	}}, nil
 }
 
-// URL is where the metrics are.
+// URL returns the address of the metrics.
 func (s *MetricsServer) URL() string { return "http://" + s.listener.Addr().String() + "/metrics" }
 
 // Close frees the port of a server that is not running.

@@ -11,20 +11,20 @@ import (
 type Source interface {
 	// ID names the life in messages; no other life has the same.
 	ID() string
-	// Started is when the life began, no later than any reading of it. The error
-	// wraps ErrEnded when that can no longer be found out.
+	// Started returns when the life began, no later than any reading of it. The error
+	// wraps ErrEnded if that cannot be found out any more.
 	Started() (time.Time, error)
 	// Read reads all counters now. The error wraps ErrEnded when the life is over.
 	Read() (Reading, error)
-	// ExitCPU is the processor time of the whole life, once it is over and was
+	// ExitCPU returns the processor time of the whole life, once it is over and was
 	// accounted; false before, and where nobody accounts for it.
 	ExitCPU() (time.Duration, bool)
 }
 
-// Remote is a [Source] that can say that its Read asks another program, perhaps on another machine, and
-// waits for the answer.
+// Remote is a [Source] whose Read may query another program, perhaps on another machine, and
+// wait for the answer.
 type Remote interface {
-	// Remote reports whether it does.
+	// Remote reports whether Read does.
 	Remote() bool
 }
 
@@ -33,17 +33,17 @@ func isRemote(s Source) bool {
 	return ok && r.Remote()
 }
 
-// ErrEnded reports that what a Source reads has ended.
+// ErrEnded reports that the life that a Source reads has ended.
 var ErrEnded = errors.New("process has ended")
 
-// Reading is what a component had used at one moment. Counters are since the
+// Reading holds the counters of a component at one moment, which count from the
 // start of its life.
 type Reading struct {
 	At     time.Time
 	CPU    time.Duration // processor time, user and system, of all threads
 	Waited time.Duration // time that threads were ready to run and waited for a processor, added up over threads; -1 = not known
-	// Late is, where time is slowed down by a factor k, what of Waited is a delay: of each thread, and
-	// between two readings, what exceeds k-1 times its own processor time; -1 = not known. See
+	// Late is the part of Waited that is a delay where time is slowed down by a factor k: of each thread, and
+	// between two readings, the wait beyond k-1 times its own processor time; -1 = not known. See
 	// [Sampler.SlowDown]. Sources that cannot be slowed down leave it 0.
 	Late     time.Duration
 	Resident int64 // bytes

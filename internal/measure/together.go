@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Together are the greatest needs of several components at the same time in [from, to):
+// Together returns the greatest needs of several components at the same time in [from, to):
 // cores as Usage.CoresPeak, of their sum, and the sum of their resident memory in bytes at one
 // moment. The window is as that of [Sampler.Figures].
 func (s *Sampler) Together(names []string, from, to time.Time) (cores, memory float64, err error) {

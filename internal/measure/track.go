@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// track is one component.
+// track follows one component.
 type track struct {
 	lives []life
 	live  Source // of the last life; nil when it has ended
@@ -38,7 +38,7 @@ func (s *Sampler) took(name string, t *track, index int, r Reading) {
 	s.pending = append(s.pending, sample)
 }
 
-// since is a moment as samples have it.
+// since converts a moment to the time of samples.
 func (s *Sampler) since(at time.Time) float64 { return at.Sub(s.base).Seconds() }
 
 // flush writes the readings that the store does not have yet, and forgets old ones that
@@ -69,7 +69,7 @@ func (l *life) forget() {
 	}
 }
 
-// lives are those of a component with all their readings. The caller holds mu.
+// lives returns the lives of a component with all their readings. The caller holds mu.
 func (s *Sampler) lives(name string) ([]life, error) {
 	t := s.tracks[name]
 	if t == nil {
@@ -131,7 +131,7 @@ func (s *Sampler) settle(name string, t *track, index int, cpu time.Duration) {
 	s.took(name, t, index, last)
 }
 
-// recent are lives without the readings that figures after from do not need.
+// recent returns the lives without readings that figures after from do not need.
 func recent(lives []life, from time.Time) []life {
 	last := len(lives) - 1
 	if lives[last].started.After(from) {

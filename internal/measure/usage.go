@@ -17,7 +17,7 @@ const SaturationNoise = 0.02
 // peakWindow is the least length over which peak cores are a mean.
 const peakWindow = time.Second
 
-// Usage is what one component used over a window of time.
+// Usage holds the figures of a component over a window of time.
 type Usage struct {
 	// CPUSeconds is processor time, user and system, of all threads, those that
 	// ended included, and of processes that died in the window.
@@ -36,7 +36,7 @@ type Usage struct {
 	// MemoryMean is resident memory in bytes, weighted by time, over the time
 	// in which the component ran.
 	MemoryMean float64
-	// Ran is for how much of the window the component ran, in seconds.
+	// Ran is the part of the window in which the component ran, in seconds.
 	Ran float64
 	// MemoryPeak is the greatest resident memory in bytes: of the readings, and
 	// of the kernel's high-water mark wherever it rose between two of them.
@@ -82,8 +82,8 @@ type WorkingSet struct {
 // ErrNotWatched reports that a component has had no process that was watched.
 var ErrNotWatched = errors.New("no process was watched")
 
-// life is one process of a component. Its readings are in order of time, at
-// least one, and all after started.
+// life is a process of a component. It has at least one reading; they are in the order of time,
+// and all after started.
 type life struct {
 	id       string // of its source
 	started  time.Time
@@ -94,7 +94,7 @@ type life struct {
 
 func (l *life) last() Reading { return l.readings[len(l.readings)-1] }
 
-// end is the time until which the life's counters are known.
+// end returns the time until which the life's counters are known.
 func (l *life) end() time.Time {
 	if !l.ended.IsZero() {
 		return l.ended
@@ -102,7 +102,7 @@ func (l *life) end() time.Time {
 	return l.last().At
 }
 
-// points are the readings with one before them for the process's start, when
+// points returns the readings with one before them for the process's start, when
 // all counters were zero, and one after them for its end, when they stood
 // still.
 func (l *life) points() []Reading {
@@ -207,7 +207,7 @@ func covered(lives []life, from, to time.Time) error {
 
 func clock(t time.Time) string { return t.Format("15:04:05.000") }
 
-// see takes in what has no meaning between readings.
+// see adds the values that cannot be interpolated between readings.
 func (u *Usage) see(p Reading) {
 	u.ThreadsPeak = max(u.ThreadsPeak, p.Threads)
 	u.OpenFilesPeak = max(u.OpenFilesPeak, p.Files)
@@ -216,7 +216,7 @@ func (u *Usage) see(p Reading) {
 // stretch is the time between two readings that follow each other.
 type stretch struct{ a, b Reading }
 
-// part is how far into the stretch t lies, from 0 to 1.
+// part returns the position of t in the stretch, from 0 to 1.
 func (s stretch) part(t time.Time) float64 {
 	return t.Sub(s.a.At).Seconds() / s.b.At.Sub(s.a.At).Seconds()
 }
@@ -229,12 +229,12 @@ func (s stretch) resident(t time.Time) float64 {
 	return float64(s.a.Resident) + float64(s.b.Resident-s.a.Resident)*s.part(t)
 }
 
-// workingSet is that at t; 0 where it is not known.
+// workingSet returns the working set at t; 0 if it is not known.
 func (s stretch) workingSet(t time.Time) float64 {
 	return float64(s.a.WorkingSet) + float64(s.b.WorkingSet-s.a.WorkingSet)*s.part(t)
 }
 
-// highWater is the kernel's mark where it rose inside the window, else 0: an
+// highWater returns the kernel's mark if it rose inside the window, else 0: an
 // older mark may be of a time before it.
 func (s stretch) highWater(from, to time.Time) float64 {
 	if s.b.Peak > s.a.Peak && !s.a.At.Before(from) && !s.b.At.After(to) {
@@ -243,13 +243,13 @@ func (s stretch) highWater(from, to time.Time) float64 {
 	return 0
 }
 
-// waiting is how many threads waited on average.
+// waiting returns the mean number of threads that waited.
 func (s stretch) waiting() float64 {
 	return (s.b.Waited - s.a.Waited).Seconds() / s.b.At.Sub(s.a.At).Seconds()
 }
 
-// saturation is the share of it in which a thread waited, at most; where time is slowed down
-// without what is no delay.
+// saturation returns an upper bound of the share of the stretch in which a thread waited; where time is
+// slowed down, without waits that are no delay.
 func (s stretch) saturation(slowed bool) float64 {
 	share := s.waiting()
 	if slowed {
@@ -261,14 +261,14 @@ func (s stretch) saturation(slowed bool) float64 {
 	return min(1, share)
 }
 
-// around is the stretch that holds t, which lies strictly between the first
+// around returns the stretch that holds t, which lies strictly between the first
 // and the last of points.
 func around(points []Reading, t time.Time) stretch {
 	i := sort.Search(len(points), func(i int) bool { return points[i].At.After(t) })
 	return stretch{points[i-1], points[i]}
 }
 
-// cpuAt is the processor time used until t, in seconds.
+// cpuAt returns the processor time used until t, in seconds.
 func cpuAt(points []Reading, t time.Time) float64 {
 	last := points[len(points)-1]
 	switch {
@@ -280,7 +280,7 @@ func cpuAt(points []Reading, t time.Time) float64 {
 	return around(points, t).cpu(t)
 }
 
-// residentAt is the memory held at t, in bytes; t is not before the first of
+// residentAt returns the memory held at t, in bytes; t is not before the first of
 // points.
 func residentAt(points []Reading, t time.Time) float64 {
 	last := points[len(points)-1]
@@ -290,7 +290,7 @@ func residentAt(points []Reading, t time.Time) float64 {
 	return around(points, t).resident(t)
 }
 
-// workingSetAt is as residentAt.
+// workingSetAt returns the working set at t, as residentAt does the memory.
 func workingSetAt(points []Reading, t time.Time) float64 {
 	last := points[len(points)-1]
 	if !t.Before(last.At) {
@@ -299,7 +299,7 @@ func workingSetAt(points []Reading, t time.Time) float64 {
 	return around(points, t).workingSet(t)
 }
 
-// peakCores is the greatest mean over any window of a length inside [from, to). The
+// peakCores returns the greatest mean over any window of a length inside [from, to). The
 // processor time is made of straight lines between edges, so a window that has
 // the greatest mean starts or ends at an edge.
 func peakCores(series [][]Reading, edges []time.Time, from, to time.Time, window time.Duration) float64 {

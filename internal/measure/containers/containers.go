@@ -18,7 +18,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// lastReading is how long the end of a run waits for the readings of cAdvisor that follow its last phase. cAdvisor reads
+// lastReading limits the wait for the readings of cAdvisor that follow the last phase. cAdvisor reads
 // a container every 20 s at least, unless its kubelet is set otherwise.
 const lastReading = 30 * time.Second
 
@@ -124,7 +124,7 @@ func (s *Sidecars) Measure(sidecars []fleet.RealSidecar, windows []phases.Window
 	}
 }
 
-// usageOf is what containers used in a window, as records have it.
+// usageOf returns the usage of containers in a window as the record has it.
 func usageOf(u kubelet.Usage, w phases.Window) *record.ContainerUsage {
 	level := func(m kubelet.Memory) *record.Level {
 		if !u.MemoryKnown {

@@ -21,7 +21,7 @@ type Container struct{ Node, Namespace, Pod, Name string }
 // String is NAMESPACE/POD/NAME.
 func (c Container) String() string { return c.Namespace + "/" + c.Pod + "/" + c.Name }
 
-// Reading is what a container had used at one moment, by cAdvisor.
+// Reading holds cAdvisor's counters of a container at one moment.
 type Reading struct {
 	At         time.Time // by the clock of the node
 	CPUSeconds float64   // processor time since its start: container_cpu_usage_seconds_total

@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/internal/timeseries"
 )
 
-// Usage is what a container used over a window of time.
+// Usage holds the figures of a container over a window of time.
 type Usage struct {
 	// CPUSeconds is processor time. Between two readings it is taken as even. What it was in truth lies from
 	// CPUSecondsLow, which is between the readings that lie inside the window, to CPUSecondsHigh, which is between
@@ -26,7 +26,7 @@ type Memory struct {
 	End  float64 // at the window's end; 0 where the container had ended
 }
 
-// Figures are what a container used in [from, to). The error says what is missing of the readings: the window must
+// Figures returns the usage of a container in [from, to). The error says which readings are missing: the window must
 // begin after the first, or before the start of the container, and end before the last, or after the container's end.
 func (w *Watcher) Figures(c Container, from, to time.Time) (Usage, error) {
 	w.mu.Lock()
