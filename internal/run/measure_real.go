@@ -2,11 +2,9 @@ package run
 
 import (
 	"errors"
-	"path/filepath"
 	"time"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/measure/containers"
@@ -14,50 +12,12 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// realOptions are the real sidecars of a run; nil where there are none.
-func (r *run) realOptions() *fleet.RealOptions {
-	if r.spec.Mesh.Sidecars.Real == 0 {
-		return nil
-	}
-	if e := r.spec.Existing; e != nil {
-		return &fleet.RealOptions{
-			Count: r.spec.Mesh.Sidecars.Real, InPods: containers.RealPods(e.found.Cluster, *r.driver.Installed.Sidecar, r.containers), Sampler: r.sampler, Say: r.progress.say, Warn: r.journal.Warn,
-			Quiet: func() bool { return r.currentPhase() == record.PhaseSteady },
-		}
-	}
-	return &fleet.RealOptions{
-		Count: r.spec.Mesh.Sidecars.Real,
-		Place: controlplane.RealSidecars{
-			Adapter: r.adapter, Programs: r.programs.paths, Group: r.group,
-			Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(),
-			Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Expiry: &controlplane.CertificateExpiry{},
-		},
-		Certified: !r.hasAgents() && r.driver.Proxy.RequestsCertificates(),
-		Sampler:   r.sampler,
-		Quiet:     func() bool { return r.currentPhase() == record.PhaseSteady },
-		Say:       r.progress.say,
-		Warn:      r.journal.Warn,
-	}
-}
-
-// sidecarProcesses is how many real sidecars of a run are processes of this machine.
-func (s Spec) sidecarProcesses() int {
-	if s.Existing != nil {
-		return 0
-	}
-	return s.Mesh.Sidecars.Real
-}
-
-// hasAgents reports whether real sidecars of the run's control plane have an agent each.
-func (r *run) hasAgents() bool { return r.programs.paths[component.PilotAgent] != "" }
-
 // realFigures are what the real sidecars needed.
 type realFigures struct {
 	measurement
 	count      int
 	envoy      component.Status
 	agents     bool                 // each has an agent
-	inPods     bool                 // they are containers of pods
 	containers *containers.Sidecars // those that the kubelets count; nil where there are none
 	fleet      *fleet.Fleet
 	sampler    *measure.Sampler
@@ -65,7 +25,7 @@ type realFigures struct {
 
 func (r *run) realFigures(m measurement) realFigures {
 	return realFigures{
-		measurement: m, count: r.spec.Mesh.Sidecars.Real, envoy: r.programs.envoy, agents: r.hasAgents(), inPods: r.spec.Existing != nil,
+		measurement: m, count: r.spec.Mesh.Sidecars.Real, envoy: r.programs.envoy, agents: r.hasAgents(),
 		containers: r.containers, fleet: r.fleet, sampler: r.sampler,
 	}
 }
@@ -93,7 +53,7 @@ func (m realFigures) measure() error {
 	if err := starts.Save(m.journal.Writer(), "real.", real.Starts); err != nil {
 		return err
 	}
-	if m.inPods {
+	if options.InPods != nil {
 		m.containers.Measure(sidecars, m.windows, real, m.journal.Warn)
 		sidecars = nil
 	}

@@ -8,6 +8,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/embedded"
 	"scaler.mesh/scaler/internal/process"
@@ -32,6 +33,8 @@ type location interface {
 	startCluster(context.Context, clusterStart) (place.Environment, error)
 	// startControlPlane starts the control plane, or connects to it.
 	startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, steps.Undo, error)
+	// placeSidecars states where the real sidecars of a run are.
+	placeSidecars(*run, *fleet.RealOptions)
 	// stays says how what a run left there is deleted; "" where the cluster ends with the run.
 	stays(label string) string
 }

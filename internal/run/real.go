@@ -2,12 +2,16 @@ package run
 
 import (
 	"context"
+	"path/filepath"
+	"time"
 
-	"scaler.mesh/scaler/pkg/scenario"
-
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/measure/containers"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // checkReal checks what goes with real sidecars in a cluster that is there already.
@@ -27,6 +31,45 @@ func (s Spec) checkReal(d controlplane.Driver) error {
 	}
 	return nil
 }
+
+// realOptions returns the real sidecars of a run; nil if there are none.
+func (r *run) realOptions() *fleet.RealOptions {
+	if r.spec.Mesh.Sidecars.Real == 0 {
+		return nil
+	}
+	o := &fleet.RealOptions{
+		Count: r.spec.Mesh.Sidecars.Real, Sampler: r.sampler, Say: r.progress.say, Warn: r.journal.Warn,
+		Quiet: func() bool { return r.currentPhase() == record.PhaseSteady },
+	}
+	r.spec.place().placeSidecars(r, o)
+	return o
+}
+
+// placeSidecars makes real sidecars processes of this machine.
+func (embeddedPlace) placeSidecars(r *run, o *fleet.RealOptions) {
+	o.Place = controlplane.RealSidecars{
+		Adapter: r.adapter, Programs: r.programs.paths, Group: r.group,
+		Dir: filepath.Join(r.group.Dir(), "sidecars"), Logs: r.journal.Writer().LogDir(),
+		Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Expiry: &controlplane.CertificateExpiry{},
+	}
+	o.Certified = !r.hasAgents() && r.driver.Proxy.RequestsCertificates()
+}
+
+// placeSidecars has the cluster inject real sidecars, on its nodes.
+func (e *Existing) placeSidecars(r *run, o *fleet.RealOptions) {
+	o.InPods = containers.RealPods(e.found.Cluster, *r.driver.Installed.Sidecar, r.containers)
+}
+
+// sidecarProcesses returns how many real sidecars of a run are processes of this machine.
+func (s Spec) sidecarProcesses() int {
+	if s.Existing != nil {
+		return 0
+	}
+	return s.Mesh.Sidecars.Real
+}
+
+// hasAgents reports whether each real sidecar of the run's control plane has an agent.
+func (r *run) hasAgents() bool { return r.programs.paths[component.PilotAgent] != "" }
 
 // awaitKubelets waits for the readings of real sidecars that follow the last phase. A run that was interrupted does not.
 func (r *run) awaitKubelets(ctx context.Context, m measurement) error {

@@ -223,14 +223,11 @@ func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstruc
 	return object, concerned
 }
 
-// followers are the proxies that a change of an object is followed to, given the services that
-// it concerns: a route concerns their waypoints, where there are any, and no proxy of a node.
+// followers returns the proxies to which a change of an object is followed, given the services that
+// it concerns: of a route their sidecars and waypoints, as proxies of nodes have no routes.
 func (p *prober) followers(kind controlplane.ProbeKind, concerned []int) []string {
-	if p.Adapter.Waypoints() != nil && kind == controlplane.RouteProbe {
-		return p.Fleet.WaypointsOf(concerned)
-	}
-	if p.Adapter.Mixed(p.Mesh) && kind == controlplane.RouteProbe {
-		return p.Fleet.Sidecars(p.names(concerned))
+	if kind == controlplane.RouteProbe {
+		return append(p.Fleet.Sidecars(p.names(concerned)), p.Fleet.WaypointsOf(concerned)...)
 	}
 	return p.Fleet.Simulated(p.names(concerned))
 }
