@@ -25,7 +25,7 @@ const (
 	// doubt, where pods come one by one: there the next one does not wait for one that
 	// is late.
 	slowArrival = 0.95
-	// overlapping is how many pods that come one by one are being created at most.
+	// overlapping bounds the pods that are being created at the same time where they arrive one by one.
 	overlapping = 64
 )
 
@@ -109,7 +109,7 @@ func (d *deployment) step(ctx context.Context, i int, due time.Time) error {
 	return nil
 }
 
-// arrival is how the rollout's pods came.
+// arrival returns the arrival of the rollout's pods as the record has it.
 func (d *deployment) arrival() *record.Arrival {
 	plan := d.plan
 	a := &record.Arrival{}

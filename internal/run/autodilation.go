@@ -115,7 +115,7 @@ func (s Spec) pace() string {
 	return text
 }
 
-// load is what a run asks of the programs.
+// load returns the load of a run on its programs.
 func (s Spec) load() dilation.Load {
 	t := s.topology().Defaults()
 	l := dilation.Load{
@@ -132,7 +132,7 @@ func (s Spec) load() dilation.Load {
 	return l
 }
 
-// demand is what a run is expected to need; false if that is not known of its control plane.
+// demand returns the expected demand of a run; false if it is not known of its control plane.
 func (s Spec) demand() (dilation.Demand, bool) {
 	driver, err := s.Driver()
 	if err != nil || driver.Dilation == nil || driver.Dilation.Cost == nil {

@@ -15,8 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// stormTimeout is how long a storm may last; a sidecar without its new certificate by
-// then has lost it.
+// stormTimeout limits a storm. A certificate that has not come by then is lost.
 const stormTimeout = 5 * time.Minute
 
 // checkCertificates checks what only sidecars can be asked for that request their
@@ -95,7 +94,7 @@ func (s storm) run(ctx context.Context) (came *record.CertificateStorm, err erro
 	return came, err
 }
 
-// record is what came of a storm that began at a moment, as the record has it.
+// record returns the result of a storm that began at a moment as the record has it.
 func (s storm) record(came fleet.StormResult, begin time.Time) *record.CertificateStorm {
 	summary := came.Latency.Summary()
 	latency := record.Latency(summary)

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// deleting is how many pods are being deleted at once, at most: a cluster
-	// that cannot do more receives no more requests.
+	// deleting bounds the deletions that are under way: a slow cluster gets no further
+	// requests.
 	deleting = 64
 	// lateChurn is the share of the offered rate below which the achieved one is
 	// a doubt.

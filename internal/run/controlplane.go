@@ -27,7 +27,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ steps.Undo, err error) {
 	return undo, r.useMesh(ctx)
 }
 
-// startOptions are what every control plane of a run is started with.
+// startOptions returns the options that every control plane of a run is started with.
 func (r *run) startOptions() controlplane.StartOptions {
 	return controlplane.StartOptions{
 		Programs:     r.programs.paths,

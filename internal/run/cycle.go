@@ -37,7 +37,7 @@ func (s Spec) checkCycle(d controlplane.Driver) error {
 	return nil
 }
 
-// turn is what one sidecar does in a cycle, and when.
+// turn is an action of a sidecar in a cycle.
 type turn struct {
 	at     time.Duration // since its beginning
 	pod    string

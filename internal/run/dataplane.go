@@ -45,7 +45,7 @@ func (s Spec) checkDataplane(d controlplane.Driver) error {
 	}, "none with mesh.dataplane "+s.Dataplane())
 }
 
-// dataplane is which proxies the pods of a mesh have: sidecars of their own, those of their
+// dataplane states which proxies the pods of a mesh have: sidecars of their own, those of their
 // nodes, and waypoints.
 type dataplane struct {
 	mesh    topology.Mesh
@@ -54,12 +54,12 @@ type dataplane struct {
 	nodes   int // of the run
 }
 
-// dataplane is that of the run's mesh, once the control plane is there.
+// dataplane returns the data plane of the run's mesh, once the control plane is there.
 func (r *run) dataplane() dataplane {
 	return dataplane{mesh: r.mesh, knobs: r.spec.Knobs(), adapter: r.adapter, nodes: r.spec.nodes(r.mesh.Profile)}
 }
 
-// nodeProxies is how many nodes have a proxy that serves their pods.
+// nodeProxies returns the number of nodes whose proxy serves their pods.
 func (d dataplane) nodeProxies() int {
 	if d.adapter.Nodes == nil {
 		return 0
@@ -67,7 +67,7 @@ func (d dataplane) nodeProxies() int {
 	return d.nodes
 }
 
-// waypoints are those of the mesh.
+// waypoints returns the waypoints of the mesh.
 func (d dataplane) waypoints() []controlplane.Waypoint {
 	if all := d.adapter.Waypoints(); all != nil {
 		return all.List(d.mesh)
@@ -75,7 +75,7 @@ func (d dataplane) waypoints() []controlplane.Waypoint {
 	return nil
 }
 
-// served is how many pods of the mesh have the proxy of their node.
+// served returns the number of pods of the mesh that are served by the proxy of their node.
 func (d dataplane) served() (n int) {
 	for _, s := range d.mesh.Services {
 		if d.adapter.ServedByNode(d.mesh, s.Namespace) {

@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// symptoms are what the doubts about the figures of a whole run are derived from.
+// symptoms holds the observations from which warnings about the figures of a whole run are derived.
 type symptoms struct {
 	lags       *lags
 	counts     xdsprobe.Counts

@@ -44,7 +44,7 @@ type Existing struct {
 	requests *guard.Requests
 }
 
-// Found is what a cluster has, and what a run would make there.
+// Found describes an existing cluster, and the objects that a run would make there.
 type Found struct {
 	*attach.Found
 	Mesh topology.Mesh
@@ -104,13 +104,13 @@ func (e *Existing) kwokPod(run string, addresses netip.Prefix) existing.KwokPod 
 	return existing.KwokPod{Run: run, Namespace: "scaler-kwok-" + e.ID, Image: e.KwokImage, Addresses: addresses}
 }
 
-// workers are those of a run in the cluster.
+// workers specifies the workers of a run that are pods of the cluster.
 func (e *Existing) workers(s Spec, run string) workerjob.Spec {
 	return workerjob.Spec{Run: run, Namespace: "scaler-" + e.ID, Image: e.WorkerImage, Workers: s.Instrument.Workers, Sidecars: s.Pods()}
 }
 
-// workerObjects are those in the mesh's namespaces that workers in the cluster need; nil where there
-// are none.
+// workerObjects returns the objects that workers in the cluster need in the mesh's namespaces; nil if there
+// are no such workers.
 func (e *Existing) workerObjects(s Spec, run string, mesh topology.Mesh) ([]*unstructured.Unstructured, error) {
 	if e == nil || e.WorkerImage == "" {
 		return nil, nil

@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 )
 
-// remote is where an external control plane is.
+// remote returns the address of an external control plane, and how sidecars connect to it.
 func (s Spec) remote() controlplane.Remote {
 	c := s.ControlPlane.Connection
 	r := controlplane.Remote{

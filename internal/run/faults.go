@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// faultActions are how the faults of a run are made.
+// faultActions returns the functions that inject the faults of a run.
 func (r *run) faultActions() faults.Actions {
 	actions := faults.Actions{
 		EndControlPlane: r.endControlPlane,

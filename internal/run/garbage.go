@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// collectTimeout is how long a control plane may take to collect its garbage.
+// collectTimeout limits a garbage collection of the control plane.
 const collectTimeout = 30 * time.Second
 
 // collections are requested one after another: what is unused in pools survives

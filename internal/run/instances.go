@@ -15,12 +15,12 @@ type instances struct {
 	replicas *supervision.Replicas // nil where the control plane is one program
 }
 
-// instances are those of the run, once the control plane is there.
+// instances returns the instances of the run's control plane, once it is there.
 func (r *run) instances() instances {
 	return instances{name: r.controlPlaneName(), adapter: r.adapter, replicas: r.replicas}
 }
 
-// endpoints are where the programs are asked about themselves: each replica that serves, or the
+// endpoints returns the endpoints of each program: of each replica that serves, or of the
 // only one.
 func (i instances) endpoints() []controlplane.Endpoints {
 	if i.replicas == nil {
@@ -35,8 +35,8 @@ func (i instances) usageKnown() bool {
 	return i.adapter.Program != nil || i.adapter.Replicas != nil || i.adapter.Instances != nil
 }
 
-// sources are what the programs use, by name. Where there are several, a sampler is told that
-// they are together what has the control plane's name.
+// sources returns a source of the usage of each program, by name. If there are several, it makes them a group
+// of the sampler under the control plane's name.
 func (i instances) sources(sampler *measure.Sampler) map[string]measure.Source {
 	sources := map[string]measure.Source{}
 	switch elsewhere := i.adapter.Instances; {
@@ -60,7 +60,7 @@ func (i instances) sources(sampler *measure.Sampler) map[string]measure.Source {
 	return sources
 }
 
-// targets are where the programs are scraped.
+// targets returns the programs as targets of scrapes.
 func (i instances) targets() []measure.Target {
 	var targets []measure.Target
 	switch {
@@ -96,7 +96,7 @@ func (i instances) local() []string {
 }
 
 // components are the programs of the cluster, and those that help the control plane.
-func (b *bench) components() []place.Component {
+func (b *system) components() []place.Component {
 	all := b.env.Components()
 	for _, h := range b.adapter.Helpers {
 		all = append(all, place.Component{Name: h.Name, Target: &measure.Target{Job: h.Name, URL: h.Metrics}, Usage: h.Program.Life().Usage()})
@@ -104,8 +104,8 @@ func (b *bench) components() []place.Component {
 	return all
 }
 
-// componentNames are those of components.
-func (b *bench) componentNames() []string {
+// componentNames returns the names of the components.
+func (b *system) componentNames() []string {
 	var names []string
 	for _, c := range b.env.Components() {
 		names = append(names, c.Name)

@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// lags are how late scaler itself ran, in the phases that latencies are measured in; the rest
+// lags holds the scheduling lag of scaler itself in the phases that latencies are measured in: other phases
 // would only dilute it.
 type lags struct {
 	rollout *stats.Histogram
@@ -23,7 +23,7 @@ func newLags() *lags {
 	return &lags{rollout: stats.NewHistogram(), probe: stats.NewHistogram(), change: stats.NewHistogram(), processes: map[string]*stats.Histogram{}}
 }
 
-// of is how late a worker ran in the rollout.
+// of returns the scheduling lag of a worker in the rollout.
 func (l *lags) of(name string) *stats.Histogram {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *lags) of(name string) *stats.Histogram {
 	return l.processes[name]
 }
 
-// in are those that a delay of a worker counts for in a phase.
+// in returns the histograms that a delay of a worker in a phase is recorded in.
 func (l *lags) in(phase record.PhaseName, name string) []*stats.Histogram {
 	switch phase {
 	case record.PhaseRollout:

@@ -50,7 +50,7 @@ func (s Spec) readyPerSecond() float64 {
 	return driver.Dilation.Cost.ReadyPerSecond * float64(max(1, s.ControlPlane.Replicas))
 }
 
-// perSecond is how long so many take at a rate.
+// perSecond returns the time that n take at a rate.
 func perSecond(n int, rate float64) time.Duration {
 	return time.Duration(float64(n) / rate * float64(time.Second))
 }

@@ -20,7 +20,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// measurement is what all figures of a run that has ended are computed from, and go to.
+// measurement holds the inputs of all figures of a run that has ended, and the record that they are put into.
 type measurement struct {
 	document *record.Run     // takes the figures
 	windows  []phases.Window // of the phases
@@ -108,7 +108,7 @@ func (r *run) awaitSeries(ctx context.Context, m measurement) error {
 	return nil
 }
 
-// usageFigures are what the programs used, and what the control plane counts itself, by phase.
+// usageFigures computes the usage of the programs, and the control plane's own metrics, by phase.
 type usageFigures struct {
 	measurement
 	instances  instances
@@ -282,8 +282,8 @@ func (m usageFigures) checkScrapes(ctx context.Context, w phases.Window) error {
 	return nil
 }
 
-// explainedPush is how much of the pushes the stages account for that the control
-// plane counts itself; nil when it does not count one of them, or nothing was
+// explainedPush returns the share of the pushes that is explained by the stages that the control
+// plane measures itself; nil if it does not measure one of them, or no change was
 // followed.
 func explainedPush(pushes map[record.ChangeKind]*record.Latency, stages []string, own map[string]float64) *record.Explained {
 	var e record.Explained

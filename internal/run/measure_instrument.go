@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// instrumentFigures are what scaler itself needed.
+// instrumentFigures computes the usage of scaler itself.
 type instrumentFigures struct {
 	measurement
 	floor      map[string]float64 // nil = not known

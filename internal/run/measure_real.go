@@ -12,7 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// realFigures are what the real sidecars needed.
+// realFigures computes the usage of the real sidecars, and the latencies of their starts.
 type realFigures struct {
 	measurement
 	count      int
@@ -67,8 +67,8 @@ func (m realFigures) measure() error {
 	return nil
 }
 
-// measureRealSidecar is what one real sidecar needed in each phase. It is added to
-// what all needed.
+// measureRealSidecar returns the usage of a real sidecar in each phase, and adds it to the
+// sum of all.
 func (m realFigures) measureRealSidecar(s fleet.RealSidecar, all *record.RealSidecars) record.RealSidecar {
 	each := record.RealSidecar{Pod: s.Pod, Service: s.Service, Crashes: s.Crashes}
 	for _, w := range m.windows {
@@ -92,7 +92,7 @@ func (m realFigures) measureRealSidecar(s fleet.RealSidecar, all *record.RealSid
 	return each
 }
 
-// usedBy is what a component used in a window; false for one that did not run in
+// usedBy returns the usage of a component in a window; false if it did not run in
 // it.
 func (m realFigures) usedBy(name string, w phases.Window) (measure.Usage, bool) {
 	u, err := m.sampler.Figures(name, w.Begin, w.End)

@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// sidecarFigures are what the simulated sidecars counted, and how they started.
+// sidecarFigures computes the counts of the simulated sidecars, and the latencies of their starts.
 type sidecarFigures struct {
 	measurement
 	driver    controlplane.Driver

@@ -28,7 +28,7 @@ type MeshFile struct {
 	Mesh   capture.Mesh
 }
 
-// capturedKnobs are those of a captured mesh: its own configuration decides.
+// capturedKnobs are the knobs of a captured mesh: its own configuration decides.
 var capturedKnobs = controlplane.Knobs{MTLS: topology.Captured, Scope: topology.Captured, Authz: topology.Captured}
 
 // ReadMesh reads the file of a captured mesh and makes so many copies of it. The error names
@@ -67,7 +67,7 @@ func (s *Spec) UseMesh(m *MeshFile) {
 	s.Mesh.Pods, s.Mesh.Services, s.Mesh.Namespaces = scenario.List[int]{sidecars}, len(m.Mesh.Services), len(m.Mesh.Namespaces)
 }
 
-// mesh is what is rolled out.
+// mesh returns the mesh that is rolled out.
 func (s Spec) mesh() topology.Mesh {
 	if s.Captured != nil {
 		return s.Captured.Mesh.Topology()
@@ -110,7 +110,7 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 	return nil
 }
 
-// record is what a record states of the mesh, as far as it is known before anything runs.
+// record describes the mesh for the record, as far as it is known before anything runs.
 func (m *MeshFile) record() *record.Mesh {
 	if m == nil {
 		return nil
@@ -132,8 +132,8 @@ func (m *MeshFile) record() *record.Mesh {
 	return r
 }
 
-// templates are those of the workloads' pods, which ask for none but these templates of injection. What
-// they asked for besides is not part of the replay.
+// templates returns the templates of the workloads' pods. They name only these templates of injection; others
+// that they named are not part of the replay.
 func (m *MeshFile) templates(injection []string) (all []corev1.PodTemplateSpec, stock record.NotChecked) {
 	stock.What = record.UncheckedTemplates
 	for _, w := range m.Mesh.Workloads {

@@ -69,7 +69,7 @@ func (m *monitor) count(ctx context.Context) error {
 	}
 }
 
-// status is how the run stands, for showing it.
+// status returns the state of the run, to be shown.
 func (m *monitor) status() Status {
 	current, c := m.timeline.Current(), m.fleet.Count()
 	s := Status{
@@ -84,7 +84,7 @@ func (m *monitor) status() Status {
 	return s
 }
 
-// moment is how the run stands, for the time line.
+// moment returns the state of the run for the time line.
 func (m *monitor) moment(s fleet.Counts) record.Moment {
 	c := m.fleet.Workers.Counts()
 	at := record.Moment{

@@ -34,7 +34,7 @@ func (r *run) makeNodes(ctx context.Context) (steps.Undo, error) {
 // pool are the nodes of a run's pods.
 func (r *run) pool() kwok.Pool { return r.spec.place().pool(r.runLabel()) }
 
-// nodes is how many fake nodes a run has.
+// nodes returns the number of fake nodes of a run.
 func (s Spec) nodes(profile topology.Profile) int {
 	if s.withSidecars() {
 		return max(profile.Zones, kwok.Nodes(s.Pods()+profile.OutsidePods))

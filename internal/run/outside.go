@@ -27,9 +27,9 @@ import (
 const (
 	outsideNamespace = "outside" // of pods without sidecars
 	outsideLabel     = "scaler.mesh/outside"
-	// outsideEach is how many pods without sidecars a Deployment has at most.
+	// outsideEach bounds the pods of a Deployment of pods without sidecars.
 	outsideEach = 100
-	// jobLength is how long a pod of the churn outside the mesh is there, as that of a short
+	// jobLength is the lifetime of a pod of the churn outside the mesh, as that of a short
 	// CronJob.
 	jobLength = 10 * time.Second
 )
@@ -143,7 +143,7 @@ func outsidePod(labels map[string]string, grace time.Duration) corev1.PodTemplat
 	return pod
 }
 
-// gracePeriod is for how long pods run on after they were deleted.
+// gracePeriod returns the time for which pods run on after they were deleted.
 func (r *run) gracePeriod() time.Duration {
 	return r.spec.slowed(time.Duration(r.mesh.Profile.GracePeriod * float64(time.Second)))
 }

@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// parts are what the phases of a run work with.
+// parts holds what the phases of a run have in common.
 type parts struct {
 	fleet      *fleet.Fleet
 	timeline   *phases.Timeline

@@ -17,7 +17,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// location is where a run happens, and what of it the run starts.
+// location is a kind of cluster that a run happens in: one that it starts, or an existing one.
 type location interface {
 	// programs are the components that the run starts.
 	programs(controlplane.Driver) []string
@@ -39,7 +39,7 @@ type location interface {
 	stays(label string) string
 }
 
-// place is where a run of the specification happens.
+// place returns the cluster that a run of the specification happens in.
 func (s Spec) place() location {
 	if s.Existing != nil {
 		return s.Existing
@@ -47,7 +47,7 @@ func (s Spec) place() location {
 	return embeddedPlace{}
 }
 
-// clusterStart is what the programs of a cluster are started with.
+// clusterStart holds the options that the programs of a cluster are started with.
 type clusterStart struct {
 	label       string // of the run
 	group       *process.Group
@@ -103,7 +103,7 @@ func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlpla
 	return adapter, func(context.Context) error { return adapter.Replicas.Close() }, nil
 }
 
-// deletionTime is how long the deletion of a run's objects may take.
+// deletionTime returns the limit of the deletion of a run's objects.
 func deletionTime(p location) time.Duration {
 	if p.stays("") != "" {
 		return place.StayingDeletionTime

@@ -19,7 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// proxiesInterval is how often proxies are counted that are awaited.
+// proxiesInterval is the time between two counts of the proxies that a step waits for.
 const proxiesInterval = 100 * time.Millisecond
 
 // proxies starts the proxies that are there before the mesh is: those of nodes, and waypoints.

@@ -91,7 +91,7 @@ func describeCluster(env place.Environment, journal *journal.Journal) {
 	journal.Update(func(run *record.Run) { run.Environment.Cluster = programs })
 }
 
-// priorityRecord is which programs run first, as the record has it; nil where all
+// priorityRecord returns the priorities of programs as the record has them; nil if all
 // are alike.
 func priorityRecord(p process.Priorities) *record.Priority {
 	if p.Mechanism == "" {
@@ -118,7 +118,7 @@ func (r *run) describeControlPlane() {
 	r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane, run.Environment.Dilation = source, r.dilation })
 }
 
-// programDigest is that of a control plane's own program; "" of one that has no
+// programDigest returns the digest of a control plane's own program; "" if it has no
 // program but scaler.
 func programDigest(programs map[string]string, d controlplane.Driver) string {
 	if len(d.Programs.Own) == 0 {
@@ -151,7 +151,7 @@ func (r *run) finish(err error) (record.Run, error) {
 	return undilated(r.journal.Run(), errors.Join(err, r.journal.Save(), writer.Close()))
 }
 
-// waypointsName is what has a waypoint each, as the record has it; "" where nothing does.
+// waypointsName returns what has a waypoint each, as the record has it; "" if nothing does.
 func (s Spec) waypointsName() string {
 	if s.Mesh.Waypoints == controlplane.NoWaypoints {
 		return ""

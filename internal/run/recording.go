@@ -14,14 +14,14 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// recording is what reads processes and metrics during a run.
+// recording holds the readers of processes and metrics of a run.
 type recording struct {
 	sampler  *measure.Sampler
 	metrics  *measure.Metrics
 	recorder *measure.Recorder
 	jobs     []string // that the recorder scrapes
 	steals   steals
-	// containers are those of real sidecars whose usage the kubelets count; nil where there are none.
+	// containers of real sidecars, whose usage is read from kubelets; nil = there are none.
 	containers *containers.Sidecars
 }
 
@@ -105,7 +105,7 @@ func (r *run) late(d time.Duration) {
 // currentPhase is the phase that goes on; "" before the first and between two.
 func (r *run) currentPhase() record.PhaseName { return r.timeline.Current().Phase }
 
-// runInfo is what the run's time series contain about it.
+// runInfo returns the description of the run for its time series.
 func runInfo(controlPlane string, document record.Run) measure.RunInfo {
 	environment := document.Environment
 	var limits measure.Limits

@@ -106,7 +106,7 @@ func (m usageFigures) measureStreams(ctx context.Context, w phases.Window, name 
 // replicated reports whether the control plane is started as several programs.
 func (s Spec) replicated() bool { return s.ControlPlane.Replicas > 1 || s.spareReplicas() > 0 }
 
-// spareReplicas is how many are added while the run goes on.
+// spareReplicas returns the number of replicas that are added while the run goes on.
 func (s Spec) spareReplicas() int {
 	n := 0
 	for _, f := range s.Load.Faults {

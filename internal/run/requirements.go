@@ -21,8 +21,8 @@ const (
 	runBytesPerPod = 50e3  // metrics and logs of a run of some minutes
 )
 
-// Requirements are what a rollout of so many pods against a control plane,
-// recorded in the folder out, needs of this machine. state is the folder for what runs.
+// Requirements returns the requirements to this machine of a rollout of so many pods against a control plane,
+// recorded in the folder out. state is the folder of the running programs.
 func Requirements(ctx context.Context, programs component.Options, d controlplane.Driver, pods int, out, state string) (doctor.Requirements, error) {
 	req := doctor.Requirements{
 		Pods: pods,
@@ -73,7 +73,7 @@ func CheckForCluster(ctx context.Context, programs component.Options, state stri
 	return check(ctx, req, say)
 }
 
-// goCache is where Go keeps what it compiles; what it downloads is mostly on the same disk.
+// goCache returns the folder of Go's build cache. Its downloads are mostly on the same disk.
 func goCache() string {
 	if dir := os.Getenv("GOCACHE"); dir != "" {
 		return dir

@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// variable is what a name of the environment may be.
+// variable matches the name of an environment variable.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // processors is the number of processors of the machine that each replica of the control plane is modelled

@@ -60,8 +60,8 @@ func (d *rollout) run(ctx context.Context) error {
 	return errors.Join(err, heldErr)
 }
 
-// received is what was received so far over the proxies that were ever connected. In a mixed mesh the
-// proxies of nodes have types of their own, and what they received is not counted for the sidecars.
+// received returns the responses and bytes so far for each proxy that was ever connected. In a mixed mesh the
+// proxies of nodes have types of their own, which are counted apart from those of sidecars.
 func (d dataplane) received(counts xdsprobe.Counts, c fleet.Counts) (sidecar, node *record.PerSidecar) {
 	if !d.mixed() {
 		return perProxy(counts, c.Simulated), nil
@@ -78,7 +78,7 @@ func (d dataplane) received(counts xdsprobe.Counts, c fleet.Counts) (sidecar, no
 	return perProxy(counts, c.Simulated-c.Nodes), perProxy(ofNodes, c.Nodes)
 }
 
-// perProxy is what was received over so many proxies; nil if there are none.
+// perProxy divides what was received by the number of proxies; nil if there are none.
 func perProxy(received xdsprobe.Counts, proxies int) *record.PerSidecar {
 	if proxies == 0 {
 		return nil

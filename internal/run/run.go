@@ -24,7 +24,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// run is one run of `scaler rollout`, from an empty machine to its record.
+// run is a run of `scaler rollout`, from an empty machine to its record.
 type run struct {
 	// fixed at the start
 	spec     Spec
@@ -38,7 +38,7 @@ type run struct {
 	journal       *journal.Journal
 
 	// made by the steps, in this order
-	bench
+	system
 	recording
 	parts
 	workers *workers
@@ -48,8 +48,8 @@ type run struct {
 	completed bool // all phases were done
 }
 
-// bench is what a run is done on.
-type bench struct {
+// system holds the cluster and the programs of a run.
+type system struct {
 	programs  programs
 	group     *process.Group // of everything that the run starts
 	env       place.Environment
@@ -61,7 +61,7 @@ type bench struct {
 	machines  map[string]convergence.Endpoints // of a captured mesh's services, besides pods
 }
 
-// programs are what a run needs and does not start.
+// programs holds the paths and versions of the programs of a run.
 type programs struct {
 	versions *component.Versions // as the programs report them
 	paths    map[string]string
@@ -70,7 +70,7 @@ type programs struct {
 	keys     *svid.KeyPool
 }
 
-// observed is what the steps of a run find and the journal does not have yet.
+// observed holds what the steps of a run measured and the journal does not have yet.
 type observed struct {
 	latencies  *fleet.Latencies
 	lags       *lags
@@ -108,7 +108,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		mesh:     spec.place().mesh(spec.mesh()),
 		fail:     fail,
 		cause:    func() error { return context.Cause(ctx) },
-		bench:    bench{programs: programs{versions: versions}},
+		system:   system{programs: programs{versions: versions}},
 		observed: observed{latencies: fleet.NewLatencies(), lags: newLags()},
 	}
 	r.rolloutLength = rolloutLength

@@ -38,7 +38,7 @@ type Spec struct {
 	Choice *record.DilationChoice
 	// StartsAgain ends the run where programs wait too long in its rollout, so that it can be started again with a larger dilation.
 	StartsAgain bool
-	// Repeat is which of several like runs this is, from 1; 0 = there is one.
+	// Repeat numbers several like runs from 1; 0 = there is one.
 	Repeat int
 
 	// Drivers are the control planes that there are; nil = those of package drivers.
@@ -206,7 +206,7 @@ func ownParts(p scenario.Parts) topology.Profile {
 	}
 }
 
-// Profile is what the mesh of a single run contains in addition to uniform HTTP services.
+// Profile returns the parts of the mesh of a single run in addition to uniform HTTP services.
 func (s Spec) Profile() topology.Profile { return s.topology().Resolved() }
 
 // PartsOf states each part of a profile that is there; the reverse of what a run makes of parts.

@@ -28,7 +28,7 @@ func recorderEnded(ctx context.Context, rec *measure.Recorder) error {
 	}
 }
 
-// supervisionOptions are those of what supervises the control plane of a run.
+// supervisionOptions returns the options of the supervisors of a run's control plane.
 func (r *run) supervisionOptions() supervision.Options {
 	return supervision.Options{
 		MemoryBytes: r.resources.MemoryBytes,

@@ -55,7 +55,7 @@ func (s Spec) ownPrograms() component.Options {
 	return o
 }
 
-// nextPrograms are those of the control plane that an upgrade leads to.
+// nextPrograms returns the options that find the programs of the version that an upgrade leads to.
 func (s Spec) nextPrograms() component.Options {
 	o := s.Programs
 	o.Istio = s.upgrade().To

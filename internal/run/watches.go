@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// watchesTimeout is how long the API server's clients may take to be back: those
+// watchesTimeout limits the wait for the API server's clients to be back: those
 // of client-go wait up to 30 s between two tries, and with jitter twice that.
 const watchesTimeout = 3 * time.Minute
 

@@ -125,7 +125,7 @@ func (w *workers) start(ctx context.Context, observer proxy.Observer) ([]worker.
 	return all, w.watch()
 }
 
-// options are those of the worker of a name.
+// options returns the options of the worker of a name.
 func (w *workers) options(name string, observer proxy.Observer) worker.Options {
 	return worker.Options{
 		Name: name, Observer: observer, Failed: func(err error) { w.fail(err) },

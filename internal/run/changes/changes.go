@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// changeTimeout is how long a change may take to reach all it concerns; a sidecar
-	// that does not have it by then has lost it.
+	// changeTimeout limits the time in which a change reaches all sidecars that it concerns. For others it is
+	// lost.
 	changeTimeout = 30 * time.Second
 	// lateChanges is the share of the offered rate below which the achieved one is a
 	// doubt.
 	lateChanges = 0.95
 )
 
-// Options are what the change phase of a run needs. All fields but the last two are
+// Options configures the change phase of a run. All fields but the last two are
 // needed.
 type Options struct {
 	Load     scenario.Changes           // what is changed, and how often
@@ -45,7 +45,7 @@ type Options struct {
 	Journal  *journal.Journal           // takes the figures
 	Say      func(msg string)           // shows progress
 
-	// Slowdown is how many times as long changes may take; 0 = 1.
+	// Slowdown is the factor by which times of the phase are longer; 0 = 1.
 	Slowdown proxy.Slowdown
 	// Meanwhile happens in the phase, too, and ends with it; nil = nothing.
 	Meanwhile func(ctx context.Context) error
@@ -60,7 +60,7 @@ type phase struct {
 	missed    []int      // by object
 }
 
-// sample is one change that was written.
+// sample is a change that was written.
 type sample struct {
 	due, sent, written time.Time
 }

@@ -27,10 +27,10 @@ import (
 // changedServices bounds over how many services the changes are spread.
 const changedServices = 10
 
-// annotation is what a change of metadata sets.
+// annotation is set by a change of metadata.
 const annotation = "scaler.mesh/change"
 
-// object is one object that is changed again and again.
+// object is an object that is changed again and again.
 type object struct {
 	at        func(version int) *unstructured.Unstructured // as it is at a version
 	concerned func() []string                              // ids of sidecars
@@ -39,8 +39,8 @@ type object struct {
 	own       bool                                         // so it is, and its first version is written
 }
 
-// objects are what is changed. It is nil, with the reason, where the control plane has
-// nothing of the kind.
+// objects returns the objects that are changed; nil and the reason if the control plane has
+// none of the kind.
 func (p *phase) objects() ([]object, string) {
 	services := p.suitable()
 	var all []object
@@ -237,7 +237,7 @@ var benchmarks = netip.MustParsePrefix("198.18.0.0/15")
 // firstPort is the port of the first object's endpoint.
 const firstPort = 1024
 
-// address is that of an object's endpoint at a version.
+// address returns the endpoint of an object at a version.
 func address(index, version int) netip.AddrPort {
 	base := benchmarks.Addr().As4()
 	var b [4]byte
@@ -245,12 +245,12 @@ func address(index, version int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4(b), uint16(firstPort+index))
 }
 
-// marker is that of an object at a version.
+// marker returns the marker of an object at a version.
 func marker(index, version int) string { return xdsprobe.Marker(fmt.Sprintf("c%dv%d", index, version)) }
 
 var markers = regexp.MustCompile(`^scaler-marker-c([0-9]+)v([0-9]+)-$`)
 
-// versions are those that a content holds.
+// versions returns the versions in a content.
 func versions(c *convergence.Content) []convergence.Version {
 	var all []convergence.Version
 	for addr := range c.Endpoints {

@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// result is what became of all changes.
+// result sums up all changes.
 type result struct {
 	push, fromDue, first, last, late, write *stats.Histogram
 
@@ -139,7 +139,7 @@ func (p *phase) save(section *record.Change, r *result, length time.Duration, en
 	return errors.Join(errs...)
 }
 
-// intervals are how exactly the changes determine the quantiles of their pushes.
+// intervals returns the confidence intervals of the quantiles of pushes.
 func (r *result) intervals() *record.PushIntervals {
 	of := func(q float64) *record.QuantileInterval {
 		i, ok := stats.ClusterQuantile(r.blocks, q, 0.95)

@@ -46,6 +46,6 @@ func CheckPrograms(all []scenario.Fault, controlPlane string, programs []string)
 	return nil
 }
 
-// due is how many of the pods' sidecars must be complete for the i-th of n
-// faults in rollout, from 0: they are spread over it.
+// due returns the number of complete sidecars at which the i-th of n faults in the rollout is
+// injected, from 0: they are spread over it.
 func due(i, n, pods int) int { return max(1, pods*(i+1)/(n+1)) }

@@ -42,7 +42,7 @@ type Actions struct {
 	RollingRestart func(ctx context.Context, since time.Time) error
 }
 
-// Options are what an injector needs. All fields are needed.
+// Options configures an injector. All fields are needed.
 type Options struct {
 	Faults   []scenario.Fault // in all phases, in their order; nil = none
 	Actions  Actions          // how each is made; those of Faults are needed
@@ -58,8 +58,8 @@ type Options struct {
 	// in the record.
 	Recovered func(ctx context.Context, fault scenario.Fault, about string, since time.Time) error
 
-	// Streams are those that are open now, by program of a control plane that runs as
-	// several; nil = it is one. Of each, After and Serves are set.
+	// Streams returns the open streams by replica of the control plane; nil = it has none.
+	// Of each, After and Serves are set.
 	Streams func() map[string]*record.FaultReplica
 }
 
@@ -71,7 +71,7 @@ type Injector struct {
 	made []*made
 }
 
-// made is one fault that is being made, or was.
+// made is a fault that was injected.
 type made struct {
 	fault      scenario.Fault
 	index      int // in the record
@@ -304,7 +304,7 @@ func (i *Injector) close(m *made, end time.Time, count xdsprobe.Counts, converge
 	})
 }
 
-// bytesBetween are those of the responses received from one moment to another, by type.
+// bytesBetween returns the bytes of the responses received from one moment to another, by type.
 func bytesBetween(before, after xdsprobe.Counts) map[string]int64 {
 	bytes := map[string]int64{}
 	for i, of := range after.Subscribed() {
@@ -333,7 +333,7 @@ func (i *Injector) Ended(do func(index int, fault scenario.Fault, begin, end tim
 	return nil
 }
 
-// Balance is how evenly streams are spread over the replicas that serve; nil of fewer than
+// Balance measures how evenly streams are spread over the replicas that serve; nil of fewer than
 // two.
 func Balance(replicas map[string]*record.FaultReplica) *record.Balance {
 	var counts []int

@@ -16,7 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Body is what happens in a phase. It returns when the phase is over, and what
+// Body executes a phase. It returns when the phase is over, with what
 // ended it.
 type Body func(context.Context) (record.EndedBy, error)
 
@@ -29,7 +29,7 @@ type Window struct {
 	Responses, Bytes int64
 }
 
-// Options are what a timeline needs. All fields are needed.
+// Options configures a timeline. All fields are needed.
 type Options struct {
 	Journal *journal.Journal          // takes the phases
 	Edge    func() (time.Time, error) // reads the counters of all processes now
@@ -154,9 +154,9 @@ func Wait(length time.Duration) Body {
 	}
 }
 
-// EndedBy is what ended a phase that waits for convergence: err, if anything but
-// that, the passing of the time limit of limited, or the end of the run's own context. After
-// the time limit the record states what the mesh lacked, as a doubt about a figure.
+// EndedBy returns what ended a phase that waits for convergence: err if it is set, unless it is
+// the time limit of limited, or the end of the run's own context. After
+// the time limit the record states what the mesh lacked, as a warning about a figure.
 func (t *Timeline) EndedBy(ctx, limited context.Context, about string, err error) (record.EndedBy, error) {
 	switch {
 	case err == nil:

@@ -54,9 +54,9 @@ func (p *prober) probeHealth(ctx context.Context, half func()) error {
 	return p.Fleet.AwaitConverged(ctx)
 }
 
-// readiness is what becomes of an endpoint, of which address and service are left out,
-// when its pod turns ready or not: its health changes or, where the control plane sends
-// only endpoints that are ready, it comes or goes.
+// readiness returns the change of an endpoint, without address and service,
+// when its pod turns ready or not: its health changes or, if the control plane sends
+// only endpoints that are ready, it is added or removed.
 func (p *prober) readiness(ready bool) fleet.EndpointChange {
 	unready, sent := p.Adapter.EndpointHealth(false, false, false)
 	healthy, _ := p.Adapter.EndpointHealth(true, true, false)

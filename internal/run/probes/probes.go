@@ -26,17 +26,17 @@ import (
 )
 
 const (
-	// probeTimeout is how long a change may take to reach all it concerns; a
-	// sidecar that does not have it by then has lost it.
+	// probeTimeout limits the time in which a change reaches all sidecars that it concerns. For
+	// others it is lost.
 	probeTimeout = 30 * time.Second
-	// probeQuiet is how long nothing must have been sent before a change that
+	// probeQuiet is the time without a response before a change that
 	// must not be merged with another one.
 	probeQuiet = 500 * time.Millisecond
 	// probedServices bounds over how many services the changes are spread.
 	probedServices = 10
 )
 
-// Options are what the probes of a run need. All fields but Disturb are needed.
+// Options configures the probes of a run. All fields but Disturb are needed.
 type Options struct {
 	Changes  int                        // of each kind
 	Mesh     topology.Mesh              // that is changed
@@ -50,8 +50,7 @@ type Options struct {
 	Metrics  *measure.Metrics           // scaler's own
 	Say      func(msg string)           // shows progress
 
-	// Slowdown is how many times as long changes may take, and how long nothing must
-	// have been sent between two.
+	// Slowdown is the factor by which probeTimeout and probeQuiet are longer; 0 = 1.
 	Slowdown proxy.Slowdown
 
 	// Disturb calls change, and does something else once change calls half. It
@@ -218,7 +217,7 @@ func (p *prober) awaitReach(ctx context.Context, f *convergence.Following) error
 	}
 }
 
-// begun is when a change began.
+// begun holds the moments at which a change began.
 type begun struct {
 	since   time.Time // the latency's begin
 	written time.Time // the return of the write that causes the change; zero where that is since
@@ -282,8 +281,8 @@ func (p *prober) await(ctx context.Context, kind record.ChangeKind, f *convergen
 	return nil
 }
 
-// sortedSince is how long after a moment each was reached, the shortest first.
-// What was reached before is negative: a histogram takes it as 0, and counts it.
+// sortedSince returns the times from a moment until each was reached, the shortest first.
+// A time is negative if it was reached before: a histogram takes it as 0, and counts it.
 func sortedSince(since time.Time, reached map[string]time.Time) []time.Duration {
 	var all []time.Duration
 	for _, at := range reached {
@@ -317,7 +316,7 @@ func pairs(change stats.Cluster) [][2]float64 {
 	return all
 }
 
-// intervals are how exactly changes determine the quantiles of their pushes.
+// intervals returns the confidence intervals of the quantiles of pushes.
 func intervals(changes []stats.Cluster) *record.PushIntervals {
 	of := func(q float64) *record.QuantileInterval {
 		i, ok := stats.ClusterQuantile(changes, q, 0.95)

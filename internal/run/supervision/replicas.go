@@ -31,7 +31,7 @@ type Replicas struct {
 	edges map[time.Time]map[string]*record.FaultReplica // streams at the edges of phases
 }
 
-// Replica is one of them.
+// Replica is a replica of a control plane.
 type Replica struct {
 	controlplane.Replica
 	supervisor *Supervisor
@@ -43,8 +43,8 @@ type Replica struct {
 	to      time.Time // when it ended for good; zero = it did not
 }
 
-// NewReplicas are those of a control plane; nil if it is one program. group is its name, route sends the
-// connections of simulated sidecars to addresses, and streams are those of simulated sidecars by address.
+// NewReplicas returns the replicas of a control plane; nil if it is one program. group is its name, route sends the
+// connections of simulated sidecars to addresses, and streams counts their streams by address.
 func NewReplicas(of controlplane.Replicas, group string, route func(service string, endpoints []string), streams func() map[string]int, o Options) *Replicas {
 	if of == nil {
 		return nil
@@ -63,7 +63,7 @@ func NewReplicas(of controlplane.Replicas, group string, route func(service stri
 	return s
 }
 
-// Names are those of all, in their order; nil of a control plane that is one program.
+// Names returns the names of all replicas, in their order; nil if the control plane is one program.
 func (s *Replicas) Names() []string {
 	var names []string
 	if s != nil {
@@ -74,13 +74,13 @@ func (s *Replicas) Names() []string {
 	return names
 }
 
-// All are those that there are, in their order, the spare ones last.
+// All returns all replicas, in their order, the spare ones last.
 func (s *Replicas) All() []*Replica { return s.all }
 
 // Started reports whether it was started: a spare one is not from the beginning.
 func (r *Replica) Started() bool { return r.started }
 
-// Endpoints are where those are asked about themselves that serve now.
+// Endpoints returns the endpoints of the replicas that serve now.
 func (s *Replicas) Endpoints() []controlplane.Endpoints {
 	var all []controlplane.Endpoints
 	for _, one := range s.serving() {
@@ -89,7 +89,7 @@ func (s *Replicas) Endpoints() []controlplane.Endpoints {
 	return all
 }
 
-// serving are those that serve now.
+// serving returns the replicas that serve now.
 func (s *Replicas) serving() []*Replica {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Options are what a Supervisor needs of a run. All but MemoryBytes are required.
+// Options configures a Supervisor. All fields but MemoryBytes are required.
 type Options struct {
 	MemoryBytes int64            // limit of the control plane; 0 = none
 	Sampler     *measure.Sampler // which samples the program's usage

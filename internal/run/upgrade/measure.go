@@ -60,7 +60,7 @@ func (u *Upgrade) Measure(document *record.Run, usage *measure.Sampler, doubt fu
 	return nil
 }
 
-// side is what the sidecars of one control plane received in a stage.
+// side returns what the sidecars of one control plane received in a stage.
 func (u *Upgrade) side(s *Stage, about string, received *fleet.Received) (*record.UpgradeSide, error) {
 	side := &record.UpgradeSide{}
 	if received == nil {

@@ -99,7 +99,7 @@ func Waves(mesh topology.Mesh, shares []float64) [][]int {
 	return waves
 }
 
-// pods are those of workloads.
+// pods returns the number of pods of workloads.
 func pods(mesh topology.Mesh, workloads []int) (n int) {
 	for _, i := range workloads {
 		n += mesh.Services[i].Pods
@@ -107,7 +107,7 @@ func pods(mesh topology.Mesh, workloads []int) (n int) {
 	return n
 }
 
-// due is when each workload of a stage is restarted, since its begin: at a rate of pods a
+// due returns the time from the begin of a stage at which each of its workloads is restarted: at a rate of pods a
 // second, each once the pods of those before it were due.
 func due(mesh topology.Mesh, workloads []int, rate float64) []time.Duration {
 	all := make([]time.Duration, len(workloads))

@@ -30,13 +30,13 @@ const (
 	stageRestart = "restart" // all workloads are restarted
 )
 
-// backInterval is how often sidecars are counted that are back.
+// backInterval is the time between two counts of the sidecars that are back.
 const backInterval = 100 * time.Millisecond
 
-// podInterval is how often pods are counted for their peak.
+// podInterval is the time between two counts of pods, for their peak.
 const podInterval = time.Second
 
-// Actions are what an upgrade has done for it.
+// Actions are the functions of a run that an upgrade calls.
 type Actions struct {
 	// Start installs and starts the new control plane, and returns when it serves.
 	Start func(ctx context.Context) (*controlplane.ControlPlane, error)
@@ -50,7 +50,7 @@ type Actions struct {
 	Stop func(ctx context.Context, next bool) error
 }
 
-// Options are what an upgrade needs. All fields are needed.
+// Options configures an upgrade. All fields are needed.
 type Options struct {
 	Plan     Plan                       // that is followed; needed
 	Actions  Actions                    // how each step is done; all are needed
