@@ -77,6 +77,9 @@ type Captured struct {
 	// Machines are the endpoints that services have besides those which the API server lists, by
 	// "namespace/name:port".
 	Machines func(mesh *capture.Mesh) map[string]convergence.Endpoints
+	// Explain is the object of the mesh, as in "EnvoyFilter shop/timeout", by which sidecars hold a resource otherwise than
+	// Replay expects; "" = none is known. nil: none ever is.
+	Explain func(mesh *capture.Mesh, d convergence.Difference) string
 	// Templates are the names of the templates that pods can be injected by.
 	Templates func(ctx context.Context) ([]string, error)
 }
@@ -329,6 +332,8 @@ type Endpoints struct {
 	// Collect makes the program collect its garbage before it answers; "" = it cannot
 	// be asked to.
 	Collect string
+	// Sync is how the program reports which proxies are behind; nil = it does not.
+	Sync *Sync
 }
 
 // Metrics are what a control plane's own metrics mean.

@@ -15,24 +15,6 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// AwaitConverged returns once every pod of the mesh is there and Ready, the API
-// server lists every one as a healthy endpoint, and every sidecar holds and has
-// acknowledged all that is expected, has its certificate, and is back if it lost
-// its stream.
-func (f *Fleet) AwaitConverged(ctx context.Context) error {
-	for {
-		if f.converged() {
-			return nil
-		}
-		select {
-		case <-f.changed:
-		case <-f.tracker.Changed(): // or that of another revision
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 func (f *Fleet) converged() bool {
 	sidecars := 0
 	for _, t := range f.trackers() {

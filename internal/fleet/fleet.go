@@ -55,6 +55,8 @@ type Options struct {
 	// Machines are endpoints, by "namespace/name:port", that services have in addition to those that the API
 	// server lists. They do not change and are none of the mesh's; nil = none.
 	Machines map[string]convergence.Endpoints
+	// Rest reports whether the control plane is at rest; nil = nothing does, and the mesh is awaited until it has converged.
+	Rest *Rest
 	// Nodes is the number of nodes whose proxy serves pods: all of them, or those of the namespaces that the
 	// Adapter's Nodes serve; 0 = each pod has a proxy of its own.
 	Nodes int
@@ -82,6 +84,9 @@ type Fleet struct {
 	wanted   atomic.Int64          // pods of the mesh
 	healthy  atomic.Int64          // endpoints of the mesh when all is well
 	storm    atomic.Pointer[Storm] // that goes on; nil = none
+	events   atomic.Int64          // changes of pods, endpoints and sidecars that were seen
+
+	known map[convergence.Key]bool // by which the mesh differed when it was last at rest; nil = by any. Guarded by Pods.mu.
 }
 
 // New returns the fleet of a run, without a proxy yet. Its error is that of StartWorkers.
@@ -262,8 +267,9 @@ func (f *Fleet) observe(h *stats.Histogram, name measure.Latency, d time.Duratio
 	h.Record(d)
 }
 
-// notify wakes up AwaitConverged.
+// notify wakes up AwaitSettled.
 func (f *Fleet) notify() {
+	f.events.Add(1)
 	select {
 	case f.changed <- struct{}{}:
 	default:

@@ -20,7 +20,7 @@ type Holdings struct {
 	Nodes     *Holdings // likewise those of the proxies of nodes, where pods have sidecars, too; else nil
 }
 
-// Holdings reads what the complete sidecars hold now; nothing if there are none. The
+// Holdings reads what the complete sidecars hold now, or all of a mesh that is quiescent; nothing if there are none. The
 // error is that of a worker that is lost.
 func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 	all, err := f.Workers.held(ctx, false)
@@ -29,7 +29,7 @@ func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 	}
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
-	proxies, nodes, waypoints := complete(f.Pods.sidecars, all), complete(f.nodes.proxies, all), complete(f.nodes.waypoints, all)
+	proxies, nodes, waypoints := finished(f.Pods.sidecars, all, f.Pods.unmet), finished(f.nodes.proxies, all, false), finished(f.nodes.waypoints, all, false)
 	if !f.nodes.mixed {
 		proxies, nodes = append(proxies, nodes...), nil
 	}
@@ -43,10 +43,10 @@ func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 	return h, nil
 }
 
-// complete returns the holdings of those proxies that are complete. The caller holds Pods.mu.
-func complete[P interface{ self() *simulated }](proxies map[string]P, all map[string]worker.Holding) (held []worker.Holding) {
+// finished returns the holdings of those proxies that are complete, or of all if they are not going to be. The caller holds Pods.mu.
+func finished[P interface{ self() *simulated }](proxies map[string]P, all map[string]worker.Holding, unmet bool) (held []worker.Holding) {
 	for id, p := range proxies {
-		if !p.self().times.Complete.IsZero() {
+		if unmet || !p.self().times.Complete.IsZero() {
 			held = append(held, all[id])
 		}
 	}

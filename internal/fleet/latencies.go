@@ -70,6 +70,23 @@ func (l *Latencies) all() []named {
 	}
 }
 
+// Forgo takes, of so many pods of a rollout, that the readiness and the complete configuration that have not come
+// cannot come: the control plane is at rest, and their sidecars do not hold what is expected of them. Those are
+// not lost.
+func (l *Latencies) Forgo(pods, others, onRealNodes int) {
+	forgoIn(pods, l.PodReady)
+	forgoIn(pods-onRealNodes, l.PodReadyWithoutKwok)
+	if l.Starts.Sidecars {
+		forgoIn(pods-others, l.CompleteConfiguration)
+	}
+}
+
+func forgoIn(pods int, h *stats.Histogram) {
+	if s := h.Summary(); int64(pods) > s.Count+s.Lost+s.Unmet {
+		h.Forgo(int64(pods) - s.Count - s.Lost - s.Unmet)
+	}
+}
+
 // Lose counts missing observations as lost, in every distribution that has one for each pod of a
 // rollout. Of so many pods, the starts of others are recorded elsewhere, as those of real sidecars, and those on
 // real nodes are not made Ready by KWOK.
@@ -97,8 +114,8 @@ func (l *Latencies) loseStarts(pods int) {
 // pods.
 func LoseIn(pods int, distributions ...*stats.Histogram) {
 	for _, h := range distributions {
-		if missing := int64(pods) - h.Summary().Count; missing > 0 {
-			h.Lose(missing)
+		if s := h.Summary(); int64(pods) > s.Count+s.Unmet {
+			h.Lose(int64(pods) - s.Count - s.Unmet)
 		}
 	}
 }

@@ -38,6 +38,7 @@ type Pods struct {
 	answered   time.Time              // the last response of the control plane
 	progressed time.Time              // a sidecar became complete, or none waited to be, last
 	csr        firstCertificates
+	unmet      bool // when the mesh was last at rest, sidecars did not hold what is expected
 }
 
 // batch records that a service was scaled.

@@ -62,7 +62,7 @@ func (r *Received) Endpoints() map[record.ChangeKind]*stats.Histogram {
 func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 	tracker := convergence.New()
 	if f.tracker != nil {
-		tracker = convergence.NewBeside(f.tracker) // AwaitConverged receives the changes of all
+		tracker = convergence.NewBeside(f.tracker) // AwaitSettled receives the changes of all
 	}
 	r := &revision{fleet: f, tracker: tracker, trackers: []*convergence.Tracker{tracker}, scopes: map[string]*convergence.Scope{}}
 	r.adapter.Store(adapter)

@@ -58,15 +58,15 @@ type deployment struct {
 }
 
 // create follows the plan, with the faults of that phase, and returns when the mesh
-// has converged.
-func (d *deployment) create(ctx context.Context) error {
+// is at rest, and how.
+func (d *deployment) create(ctx context.Context) (record.EndedBy, error) {
 	if err := d.applier.Surroundings(ctx); err != nil {
-		return err
+		return "", err
 	}
 	if err := d.injector.DuringRollout(ctx, d.follow); err != nil {
-		return err
+		return "", err
 	}
-	return d.fleet.AwaitConverged(ctx)
+	return d.fleet.AwaitSettled(ctx)
 }
 
 // follow follows the plan: each step when it is due and, unless steps overlap, the one

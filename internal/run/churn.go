@@ -78,7 +78,7 @@ func (r *churn) run(ctx context.Context) error {
 	})
 	if err == nil {
 		limited, cancel := context.WithTimeoutCause(ctx, r.timeout, phases.ErrUnconverged)
-		err = r.fleet.AwaitConverged(limited)
+		_, err = r.fleet.AwaitSettled(limited)
 		cancel()
 	}
 	return errors.Join(err, r.finish(err))
@@ -95,8 +95,8 @@ func (r *churn) replace(ctx context.Context) (err error) {
 	return err
 }
 
-// finish puts into the record what came of it, once the mesh has converged again or, with
-// an error, has not. Where nothing was begun it does nothing.
+// finish puts into the record what came of it, once the mesh is at rest again or, with
+// an error, is not. Where nothing was begun it does nothing. By when it had recovered is known of convergence alone.
 func (r *churn) finish(err error) error {
 	if r.background == nil {
 		return nil
@@ -109,7 +109,7 @@ func (r *churn) finish(err error) error {
 		s := r.section
 		s.AchievedPerSecond, s.Replaced, s.Latencies = &achieved, &replaced, latencies
 		s.Attempts, s.Refusals = new(r.after.Attempts-r.before.Attempts), new(r.after.Refusals-r.before.Refusals)
-		if err == nil {
+		if err == nil && r.fleet.Settled() == record.EndedByConverged {
 			s.Seconds = new(time.Since(r.over).Seconds())
 		}
 	})
@@ -121,6 +121,9 @@ func (r *churn) finish(err error) error {
 	if errors.Is(err, phases.ErrUnconverged) {
 		r.timeline.NotConvergedAgain("churn", "", r.timeout)
 		r.timeline.Explain("churn")
+	}
+	if err == nil {
+		r.timeline.Quiescent("churn", r.fleet.Settled())
 	}
 	return errors.Join(saveErr, r.journal.Save())
 }

@@ -108,8 +108,11 @@ func (c cycle) run(ctx context.Context) error {
 			}
 			c.fleet.Act(t.action, t.pod)
 		}
-		err := errors.Join(task.WaitUntil(ctx, begin.Add(c.length)), c.fleet.AwaitConverged(limited))
-		return c.timeline.EndedBy(ctx, limited, "cycle", err)
+		if err := task.WaitUntil(ctx, begin.Add(c.length)); err != nil {
+			return "", err
+		}
+		settled, err := c.fleet.AwaitSettled(limited)
+		return c.timeline.EndedBy(ctx, limited, "cycle", settled, err)
 	})
 	_, returned := c.fleet.Pods.End(background)
 	reconnect, saveErr := c.journal.Writer().SaveLatency("cycle.reconnect", background.Latencies.Reconnect)

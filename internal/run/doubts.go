@@ -52,7 +52,7 @@ func (s symptoms) doubts() []record.Warning {
 			"refused": float64(n), "attempts": float64(*s.xds.Attempts), "factor": k, "stockSeconds": s.limiter, "waitSeconds": s.limiter / k,
 		}})
 	}
-	if s.incomplete > 0 {
+	if s.incomplete > 0 && s.latencies.PodReady != nil && s.latencies.PodReady.Unmet == 0 { // else that is said of the latencies
 		all = append(all, record.Warning{About: "latencies.podReady", Reason: record.ReasonIncompleteReady, Values: map[string]float64{
 			"pods": float64(s.incomplete), "quietSeconds": s.quiet.Seconds(),
 		}})

@@ -53,7 +53,10 @@ func (m sidecarFigures) measure() error {
 	if err := m.countCertificates(); err != nil {
 		return err
 	}
-	if m.document.Phase(record.PhaseRollout) != nil {
+	if p := m.document.Phase(record.PhaseRollout); p != nil {
+		if p.EndedBy == record.EndedByQuiescent {
+			m.observed.latencies.Forgo(m.pods, m.real+m.dataplane.served(), m.elsewhere)
+		}
 		m.observed.latencies.Lose(m.pods, m.real+m.dataplane.served(), m.elsewhere)
 	}
 	return m.observed.latencies.Save(m.journal.Writer(), "", &m.document.Latencies)

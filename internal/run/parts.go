@@ -27,6 +27,7 @@ type parts struct {
 	applier    *workload.Applier
 	watching   *background      // what runs from baseline to the end
 	upgrading  *upgrade.Upgrade // nil where there is none
+	servers    servers          // the programs that serve the mesh now
 }
 
 // assemble makes what the phases work with: the fleet, the timeline, the supervisor,
@@ -39,13 +40,14 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Latencies: r.observed.latencies, Metrics: r.metrics,
 		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
 		Seed: r.spec.Mesh.Seed, Delay: r.spec.Mesh.Sidecars.StartDelay, Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Real: r.realOptions(),
-		Slowdown: proxy.Slowdown(r.spec.dilation()), Nodes: r.dataplane().nodeProxies(), Machines: r.machines,
+		Slowdown: proxy.Slowdown(r.spec.dilation()), Nodes: r.dataplane().nodeProxies(), Machines: r.machines, Rest: r.rest(),
 	})
 	if err != nil {
 		return err
 	}
 	r.timeline = phases.NewTimeline(phases.Options{
 		Journal: r.journal, Edge: r.edge, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
+		Explains: r.explains(),
 	})
 	r.workers.timed.Store(true)
 	r.supervisor = supervision.New(r.controlPlaneName(), r.adapter.Program, r.supervisionOptions())

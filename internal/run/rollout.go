@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// rollout is the phase in which the mesh is created and converges.
+// rollout is the phase in which the mesh is created and comes to rest.
 type rollout struct {
 	deployment
 	dataplane dataplane
@@ -24,7 +24,7 @@ type rollout struct {
 	observed  *observed // takes what the proxies received and hold at the end
 }
 
-// rollOut creates the mesh as planned and waits until it has converged.
+// rollOut creates the mesh as planned and waits until it is at rest.
 func (r *run) rollOut(ctx context.Context) (steps.Undo, error) {
 	phase := &rollout{
 		deployment: deployment{
@@ -42,8 +42,8 @@ func (d *rollout) run(ctx context.Context) error {
 	limited, cancel := context.WithTimeoutCause(ctx, d.timeout, phases.ErrUnconverged)
 	defer cancel()
 	err := d.timeline.Measure(ctx, record.PhaseRollout, 0, func(ctx context.Context) (record.EndedBy, error) {
-		err := d.create(limited)
-		return d.timeline.EndedBy(ctx, limited, "pods.converged", errors.Join(err, d.injector.End(err)))
+		settled, err := d.create(limited)
+		return d.timeline.EndedBy(ctx, limited, "pods.converged", settled, errors.Join(err, d.injector.End(settled, err)))
 	})
 	// Counting is no part of the phase.
 	c := d.fleet.Count()

@@ -110,6 +110,7 @@ type successor struct {
 	monitor   *monitor
 	watching  *background
 	workers   fleet.Workers
+	servers   *servers
 
 	supervisor *supervision.Supervisor // set by start
 }
@@ -124,7 +125,7 @@ func (r *run) newSuccessor() *successor {
 	o.Next = true
 	return &successor{
 		driver: r.driver, options: o, old: r.adapter, retired: r.supervisor, supervise: r.supervisionOptions(),
-		sampler: r.sampler, monitor: r.monitor, watching: r.watching, workers: r.fleet.Workers,
+		sampler: r.sampler, monitor: r.monitor, watching: r.watching, workers: r.fleet.Workers, servers: &r.servers,
 	}
 }
 
@@ -141,6 +142,7 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 	s.supervisor = supervision.New(name, adapter.Program, s.supervise)
 	s.watching.run("supervising the new control plane", s.supervisor.Run)
 	s.monitor.others.Store(&[]string{name})
+	s.servers.set(true, func() []controlplane.Endpoints { return []controlplane.Endpoints{adapter.Server.Endpoints()} })
 	return adapter, nil
 }
 
@@ -156,6 +158,7 @@ func (s *successor) route(next *controlplane.ControlPlane) error {
 
 // stop ends the program of the new control plane, or of the old one, for good.
 func (s *successor) stop(ctx context.Context, next bool) error {
+	s.servers.set(next, nil)
 	of := s.retired
 	if next {
 		of = s.supervisor

@@ -1,6 +1,7 @@
 package convergence
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -43,6 +44,57 @@ func (s *sidecar) lack() string {
 	return first
 }
 
+// Difference is one resource that sidecars hold otherwise than expected, or not at all.
+type Difference struct {
+	Key
+	Service  string         // the service port whose endpoints it lists; "" = endpoints are not compared
+	Sidecars int            // that lack it, or hold it otherwise
+	Sidecar  string         // id of the first of them
+	Lacks    string         // what that one lacks, such as " is not held"
+	Absent   bool           // that one does not hold the resource
+	Endpoint netip.AddrPort // the first endpoint that differs in that one; the zero value = none does
+}
+
+// Differences lists the resources by which sidecars differ from what is expected of them, sorted
+// by type and name. A certificate that is missing is none of them.
+func (t *Tracker) Differences() []Difference {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := map[Key]*Difference{}
+	for _, id := range slices.Sorted(maps.Keys(t.sidecars)) {
+		s := t.sidecars[id]
+		counted := map[Key]bool{} // several wants may have one key
+		for i := range s.slots {
+			want := s.scope.wants[i]
+			if s.slots[i].standing().current || counted[want.key] {
+				continue
+			}
+			counted[want.key] = true
+			d := found[want.key]
+			if d == nil {
+				held := s.slots[i].held
+				d = &Difference{Key: want.key, Sidecar: id, Lacks: want.target.lack(held), Absent: held == nil}
+				if want.target.service != nil {
+					d.Service = want.target.service.name
+					if held != nil {
+						d.Endpoint, _ = want.target.differing(held)
+					}
+				}
+				found[want.key] = d
+			}
+			d.Sidecars++
+		}
+	}
+	var all []Difference
+	for _, d := range found {
+		all = append(all, *d)
+	}
+	slices.SortFunc(all, func(a, b Difference) int {
+		return cmp.Or(a.Type.Compare(b.Type), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
 // lack describes in what a held content, nil if there is none, differs from what the
 // target currently expects.
 func (tg *target) lack(held *verdict) string {
@@ -55,6 +107,17 @@ func (tg *target) lack(held *verdict) string {
 	if tg.service == nil {
 		return ""
 	}
+	addr, n := tg.differing(held)
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" holds %s as %s, want %s (differing from %s: %d)", addr,
+		held.content.Endpoints.state(addr), tg.service.state(addr), tg.service.name, n)
+}
+
+// differing returns the first endpoint whose state in a held content is not that of the target's
+// service, and how many there are.
+func (tg *target) differing(held *verdict) (first netip.AddrPort, n int) {
 	var differ []netip.AddrPort
 	for addr := range tg.service.history {
 		if tg.service.state(addr) != held.content.Endpoints.state(addr) {
@@ -67,11 +130,9 @@ func (tg *target) lack(held *verdict) string {
 		}
 	}
 	if len(differ) == 0 {
-		return ""
+		return netip.AddrPort{}, 0
 	}
-	addr := slices.MinFunc(differ, netip.AddrPort.Compare)
-	return fmt.Sprintf(" holds %s as %s, want %s (differing from %s: %d)", addr,
-		held.content.Endpoints.state(addr), tg.service.state(addr), tg.service.name, len(differ))
+	return slices.MinFunc(differ, netip.AddrPort.Compare), len(differ)
 }
 
 // state returns what an endpoint is in eps.

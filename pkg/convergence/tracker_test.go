@@ -360,6 +360,44 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// Differences are by resource: how many sidecars lack it, and in what the first of them does.
+func TestDifferences(t *testing.T) {
+	s := begin(t)
+	if got := s.Differences(); got != nil {
+		t.Errorf("nobody: %+v", got)
+	}
+	s.lists(1, 1, 2)
+	s.Add("a", s.scope) // without a certificate, too, which is no resource
+	for _, id := range []string{"b", "c", "d"} {
+		s.starts(id, 2)
+	}
+	s.holds("b", 3, 1, -2)
+	s.holds("c", 3, 1)
+	s.holds("d", 3, 1, 2)
+	want := []Difference{
+		{Key: cdsKey, Sidecars: 1, Sidecar: "a", Lacks: " is not held", Absent: true},
+		{Key: edsKey, Service: svc, Sidecars: 3, Sidecar: "a", Lacks: " is not held", Absent: true},
+		{Key: rdsKey, Sidecars: 1, Sidecar: "a", Lacks: " is not held", Absent: true},
+	}
+	same := cmp.Comparer(func(a, b Difference) bool { return a == b })
+	if diff := cmp.Diff(want, s.Differences(), same); diff != "" {
+		t.Errorf("with a (-want +got):\n%s", diff)
+	}
+	s.Remove("a")
+	want = []Difference{{
+		Key: edsKey, Service: svc, Sidecars: 2, Sidecar: "b", Endpoint: addr(2),
+		Lacks: " holds 10.0.0.2:8080 as unhealthy, want healthy (differing from ns/a:http: 1)",
+	}}
+	if diff := cmp.Diff(want, s.Differences(), same); diff != "" {
+		t.Errorf("without a (-want +got):\n%s", diff)
+	}
+	s.holds("b", 4, 1, 2)
+	s.holds("c", 4, 1, 2)
+	if got := s.Differences(); got != nil {
+		t.Errorf("converged: %+v", got)
+	}
+}
+
 func TestNames(t *testing.T) {
 	got := fmt.Sprint(CDS, " ", EDS, " ", LDS, " ", RDS, " ", ECDS, " ", SDS, " ", TypeOf("other"), " ", Healthy, Unhealthy, Draining, Health(9), edsKey, state(1), absent)
 	want := "CDS EDS LDS RDS ECDS SDS other healthy unhealthy draining Health(9) EDS outbound|80||a unhealthy absent"

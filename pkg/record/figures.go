@@ -223,6 +223,7 @@ type Latency struct {
 	Count   int64    `json:"count"`
 	Lost    int64    `json:"lost"`              // not there by the time limit
 	Clamped int64    `json:"clamped,omitempty"` // of Count: outside 0 to 24 h, taken as that bound; see Unknown
+	Unmet   int64    `json:"unmet,omitempty"`   // neither in Count nor in Lost: of sidecars that do not hold what is expected of them while the control plane is at rest; see Unknown
 	Min     *float64 `json:"min,omitempty"`
 	Mean    *float64 `json:"mean,omitempty"`
 	P50     *float64 `json:"p50,omitempty"`
@@ -243,12 +244,14 @@ const clampedShare = 0.01
 const clampedOnce = 10
 
 // Unknown reports that the latency is not known: its start was seen after its end in more
-// than a few of its observations: more than 1 of 100, but for one of ten or more.
+// than a few of its observations, or as many have no end, see Unmet: more than 1 of 100, but for one of ten or more.
 func (l *Latency) Unknown() bool {
-	if l == nil || l.Clamped == 1 && l.Count >= clampedOnce {
-		return false
-	}
-	return float64(l.Clamped) > clampedShare*float64(l.Count)
+	return l != nil && (tooMany(l.Clamped, l.Count) || tooMany(l.Unmet, l.Count+l.Lost+l.Unmet))
+}
+
+// tooMany reports whether so many of all observations of a latency may decide about its quantiles.
+func tooMany(n, all int64) bool {
+	return float64(n) > clampedShare*float64(all) && (n != 1 || all < clampedOnce)
 }
 
 // Known is the latency with what is known of it: of one that is not, the counts alone.
@@ -256,7 +259,7 @@ func (l Latency) Known() Latency {
 	if !l.Unknown() {
 		return l
 	}
-	return Latency{Unit: l.Unit, Count: l.Count, Lost: l.Lost, Clamped: l.Clamped}
+	return Latency{Unit: l.Unit, Count: l.Count, Lost: l.Lost, Clamped: l.Clamped, Unmet: l.Unmet}
 }
 
 // UnknownLatencies are warnings about the latencies of the run that are not known; see
@@ -269,6 +272,9 @@ func (r *Run) UnknownLatencies() []Warning {
 				continue
 			}
 			w := Warning{About: join(above, d.Path), Reason: ReasonStartSeenLate, Values: map[string]float64{"clamped": float64(d.Latency.Clamped), "all": float64(d.Latency.Count)}}
+			if unmet := d.Latency.Unmet; !tooMany(d.Latency.Clamped, d.Latency.Count) {
+				w.Reason, w.Values = ReasonUnmet, map[string]float64{"unmet": float64(unmet), "all": float64(d.Latency.Count + d.Latency.Lost + unmet)}
+			}
 			if kind, ok := strings.CutPrefix(d.Path, "push."); ok && above == "latencies" {
 				if fromWrite := r.Latencies.PushFromWrite[ChangeKind(kind)]; fromWrite != nil && !fromWrite.Unknown() {
 					w.Detail = "latencies.pushFromWrite." + kind

@@ -11,6 +11,7 @@
 package record
 
 import (
+	"fmt"
 	"time"
 
 	"scaler.mesh/scaler/pkg/scenario"
@@ -33,7 +34,7 @@ type Status string
 // a program that was killed leaves a truthful record without having had to
 // write one last time.
 const (
-	StatusCompleted   Status = "completed"   // all phases done, every sidecar converged
+	StatusCompleted   Status = "completed"   // all phases done, each that waited for it with a mesh that had converged or was quiescent
 	StatusUnconverged Status = "unconverged" // the time limit of the rollout, or of a fault, passed first
 	StatusInterrupted Status = "interrupted" // by a signal, or killed without a word
 	StatusFailed      Status = "failed"      // by environment, program or control plane; Reason says which
@@ -103,6 +104,37 @@ type Phase struct {
 	// the wall clock was set meanwhile.
 	Seconds *float64 `json:"seconds,omitempty"`
 	EndedBy EndedBy  `json:"endedBy,omitempty"`
+	// Differences are the resources by which sidecars differed from what is expected of them when the
+	// phase ended by quiescence, sorted by type and name: DifferencesKept at most.
+	Differences []HoldingDifference `json:"differences,omitempty"`
+	// MoreDifferences is how many further ones there were.
+	MoreDifferences int `json:"moreDifferences,omitempty"`
+}
+
+// DifferencesKept is how many differences of a phase are listed at most; the others are counted.
+const DifferencesKept = 50
+
+// HoldingDifference is a resource that sidecars held otherwise than expected, or not at all, although the control
+// plane had nothing more to send.
+type HoldingDifference struct {
+	Type     string `json:"type"`             // of the resource: CDS, EDS, LDS, RDS, ...
+	Resource string `json:"resource"`         // its name
+	Sidecars int    `json:"sidecars"`         // that held it otherwise, or not at all
+	Example  string `json:"example"`          // NAMESPACE/NAME of the pod of one of them
+	Detail   string `json:"detail"`           // in what that one differs
+	Object   string `json:"object,omitempty"` // what explains it, as in "EnvoyFilter shop/timeout"; absent = nothing is known that does
+}
+
+// Text is the difference in words.
+func (d HoldingDifference) Text() string {
+	text := fmt.Sprintf("%s %s, which %s in sidecar %s", d.Type, d.Resource, d.Detail, d.Example)
+	if d.Sidecars > 1 {
+		text += fmt.Sprintf(" and %d more", d.Sidecars-1)
+	}
+	if d.Object != "" {
+		text += "; explained by " + d.Object
+	}
+	return text
 }
 
 // PhaseName is the name of a phase.
@@ -129,7 +161,8 @@ type EndedBy string
 const (
 	EndedByDuration  EndedBy = "duration"
 	EndedByConverged EndedBy = "converged"
-	EndedByTimeout   EndedBy = "timeout"
+	EndedByQuiescent EndedBy = "quiescent" // the control plane had nothing more to send, and sidecars differ from what is expected
+	EndedByTimeout   EndedBy = "timeout"   // neither of the two came in time
 	EndedByInterrupt EndedBy = "interrupt"
 	EndedByFailure   EndedBy = "failure"
 )

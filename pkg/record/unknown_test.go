@@ -60,3 +60,24 @@ func TestUnknownLatencies(t *testing.T) {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
+
+// A latency is not known either when more than a few of its observations cannot be.
+func TestUnmetLatency(t *testing.T) {
+	for _, c := range []struct {
+		count, unmet int64
+		want         bool
+	}{{40, 0, false}, {4, 6, true}, {0, 3, true}, {9, 1, false}, {8, 1, true}, {98, 2, true}, {199, 2, false}, {990, 10, false}} {
+		l := Latency{Unit: "s", Count: c.count, Unmet: c.unmet, P50: new(0.1)}
+		if got := l.Unknown(); got != c.want {
+			t.Errorf("%d and %d unmet: unknown %v, want %v", c.count, c.unmet, got, c.want)
+		}
+		if k := l.Known(); c.want && (k.P50 != nil || k.Unmet != c.unmet || k.Count != c.count) {
+			t.Errorf("%d and %d unmet: %+v", c.count, c.unmet, k)
+		}
+	}
+	run := Run{Latencies: Latencies{CompleteConfiguration: &Latency{Unit: "s", Count: 4, Unmet: 6}}}
+	want := []Warning{{About: "latencies.completeConfiguration", Reason: ReasonUnmet, Values: map[string]float64{"unmet": 6, "all": 10}}}
+	if diff := cmp.Diff(want, run.UnknownLatencies()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}

@@ -140,6 +140,8 @@ func (r *Run) Reach(w Warning) []string {
 		return paths
 	case ReasonEarlyRefusals:
 		return append(paths, refusedEarly...)
+	case ReasonQuiescent: // how long the mesh was found at rest is part of the phase, and of what is a mean over it
+		return append(paths, "phases."+string(w.Phase), "controlPlane."+string(w.Phase)+".cores", "xds.rates."+string(w.Phase))
 	case ReasonWatchesClosed:
 		return append(paths, timed[w.Phase]...)
 	case ReasonSaturated, ReasonAtLimit:

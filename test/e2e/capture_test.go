@@ -190,6 +190,33 @@ var _ = Describe("a captured mesh", func() {
 		Expect(refused.Status).To(Equal(record.StatusFailed))
 	})
 
+	It("is quiescent where what is expected does not hold, and the run goes on", func() {
+		where := newPlace()
+		run := replayed(where, filepath.Join("testdata", "renamed-cluster.yaml"), "quiescent", "--fault", "kill-control-plane@steady")
+		Expect(run.Status).To(Equal(record.StatusCompleted))
+		rollout := run.Phase(record.PhaseRollout)
+		Expect(rollout.EndedBy).To(Equal(record.EndedByQuiescent))
+		Expect(*rollout.Seconds).To(BeNumerically(">", 10), "the greatest debounce")
+		want := record.HoldingDifference{Type: "CDS", Resource: "outbound|80||bill.pay.svc.cluster.local", Sidecars: 6, Detail: "is not held", Object: "EnvoyFilter shop/static"}
+		got := rollout.Differences[0]
+		Expect(got.Example).To(HavePrefix("shop/cart-"))
+		got.Example = ""
+		Expect(got).To(Equal(want))
+		Expect(rollout.Differences).To(HaveLen(1))
+		Expect([]int{*run.Pods.Ready, *run.Pods.Complete, *run.Pods.Converged}).To(Equal([]int{10, 4, 4}))
+		for name, l := range map[string]*record.Latency{"pod ready": run.Latencies.PodReady, "complete configuration": run.Latencies.CompleteConfiguration} {
+			Expect([]int64{l.Count, l.Lost, l.Unmet}).To(Equal([]int64{4, 0, 6}), name)
+			Expect(l.P50).To(BeNil(), name)
+		}
+		Expect(run.Latencies.Certificate.P50).NotTo(BeNil(), "which does not depend on it")
+		Expect(run.RolloutSeconds()).To(BeNil())
+
+		fault := run.Phase(record.PhaseFault)
+		Expect(fault.EndedBy).To(Equal(record.EndedByQuiescent), "as before the control plane was killed")
+		Expect(run.Faults[0].Seconds).To(BeNil())
+		Expect(*run.Faults[0].Reconnected).To(Equal(10))
+	})
+
 	It("has what the captured one had: durations, ports of several containers, pods that differ, kinds of one name", func() {
 		where := newPlace()
 		dir := filepath.Dir(where.state)

@@ -20,6 +20,8 @@ var explanations = []explanation{
 	{record.ReasonUnconverged, "Not converged", "The time limit passed before every sidecar had its configuration and its certificate. Times of the rollout are lower bounds.", "", ""},
 	{record.ReasonNotConvergedAgain, "Not converged again", "The mesh did not converge again after churn or a fault within the time limit.", "limitSeconds", "within %s"},
 	{record.ReasonEndedUnconverged, "Ended before convergence", "The run ended before the mesh had recovered from a fault.", "", ""},
+	{record.ReasonQuiescent, "At rest, but not as expected", "The control plane had nothing more to send, and every sidecar had acknowledged all. What sidecars hold differs from what is expected: either an object of the mesh explains it, or the expectation does not hold for this mesh. Figures that end with convergence are not known.", "resources", "%s resources"},
+	{record.ReasonUnmet, "Latency without an end", "These sidecars never held what is expected of them, with the control plane at rest. Their latency is not known.", "unmet", "%s sidecars"},
 	{record.ReasonNeverComplete, "Incomplete sidecars", "Some sidecars never had their complete configuration.", "missing", "%s sidecars"},
 	{record.ReasonIncompleteReady, "Pods ready without complete sidecars", "These pods were made ready so that the run could go on. Their sidecars count as lost.", "pods", "%s pods"},
 	{record.ReasonLost, "Lost observations", "What had not come by the time limit counts as slower than all that came. A quantile that falls among the lost is shown as a lower bound.", "lost", "%s lost"},

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,7 +27,7 @@ func runDocument(run *record.Run) document {
 		warnings: r.doubts.lines(false),
 	}
 	for _, t := range []table{
-		headline(&r.doubts, run), r.phases(), r.pods(), r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars(),
+		headline(&r.doubts, run), r.phases(), r.pods(), r.differences(), r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars(),
 		r.latencies(), r.changes(), r.explained(), r.xds(), r.received(), r.streams(), r.waypoints(), r.certificates(), r.changesMade(), r.changesCost(), r.cycle(), r.upgradeStages(), r.upgradeSides(), r.churn(), r.faults(), r.balance(), r.instrument(), r.floor(),
 	} {
 		if len(t.Rows) > 0 {
@@ -270,6 +271,22 @@ func (r *runReport) phases() table {
 	t := table{Head: plain("phase", "ended by", "length"), Left: 1}
 	for _, p := range r.run.Phases {
 		t.Add(r.mark("phases."+string(p.Name), "").on(string(p.Name)), unmarked(orAbsent(string(p.EndedBy))), unmarked(seconds(p.Seconds)))
+	}
+	return t
+}
+
+// differences lists the resources that sidecars held otherwise than expected at the end of phases that ended by
+// quiescence.
+func (r *runReport) differences() table {
+	t := table{Head: plain("at rest, but not as expected", "resource", "sidecars", "explained by", "one sidecar", "difference"), Left: 6}
+	for _, p := range r.run.Phases {
+		name := string(p.Name)
+		for _, d := range p.Differences {
+			t.AddPlain(name, d.Type+" "+d.Resource, fmt.Sprint(d.Sidecars), cmp.Or(d.Object, "nothing known"), d.Example, d.Detail)
+		}
+		if p.MoreDifferences > 0 {
+			t.AddPlain(name, fmt.Sprintf("and %d more", p.MoreDifferences), "", "", "", "")
+		}
 	}
 	return t
 }

@@ -33,3 +33,30 @@ func TestChosenDilation(t *testing.T) {
 		}
 	}
 }
+
+// A report lists by what a mesh differs that came to rest otherwise than expected, and states no rollout time.
+func TestQuiescentPhase(t *testing.T) {
+	run := record.Run{Name: "istiod-captured-10", Status: record.StatusCompleted, Phases: []record.Phase{{
+		Name: record.PhaseRollout, Seconds: new(35.0), EndedBy: record.EndedByQuiescent, MoreDifferences: 7, Differences: []record.HoldingDifference{
+			{Type: "CDS", Resource: "outbound|80||bill.pay", Sidecars: 6, Example: "shop/cart-1", Detail: "is not held", Object: "EnvoyFilter shop/static"},
+			{Type: "RDS", Resource: "80", Sidecars: 1, Example: "shop/cart-2", Detail: "lacks bill.pay"},
+		},
+	}}}
+	var text strings.Builder
+	if err := Print(&text, "table", []record.Run{run}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"rollout   quiescent    35.0s",
+		"rollout                        CDS outbound|80||bill.pay   6          EnvoyFilter shop/static   shop/cart-1   is not held",
+		"rollout                        RDS 80                      1          nothing known             shop/cart-2   lacks bill.pay",
+		"and 7 more",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, text.String())
+		}
+	}
+	if got := rolloutText(&run); got != unknown {
+		t.Errorf("rollout time %s", got)
+	}
+}

@@ -206,7 +206,8 @@ func convergedText(r *record.Run) string {
 }
 
 // rolloutText formats the rollout time: the length of the rollout phase, if it ended by
-// convergence; if it ended by the time limit, only a lower bound is known.
+// convergence; if it ended by the time limit, only a lower bound is known, and if the mesh came to rest otherwise than
+// expected, nothing is.
 func rolloutText(r *record.Run) string {
 	p := r.Phase(record.PhaseRollout)
 	switch {
@@ -214,6 +215,8 @@ func rolloutText(r *record.Run) string {
 		return absent
 	case p.EndedBy == record.EndedByConverged:
 		return seconds(p.Seconds)
+	case p.EndedBy == record.EndedByQuiescent:
+		return unknown
 	default:
 		return ">" + seconds(p.Seconds)
 	}

@@ -25,6 +25,7 @@ type Histogram struct {
 	counts  *hdrhistogram.Histogram
 	lost    int64
 	clamped int64
+	unmet   int64
 	min     time.Duration
 	max     time.Duration
 	sum     float64 // nanoseconds
@@ -61,6 +62,14 @@ func (h *Histogram) Lose(n int64) {
 	h.lost += n
 }
 
+// Forgo adds n observations that cannot be: what they wait for is not going to come, and that is no
+// loss. They are no part of quantiles, and a file of the histogram does not have them.
+func (h *Histogram) Forgo(n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unmet += n
+}
+
 // Merge adds the content of other, which is not changed and must not be h.
 func (h *Histogram) Merge(other *Histogram) {
 	other.mu.Lock()
@@ -76,6 +85,7 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.counts.Merge(other.counts) // of the same range: none is dropped
 	h.lost += other.lost
 	h.clamped += other.clamped
+	h.unmet += other.unmet
 	h.sum += other.sum
 }
 
@@ -88,6 +98,7 @@ type Summary struct {
 	Count   int64  // observations received
 	Lost    int64  // observations that had not come by the time limit
 	Clamped int64  // of Count, those outside 0 to 24 h, taken as that bound
+	Unmet   int64  // observations that cannot be; see Forgo
 	Min     *float64
 	Mean    *float64
 	P50     *float64
@@ -101,7 +112,7 @@ type Summary struct {
 func (h *Histogram) Summary() Summary {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := Summary{Unit: "s", Count: h.counts.TotalCount(), Lost: h.lost, Clamped: h.clamped}
+	s := Summary{Unit: "s", Count: h.counts.TotalCount(), Lost: h.lost, Clamped: h.clamped, Unmet: h.unmet}
 	if s.Count == 0 {
 		return s
 	}

@@ -52,6 +52,7 @@ func (i *instance) Endpoints() controlplane.Endpoints {
 		Proxies: i.Address(),
 		Metrics: "http://" + local(i.ports.monitoring) + "/metrics",
 		Collect: "http://" + local(i.ports.http) + "/debug/pprof/heap?gc=1", // net/http/pprof
+		Sync:    i.sync(),
 	}
 }
 

@@ -193,7 +193,7 @@ func (p *phase) changeObject(ctx context.Context, index int, begin time.Time) er
 	return nil
 }
 
-// restore takes everything back and waits until the mesh has converged again. A run
+// restore takes everything back and waits until the mesh is at rest again. A run
 // that is over already deletes its objects by their label.
 func (p *phase) restore(ctx context.Context, over bool) error {
 	if over {
@@ -206,7 +206,8 @@ func (p *phase) restore(ctx context.Context, over bool) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, p.Timeout, phases.ErrUnconverged)
 	defer cancel()
-	err := p.Fleet.AwaitConverged(limited)
+	settled, err := p.Fleet.AwaitSettled(limited)
+	p.Timeline.Quiescent("change", settled)
 	if errors.Is(err, phases.ErrUnconverged) {
 		p.Timeline.NotConvergedAgain("change", "", p.Timeout)
 		p.Timeline.Explain("change")

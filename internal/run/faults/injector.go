@@ -133,10 +133,11 @@ func (i *Injector) measure(ctx context.Context, fault scenario.Fault) (m *made, 
 		if m, err = i.make(limited, fault); m == nil {
 			return "", err
 		}
+		var settled record.EndedBy
 		if err == nil {
-			err = i.Fleet.AwaitConverged(limited)
+			settled, err = i.Fleet.AwaitSettled(limited)
 		}
-		return i.Timeline.EndedBy(ctx, limited, "pods.converged", errors.Join(err, i.End(err)))
+		return i.Timeline.EndedBy(ctx, limited, "pods.converged", settled, errors.Join(err, i.End(settled, err)))
 	})
 	return m, err
 }
@@ -166,10 +167,11 @@ func (i *Injector) DuringProbe(ctx context.Context, change func(ctx context.Cont
 		return nil
 	})
 	err := group.Wait()
+	var settled record.EndedBy
 	if err == nil {
-		err = i.Fleet.AwaitConverged(ctx)
+		settled, err = i.Fleet.AwaitSettled(ctx)
 	}
-	return errors.Join(err, i.End(err))
+	return errors.Join(err, i.End(settled, err))
 }
 
 // make breaks what is to be broken and returns when it is there again. The fault is
@@ -234,9 +236,9 @@ func (i *Injector) act(ctx context.Context, m *made) error {
 	}
 }
 
-// End closes the sections of all faults that go on: the mesh has converged again, or
-// err is why that is no longer awaited.
-func (i *Injector) End(err error) error {
+// End closes the sections of all faults that go on: the mesh is at rest again, as settled says, or
+// err is why that is no longer awaited. By when it had recovered is known of convergence alone.
+func (i *Injector) End(settled record.EndedBy, err error) error {
 	open := i.open()
 	if len(open) == 0 {
 		return nil
@@ -245,7 +247,7 @@ func (i *Injector) End(err error) error {
 	if errors.Is(err, phases.ErrUnconverged) {
 		warning.Reason, warning.Values = record.ReasonNotConvergedAgain, map[string]float64{"limitSeconds": i.Timeout.Seconds()}
 	}
-	converged := err == nil
+	converged, quiescent := err == nil && settled == record.EndedByConverged, err == nil && settled == record.EndedByQuiescent
 	end, err := i.Timeline.Edge()
 	if err != nil {
 		return fmt.Errorf("reading the counters after a fault: %w", err)
@@ -253,9 +255,12 @@ func (i *Injector) End(err error) error {
 	count := i.Fleet.Workers.Counts()
 	for _, m := range open {
 		i.close(m, end, count, converged)
-		if converged {
+		switch {
+		case converged:
 			i.Say(fmt.Sprintf("converged again %.1f s after %s", end.Sub(m.begin).Seconds(), m.fault.Name()))
-		} else {
+		case quiescent:
+			i.Timeline.Quiescent(fmt.Sprintf("faults.%d", m.index), settled)
+		default:
 			warning.About, warning.Component, warning.Phase = fmt.Sprintf("faults.%d", m.index), m.fault.Name(), record.PhaseName(m.fault.Phase)
 			i.Journal.Warn(warning)
 		}

@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/task"
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -29,13 +31,16 @@ type Window struct {
 	Responses, Bytes int64
 }
 
-// Options configures a timeline. All fields are needed.
+// Options configures a timeline. All fields but the last one are needed.
 type Options struct {
 	Journal *journal.Journal          // takes the phases
 	Edge    func() (time.Time, error) // reads the counters of all processes now
 	Fleet   *fleet.Fleet              // whose streams are counted at the end of each phase
 	Show    func(phase string)        // exports the phase that goes on, "" = none
 	Say     func(msg string)          // shows progress
+	// Explains is the object that explains why sidecars hold a resource otherwise than expected, "" = none is known;
+	// nil = none ever is.
+	Explains func(convergence.Difference) string
 }
 
 // Timeline is the sequence of the phases of a run. Its methods are safe for
@@ -154,19 +159,58 @@ func Wait(length time.Duration) Body {
 	}
 }
 
-// EndedBy returns what ended a phase that waits for convergence: err if it is set, unless it is
-// the time limit of limited, or the end of the run's own context. After
-// the time limit the record states what the mesh lacked, as a warning about a figure.
-func (t *Timeline) EndedBy(ctx, limited context.Context, about string, err error) (record.EndedBy, error) {
+// EndedBy returns what ended a phase that waits until the mesh is at rest: settled, which is convergence or
+// quiescence; err if it is set, unless it is the time limit of limited, or the end of the run's own context. After
+// the time limit, and after quiescence, the record states what the mesh lacked, as a warning about a figure.
+func (t *Timeline) EndedBy(ctx, limited context.Context, about string, settled record.EndedBy, err error) (record.EndedBy, error) {
 	switch {
 	case err == nil:
-		return record.EndedByConverged, nil
+		t.Quiescent(about, settled)
+		return settled, nil
 	case ctx.Err() == nil && context.Cause(limited) == ErrUnconverged:
 		t.Explain(about)
 		return record.EndedByTimeout, ErrUnconverged
 	default:
 		return "", err
 	}
+}
+
+// Quiescent records by what the mesh differs from what is expected, as a doubt about a figure and as part of the phase that goes
+// on or was the last one, if it is at rest by quiescence.
+func (t *Timeline) Quiescent(about string, settled record.EndedBy) {
+	if settled != record.EndedByQuiescent {
+		return
+	}
+	all := t.Fleet.Differences()
+	if len(all) == 0 {
+		return
+	}
+	var kept []record.HoldingDifference
+	explained := 0
+	for _, d := range all {
+		object := ""
+		if t.Explains != nil {
+			object = t.Explains(d)
+		}
+		if object != "" {
+			explained++
+		}
+		if len(kept) < record.DifferencesKept {
+			kept = append(kept, record.HoldingDifference{
+				Type: d.Type.String(), Resource: d.Name, Sidecars: d.Sidecars, Example: d.Sidecar, Detail: strings.TrimSpace(d.Lacks), Object: object,
+			})
+		}
+	}
+	sidecars, phase := t.Fleet.Unconverged(), ""
+	t.Journal.Update(func(r *record.Run) {
+		p := &r.Phases[len(r.Phases)-1]
+		p.Differences, p.MoreDifferences, phase = kept, len(all)-len(kept), string(p.Name)
+	})
+	t.Journal.Warn(record.Warning{
+		About: about, Reason: record.ReasonQuiescent, Phase: record.PhaseName(phase), Detail: kept[0].Text(),
+		Values: map[string]float64{"sidecars": float64(sidecars), "resources": float64(len(all)), "explained": float64(explained)},
+	})
+	t.Say(fmt.Sprintf("at rest, but %d sidecars hold %d resources otherwise than expected: %s", sidecars, len(all), kept[0].Text()))
 }
 
 // NotConvergedAgain warns that the mesh has not converged again within a limit, after what

@@ -51,7 +51,8 @@ func (p *prober) probeHealth(ctx context.Context, half func()) error {
 			}
 		}
 	}
-	return p.Fleet.AwaitConverged(ctx)
+	_, err := p.Fleet.AwaitSettled(ctx)
+	return err
 }
 
 // readiness returns the change of an endpoint, without address and service,
@@ -95,7 +96,7 @@ func (p *prober) probeMembers(ctx context.Context) error {
 				return err
 			}
 			p.Fleet.Expect(change.more*2-1, len(p.Mesh.Services[service].Ports))
-			if err := p.Fleet.AwaitConverged(ctx); err != nil {
+			if _, err := p.Fleet.AwaitSettled(ctx); err != nil {
 				return err
 			}
 		}

@@ -117,12 +117,17 @@ func (u *Upgrade) Run(ctx context.Context) error {
 }
 
 // start starts the new control plane, and gives it time to come to rest.
-func (u *Upgrade) start(ctx context.Context) error {
+func (u *Upgrade) start(ctx context.Context) (record.EndedBy, error) {
 	if err := u.startNext(ctx); err != nil {
-		return err
+		return "", err
 	}
 	u.Fleet.Revisions.Join(u.next)
-	return task.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
+	return u.pause(ctx)
+}
+
+// pause lets the length of a pause pass.
+func (u *Upgrade) pause(ctx context.Context) (record.EndedBy, error) {
+	return record.EndedByDuration, task.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
 }
 
 func (u *Upgrade) startNext(ctx context.Context) (err error) {
@@ -151,17 +156,17 @@ func (u *Upgrade) inPlace(ctx context.Context) error {
 
 // replace starts the new control plane, has sidecars reach it, ends the old one as a rolling
 // update of its Deployment does, and waits until every sidecar is back.
-func (u *Upgrade) replace(ctx context.Context) error {
+func (u *Upgrade) replace(ctx context.Context) (record.EndedBy, error) {
 	if err := u.startNext(ctx); err != nil {
-		return err
+		return "", err
 	}
 	u.Fleet.Revisions.Replace(u.next)
 	if err := u.Actions.Route(u.next); err != nil {
-		return err
+		return "", err
 	}
 	before := u.Fleet.Workers.Counts().Reconnects
 	if err := u.Actions.Stop(ctx, false); err != nil {
-		return err
+		return "", err
 	}
 	sidecars := int64(u.Fleet.Count().Simulated)
 	tick := time.NewTicker(backInterval)
@@ -170,19 +175,20 @@ func (u *Upgrade) replace(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return "", context.Cause(ctx)
 		}
 	}
-	return u.Fleet.AwaitConverged(ctx)
+	u.Fleet.ExpectAnew()
+	return u.Fleet.AwaitSettled(ctx)
 }
 
-// move moves workloads to a control plane and waits until the mesh has converged.
+// move moves workloads to a control plane and waits until the mesh is at rest.
 func (u *Upgrade) move(ctx context.Context, name string, workloads []int, to *controlplane.ControlPlane) error {
 	if err := u.Fleet.AwaitQuiet(ctx); err != nil { // what went before is no part of it
 		return err
 	}
 	u.Say(fmt.Sprintf("%s: %d pods of %d workloads to %s", name, pods(u.Mesh, workloads), len(workloads), to.Server.Describe().Version))
-	return u.stage(ctx, name, workloads, func(ctx context.Context) error {
+	return u.stage(ctx, name, workloads, func(ctx context.Context) (record.EndedBy, error) {
 		var services []string
 		for _, i := range workloads {
 			services = append(services, u.Mesh.Services[i].Name)
@@ -191,31 +197,32 @@ func (u *Upgrade) move(ctx context.Context, name string, workloads []int, to *co
 		begin := time.Now()
 		for i, at := range due(u.Mesh, workloads, u.Plan.Rate) {
 			if err := task.WaitUntil(ctx, begin.Add(at)); err != nil {
-				return err
+				return "", err
 			}
 			if err := u.Actions.Move(ctx, workloads[i:i+1], to.Sidecars.PodLabels, time.Now()); err != nil {
-				return err
+				return "", err
 			}
 		}
-		return u.Fleet.AwaitConverged(ctx)
+		u.Fleet.ExpectAnew() // another control plane serves these pods
+		return u.Fleet.AwaitSettled(ctx)
 	})
 }
 
 // conclude removes the control plane that has no sidecars any more, and measures what is left.
 func (u *Upgrade) conclude(ctx context.Context, empty *controlplane.ControlPlane) error {
-	err := u.stage(ctx, stageRemove, nil, func(ctx context.Context) error {
+	err := u.stage(ctx, stageRemove, nil, func(ctx context.Context) (record.EndedBy, error) {
 		if empty == u.Old {
 			if err := u.next.Revision.Promote(ctx); err != nil {
-				return err
+				return "", err
 			}
 		}
 		if err := u.Actions.Stop(ctx, empty == u.next); err != nil {
-			return err
+			return "", err
 		}
 		if err := empty.Revision.Remove(ctx); err != nil {
-			return err
+			return "", err
 		}
-		return u.Fleet.AwaitQuiet(ctx)
+		return record.EndedByDuration, u.Fleet.AwaitQuiet(ctx)
 	})
 	if err != nil {
 		return err
@@ -225,31 +232,25 @@ func (u *Upgrade) conclude(ctx context.Context, empty *controlplane.ControlPlane
 
 // after measures what is left.
 func (u *Upgrade) after(ctx context.Context) error {
-	return u.stage(ctx, stageAfter, nil, func(ctx context.Context) error {
-		return task.WaitUntil(ctx, time.Now().Add(u.Plan.Pause))
-	})
+	return u.stage(ctx, stageAfter, nil, u.pause)
 }
 
 // stage does one stage in a phase of its own.
-func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do func(context.Context) error) error {
+func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do func(context.Context) (record.EndedBy, error)) error {
 	limited, cancel := context.WithTimeoutCause(ctx, u.Timeout, phases.ErrUnconverged)
 	defer cancel()
 	s := &Stage{Name: name, pods: pods(u.Mesh, workloads)}
 	err := u.Timeline.Measure(ctx, record.UpgradePhase(name), 0, func(ctx context.Context) (record.EndedBy, error) {
 		s.Background = u.Fleet.Pods.Begin()
 		received := u.Fleet.Revisions.Receive()
-		err := u.countPods(limited, s, do)
+		settled, err := u.countPods(limited, s, do)
 		switch s.Old = received[0]; {
 		case u.Plan.InPlace: // all sidecars are the new one's
 			s.Old, s.Next = nil, received[0]
 		case len(received) > 1:
 			s.Next = received[1]
 		}
-		endedBy, err := u.Timeline.EndedBy(ctx, limited, "upgrade.stages."+name, err)
-		if endedBy == record.EndedByConverged && workloads == nil && name != stageReplace {
-			endedBy = record.EndedByDuration
-		}
-		return endedBy, err
+		return u.Timeline.EndedBy(ctx, limited, "upgrade.stages."+name, settled, err)
 	})
 	windows := u.Timeline.Windows()
 	if len(windows) == 0 || windows[len(windows)-1].Name != record.UpgradePhase(name) {
@@ -266,7 +267,7 @@ func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do fu
 }
 
 // countPods does a stage and counts the pods that are there meanwhile.
-func (u *Upgrade) countPods(ctx context.Context, s *Stage, do func(context.Context) error) error {
+func (u *Upgrade) countPods(ctx context.Context, s *Stage, do func(context.Context) (record.EndedBy, error)) (record.EndedBy, error) {
 	var done atomic.Bool
 	counting, stop := context.WithCancel(ctx)
 	var group errgroup.Group
@@ -283,7 +284,7 @@ func (u *Upgrade) countPods(ctx context.Context, s *Stage, do func(context.Conte
 		}
 		return nil
 	})
-	err := do(ctx)
+	endedBy, err := do(ctx)
 	stop()
-	return errors.Join(err, group.Wait())
+	return endedBy, errors.Join(err, group.Wait())
 }

@@ -1,0 +1,26 @@
+package controlplane
+
+import (
+	"context"
+	"time"
+)
+
+// Sync is how a control plane reports which proxies are behind what it decided to send them. Without it
+// it is not known whether it is at rest: one that is silent may still be waiting for more changes, or
+// have proxies in a queue.
+type Sync struct {
+	// Debounce is for how long it waits at most, in real time, before it pushes a change that it has seen.
+	Debounce time.Duration
+	// Read reads it of one program, or of one replica.
+	Read func(ctx context.Context) (SyncState, error)
+}
+
+// SyncState is what one program of a control plane reported at a moment.
+type SyncState struct {
+	// Proxies are the proxies that are connected to it, by the NAMESPACE/NAME of their pods: whether each has
+	// acknowledged the last of what it was sent of every type.
+	Proxies map[string]bool
+	// Work differs from what it was before once the program has seen a change, begun a push, or taken
+	// a proxy out of its queue.
+	Work string
+}

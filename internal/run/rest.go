@@ -1,0 +1,109 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// pushTime is how long a control plane may take for a push before it has counted or sent anything of it: it first
+// computes the state of the whole mesh.
+const pushTime = 5 * time.Second
+
+// servers are the programs of the control planes of a run that serve its mesh now. The zero value are the first control plane's
+// alone, once it has been set.
+type servers struct {
+	mu          sync.Mutex
+	first, next func() []controlplane.Endpoints // nil = it does not serve
+}
+
+// set states which programs of the first control plane, or of the one that an upgrade leads to, serve from now on; nil = none.
+func (s *servers) set(next bool, programs func() []controlplane.Endpoints) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if next {
+		s.next = programs
+	} else {
+		s.first = programs
+	}
+}
+
+// endpoints are those of all that serve now.
+func (s *servers) endpoints() (all []controlplane.Endpoints) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, programs := range []func() []controlplane.Endpoints{s.first, s.next} {
+		if programs != nil {
+			all = append(all, programs()...)
+		}
+	}
+	return all
+}
+
+// debounce is for how long one of them waits at most before it pushes a change.
+func (s *servers) debounce() (most time.Duration) {
+	for _, e := range s.endpoints() {
+		if e.Sync != nil {
+			most = max(most, e.Sync.Debounce)
+		}
+	}
+	return most
+}
+
+// errNoServer says that no program of the control plane serves.
+var errNoServer = errors.New("no program of the control plane serves")
+
+// read reads how the proxies of all of them stand.
+func (s *servers) read(ctx context.Context) (controlplane.SyncState, error) {
+	all := controlplane.SyncState{Proxies: map[string]bool{}}
+	serving := s.endpoints()
+	if len(serving) == 0 {
+		return all, errNoServer
+	}
+	for i, e := range serving {
+		if e.Sync == nil {
+			return all, errors.New("a program of the control plane does not report which proxies are behind")
+		}
+		one, err := e.Sync.Read(ctx)
+		if err != nil {
+			return all, err
+		}
+		for id, acked := range one.Proxies {
+			before, twice := all.Proxies[id]
+			all.Proxies[id] = acked && (before || !twice)
+		}
+		all.Work += strconv.Itoa(i) + "\n" + one.Work
+	}
+	return all, nil
+}
+
+// rest is how it is known that the control plane of the run is at rest. It is nil where the control plane does not report
+// which proxies are behind; where nodes have proxies; and where the API server is to be gone while the mesh is rolled out: a control plane
+// that has yet to watch again is silent, too.
+func (r *run) rest() *fleet.Rest {
+	if r.adapter.Server.Endpoints().Sync == nil || r.adapter.Nodes != nil {
+		return nil
+	}
+	for _, f := range scenario.FaultsIn(r.spec.Load.Faults, scenario.PhaseRollout) {
+		if f.Kind == scenario.APIServerGone {
+			return nil
+		}
+	}
+	r.servers.set(false, func() []controlplane.Endpoints { return r.instances().endpoints() })
+	return &fleet.Rest{Window: func() time.Duration { return r.servers.debounce() + r.spec.slowed(pushTime) }, Read: r.servers.read}
+}
+
+// explains is what explains why sidecars hold otherwise than expected; nil where nothing does.
+func (r *run) explains() func(convergence.Difference) string {
+	if r.spec.Captured == nil || r.adapter.Captured == nil || r.adapter.Captured.Explain == nil {
+		return nil
+	}
+	return func(d convergence.Difference) string { return r.adapter.Captured.Explain(&r.spec.Captured.Mesh, d) }
+}
