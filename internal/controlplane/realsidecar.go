@@ -56,8 +56,8 @@ func (e *CertificateExpiry) note(at time.Time) {
 	}
 }
 
-// Doubt warns of certificates that ended before the run did; nil if all lasted.
-func (e *CertificateExpiry) Doubt(about string, end time.Time) *record.Warning {
+// Warning warns of certificates that ended before the run did; nil if all lasted.
+func (e *CertificateExpiry) Warning(about string, end time.Time) *record.Warning {
 	if e == nil {
 		return nil
 	}

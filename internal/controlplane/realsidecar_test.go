@@ -36,7 +36,7 @@ func (a authorityFor) Issue(context.Context, string, []byte) (proxy.Issued, erro
 func TestCertificatesThatEnd(t *testing.T) {
 	end := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	place := RealSidecars{Expiry: &CertificateExpiry{}}
-	if got := place.Expiry.Doubt("rows", end); got != nil {
+	if got := place.Expiry.Warning("rows", end); got != nil {
 		t.Errorf("without any: %+v", got)
 	}
 	for _, ends := range []time.Time{end.Add(time.Hour), end, end.Add(2 * time.Hour)} {
@@ -50,11 +50,11 @@ func TestCertificatesThatEnd(t *testing.T) {
 			t.Errorf("files %q", real.Files)
 		}
 	}
-	if got := place.Expiry.Doubt("rows", end); got != nil {
+	if got := place.Expiry.Warning("rows", end); got != nil {
 		t.Errorf("when all last: %+v", got)
 	}
 	const want = "Envoys without an agent keep the certificate of their start, and the first such ended at 2026-11-21T12:00:00Z, 1m30s before the run: its sidecar makes no connection with another since"
-	if got := place.Expiry.Doubt("rows", end.Add(90*time.Second)).Sentence(); got != want {
+	if got := place.Expiry.Warning("rows", end.Add(90*time.Second)).Sentence(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

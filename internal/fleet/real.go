@@ -21,7 +21,7 @@ type RealOptions struct {
 	Sampler   *measure.Sampler          // takes their processes; needed
 	Quiet     func() bool               // nothing may be asked of an Envoy now: it is being measured at rest
 	Say       func(string)              // shows progress
-	Warn      func(record.Warning)      // puts a doubt into the record
+	Warn      func(record.Warning)      // adds a warning to the record
 }
 
 // realSidecars are the real sidecars of a fleet. Most have none.

@@ -172,7 +172,7 @@ func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane
 	if env.Programs, err = component.ProgramOrigins(m.run.spec.Programs, m.place.Programs); err != nil {
 		return nil, err
 	}
-	if warning := controlplane.VersionDoubt(d); warning != nil && len(m.run.meshes) == 1 {
+	if warning := controlplane.VersionWarning(d); warning != nil && len(m.run.meshes) == 1 {
 		m.run.warn(*warning)
 	}
 	env.ControlPlane = record.ControlPlaneSource{Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits}
@@ -362,7 +362,7 @@ func (m *sidecarMesh) sample(name string, l sidecar.Life) error {
 
 // addWarnings warns of sidecars that crashed or whose certificates expired.
 func (m *sidecarMesh) addWarnings() {
-	if expired := m.place.Expiry.Doubt("rows", time.Now()); expired != nil {
+	if expired := m.place.Expiry.Warning("rows", time.Now()); expired != nil {
 		m.run.warn(*expired)
 	}
 	for _, s := range m.all {

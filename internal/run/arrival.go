@@ -19,10 +19,10 @@ import (
 
 const (
 	// lateSteps is the share of the interval between two bursts above which a burst
-	// that came late makes the arrival doubtful.
+	// that came late makes the arrival uncertain.
 	lateSteps = 0.1
 	// slowArrival is the share of the offered rate below which the achieved one is a
-	// doubt, where pods come one by one: there the next one does not wait for one that
+	// warning, where pods come one by one: there the next one does not wait for one that
 	// is late.
 	slowArrival = 0.95
 	// overlapping bounds the pods that are being created at the same time where they arrive one by one.
@@ -119,8 +119,8 @@ func (d *deployment) arrival() *record.Arrival {
 	if len(plan) > 1 {
 		a.Steps, a.StepsLateSeconds = new(len(plan)), new(d.stepLate.Seconds())
 	}
-	if doubt := d.doubt(a); doubt != nil {
-		d.journal.Warn(*doubt)
+	if warning := d.warning(a); warning != nil {
+		d.journal.Warn(*warning)
 	}
 	if *a == (record.Arrival{}) {
 		return nil
@@ -128,8 +128,8 @@ func (d *deployment) arrival() *record.Arrival {
 	return a
 }
 
-// doubt reports that pods came more slowly than planned; nil if they did not.
-func (d *deployment) doubt(a *record.Arrival) *record.Warning {
+// warning reports that pods came more slowly than planned; nil if they did not.
+func (d *deployment) warning(a *record.Arrival) *record.Warning {
 	if len(d.plan) < 2 {
 		return nil
 	}

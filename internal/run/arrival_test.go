@@ -31,7 +31,7 @@ func TestCheckArrival(t *testing.T) {
 	}
 }
 
-func TestArrivalDoubt(t *testing.T) {
+func TestArrivalWarning(t *testing.T) {
 	plan := workload.Plan(topology.Build(topology.Spec{Pods: 20}), scenario.Arrival{Rate: 10})
 	arrival := func(offered, achieved float64) *record.Arrival {
 		return &record.Arrival{OfferedPerSecond: &offered, AchievedPerSecond: &achieved}
@@ -47,12 +47,12 @@ func TestArrivalDoubt(t *testing.T) {
 		"bursts that were on time": {&deployment{plan: plan, stepLate: 9 * time.Millisecond}, arrival(10, 10), ""},
 		"all at once":              {&deployment{plan: plan[:1], stepLate: time.Second}, &record.Arrival{}, ""},
 	} {
-		doubt := test.d.doubt(test.a)
-		if doubt == nil {
-			doubt = &record.Warning{}
+		warning := test.d.warning(test.a)
+		if warning == nil {
+			warning = &record.Warning{}
 		}
-		if doubt.Reason != test.want {
-			t.Errorf("%s: %q, want %q", name, doubt.Reason, test.want)
+		if warning.Reason != test.want {
+			t.Errorf("%s: %q, want %q", name, warning.Reason, test.want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ const (
 	// requests.
 	deleting = 64
 	// lateChurn is the share of the offered rate below which the achieved one is
-	// a doubt.
+	// a warning.
 	lateChurn = 0.95
 )
 

@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// clockWatch records what happens to time, as doubts about the figures that depend on it. All
+// clockWatch records what happens to time, as warnings about the figures that depend on it. All
 // fields are needed.
 type clockWatch struct {
 	Phase   func() record.PhaseName // that goes on
@@ -25,7 +25,7 @@ func (c clockWatch) Run(ctx context.Context) error {
 		return err
 	}
 	return clocks.Watch(ctx, func(d measure.Disturbance) {
-		for _, w := range clockDoubts(c.Phase(), d) {
+		for _, w := range clockWarnings(c.Phase(), d) {
 			c.Journal.Warn(w)
 			c.Say(fmt.Sprintf("warning: %s: %s", w.About, record.NewWarning(w).Text))
 		}
@@ -35,10 +35,10 @@ func (c clockWatch) Run(ctx context.Context) error {
 // observing are the phases in which scaler takes the times of what it sees.
 var observing = []record.PhaseName{record.PhaseRollout, record.PhaseProbe, record.PhaseCycle, record.PhaseStorm, record.PhaseChurn, record.PhaseChange}
 
-// clockDoubts are about exactly the figures of a phase that are affected: time series
+// clockWarnings are about exactly the figures of a phase that are affected: time series
 // are on the wall clock, all else is on the monotonic one, which stands still while the
 // machine is suspended. Nothing is affected between phases and in settle.
-func clockDoubts(phase record.PhaseName, d measure.Disturbance) []record.Warning {
+func clockWarnings(phase record.PhaseName, d measure.Disturbance) []record.Warning {
 	if new(record.ByPhase[bool]).At(phase) == nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-func TestClockDoubts(t *testing.T) {
+func TestClockWarnings(t *testing.T) {
 	hour := measure.Disturbance{Moved: time.Hour}
 	for name, c := range map[string]struct {
 		phase record.PhaseName
@@ -24,14 +24,14 @@ func TestClockDoubts(t *testing.T) {
 		"stopped in rollout":   {record.PhaseRollout, measure.Disturbance{Paused: time.Minute}, []string{"controlPlane.rollout.cores.peak", "latencies"}},
 	} {
 		var got []string
-		for _, w := range clockDoubts(c.phase, c.d) {
+		for _, w := range clockWarnings(c.phase, c.d) {
 			got = append(got, w.About)
 			if record.NewWarning(w).Text == "" {
 				t.Errorf("%s: no sentence", name)
 			}
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: doubts about %v, want %v", name, got, c.want)
+			t.Errorf("%s: warnings about %v, want %v", name, got, c.want)
 		}
 	}
 }

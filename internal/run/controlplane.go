@@ -10,13 +10,13 @@ import (
 )
 
 func (r *run) startControlPlane(ctx context.Context) (_ steps.Undo, err error) {
-	var doubts []record.Warning
-	r.resources, doubts = r.spec.controlPlaneResources(r.group)
-	if doubt := r.spec.machineProcessors(r.driver); doubt != nil {
-		doubts = append(doubts, *doubt)
+	var warnings []record.Warning
+	r.resources, warnings = r.spec.controlPlaneResources(r.group)
+	if warning := r.spec.machineProcessors(r.driver); warning != nil {
+		warnings = append(warnings, *warning)
 	}
-	for _, doubt := range doubts {
-		r.journal.Warn(doubt)
+	for _, warning := range warnings {
+		r.journal.Warn(warning)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
 	var undo steps.Undo

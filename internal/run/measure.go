@@ -48,7 +48,7 @@ func (r *run) measure(ctx context.Context) error {
 	return r.journal.Save()
 }
 
-// measureAll computes what the sidecars counted, what the phases cost, and what of both is doubtful.
+// measureAll computes the counts of sidecars, the usage in each phase, and the warnings about both.
 func (r *run) measureAll(ctx context.Context, m measurement) error {
 	if err := r.sidecarFigures(m).measure(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 		limiter: limiter,
 		lags:    r.observed.lags, counts: r.fleet.Workers.Counts(), xds: m.document.XDS,
 		incomplete: incomplete, quiet: quiet, slowdown: r.spec.dilation(), starts: r.observed.latencies, latencies: &m.document.Latencies,
-	}).doubts() {
+	}).warnings() {
 		m.journal.Warn(w)
 	}
 	for _, w := range m.document.UnknownLatencies() {
@@ -188,17 +188,17 @@ func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) 
 	if w.Name == record.PhaseSteady {
 		setCollected(*slot, m.live)
 	}
-	m.doubtUsage("controlPlane."+string(w.Name), w.Name, usage)
-	if doubt := doubtLimit(m.document.Environment.ControlPlane, m.document.SlowdownIn(w.Name), w.Name, usage); doubt != nil {
-		m.journal.Warn(*doubt)
+	m.warnOfUsage("controlPlane."+string(w.Name), w.Name, usage)
+	if warning := limitWarning(m.document.Environment.ControlPlane, m.document.SlowdownIn(w.Name), w.Name, usage); warning != nil {
+		m.journal.Warn(*warning)
 	}
 	return nil
 }
 
-// doubtLimit warns that a control plane used all processors that its GOMAXPROCS lets it use,
+// limitWarning warns that a control plane used all processors that its GOMAXPROCS lets it use,
 // where its saturation does not say so; nil where it did not. Cores were measured on this
 // machine, and GOMAXPROCS is of the one that is modelled.
-func doubtLimit(source record.ControlPlaneSource, slowdown float64, phase record.PhaseName, u measure.Usage) *record.Warning {
+func limitWarning(source record.ControlPlaneSource, slowdown float64, phase record.PhaseName, u measure.Usage) *record.Warning {
 	peak := slowdown * u.CoresPeak
 	if u.Saturation != nil && *u.Saturation > record.Saturated || !source.AtLimit(peak) {
 		return nil
@@ -339,14 +339,14 @@ func (m usageFigures) measureFaults(ctx context.Context, injector *faults.Inject
 				return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)
 			}
 			section.ControlPlane = measure.UsageOf(usage)
-			m.doubtUsage(fmt.Sprintf("faults.%d.controlPlane", index), record.PhaseName(fault.Phase), usage)
+			m.warnOfUsage(fmt.Sprintf("faults.%d.controlPlane", index), record.PhaseName(fault.Phase), usage)
 		}
 		return l.Save(m.journal.Writer(), fmt.Sprintf("faults.%d.", index), &section.Latencies)
 	})
 }
 
-// doubtUsage warns of what makes a phase's usage doubtful.
-func (m usageFigures) doubtUsage(about string, phase record.PhaseName, u measure.Usage) {
+// warnOfUsage warns if the control plane was saturated or restarted in a phase.
+func (m usageFigures) warnOfUsage(about string, phase record.PhaseName, u measure.Usage) {
 	w := record.Warning{About: about, Component: m.instances.name, Phase: phase}
 	if u.Saturation != nil && *u.Saturation > record.Saturated {
 		w.Reason, w.Values = record.ReasonSaturated, map[string]float64{"share": *u.Saturation}

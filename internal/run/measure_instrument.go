@@ -87,11 +87,11 @@ func (m instrumentFigures) measureWorkers(rollout phases.Window) error {
 			one.Lag = new(record.Latency(lag))
 		}
 		m.document.Instrument.Workers = append(m.document.Instrument.Workers, one)
-		doubted := m.document.Latencies.BelowClock(state.Clock.Uncertainty.Seconds())
+		uncertain := m.document.Latencies.BelowClock(state.Clock.Uncertainty.Seconds())
 		if state.Clock.Uncertainty > worker.LateInstrument {
-			doubted = []string{"latencies"}
+			uncertain = []string{"latencies"}
 		}
-		for _, about := range doubted {
+		for _, about := range uncertain {
 			m.journal.Warn(record.Warning{
 				About: about, Reason: record.ReasonUncertainClock, Component: state.Name,
 				Values: map[string]float64{"uncertaintySeconds": state.Clock.Uncertainty.Seconds()},

@@ -60,7 +60,7 @@ func (m realFigures) measure() error {
 	for _, s := range sidecars {
 		real.Each = append(real.Each, m.measureRealSidecar(s, real))
 	}
-	if expired := options.Place.Expiry.Doubt("sidecars.real", time.Now()); expired != nil {
+	if expired := options.Place.Expiry.Warning("sidecars.real", time.Now()); expired != nil {
 		m.journal.Warn(*expired)
 	}
 	m.document.Sidecars = &record.Sidecars{Real: real}

@@ -15,8 +15,8 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// What scaler received late is a doubt about latencies, if it matters.
-func TestLateReceiptIsADoubt(t *testing.T) {
+// What scaler received late is a warning about latencies, if it matters.
+func TestLateReceiptIsAWarning(t *testing.T) {
 	const late = "scaler itself received late: 3 of 120 responses waited until it had room for them, up to 250.0 ms and 0.26 s in all, and may have come that much earlier"
 	for name, c := range map[string]struct {
 		longest time.Duration
@@ -36,7 +36,7 @@ func TestLateReceiptIsADoubt(t *testing.T) {
 		got := symptoms{
 			lags: newLags(), counts: counts, xds: worker.XDSCounts(counts),
 			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
-		}.doubts()
+		}.warnings()
 		for i := range got {
 			got[i] = record.NewWarning(got[i])
 		}
@@ -59,7 +59,7 @@ func TestOrderOfWarnings(t *testing.T) {
 			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
 		}
 		var about []string
-		for _, w := range s.doubts() {
+		for _, w := range s.warnings() {
 			about = append(about, w.About)
 		}
 		if diff := cmp.Diff([]string{"latencies", "latencies.push"}, about); diff != "" {
@@ -76,7 +76,7 @@ func TestRefusedConnections(t *testing.T) {
 		got := symptoms{
 			lags: newLags(), xds: worker.XDSCounts(xdsprobe.Counts{Attempts: 9, Refusals: 4}),
 			starts: starts, latencies: &record.Latencies{},
-		}.doubts()
+		}.warnings()
 		if refused := len(got) == 1 && got[0].Reason == record.ReasonRefused; refused != starting {
 			t.Errorf("with starts %v: %+v", starting, got)
 		}
@@ -99,7 +99,7 @@ func TestEarlyRefusals(t *testing.T) {
 		for _, w := range (symptoms{
 			lags: newLags(), xds: worker.XDSCounts(xdsprobe.Counts{Attempts: 20, Refusals: test.refused}),
 			slowdown: test.slowdown, limiter: test.limiter, starts: starts, latencies: &record.Latencies{},
-		}).doubts() {
+		}).warnings() {
 			if w.Reason == record.ReasonEarlyRefusals {
 				got = w.Values
 			}
@@ -150,17 +150,17 @@ func TestLimitOfModelledProcessors(t *testing.T) {
 		source := record.ControlPlaneSource{Name: "istiod", GOMAXPROCS: test.procs}
 		used := measure.Usage{CoresPeak: test.peak, Saturation: new(0.01)}
 		var got float64
-		if w := doubtLimit(source, test.k, record.PhaseRollout, used); w != nil {
+		if w := limitWarning(source, test.k, record.PhaseRollout, used); w != nil {
 			got = w.Values["peakCores"]
 		}
 		if got != test.want {
 			t.Errorf("K = %g, %g cores here, %d processors there: a warning with %g cores, want %g", test.k, test.peak, test.procs, got, test.want)
 		}
-		if w := doubtLimit(source, 1, record.PhaseSteady, used); test.k > 1 && w != nil {
+		if w := limitWarning(source, 1, record.PhaseSteady, used); test.k > 1 && w != nil {
 			t.Errorf("K = %g: %g cores in a phase that is not slowed down are the limit of %d processors", test.k, test.peak, test.procs)
 		}
 		used.Saturation = new(0.5)
-		if w := doubtLimit(source, test.k, record.PhaseRollout, used); w != nil {
+		if w := limitWarning(source, test.k, record.PhaseRollout, used); w != nil {
 			t.Errorf("K = %g: a second warning next to that of saturation", test.k)
 		}
 	}

@@ -103,11 +103,11 @@ func priorityRecord(p process.Priorities) *record.Priority {
 // describeControlPlane puts into the record which one runs and how.
 func (r *run) describeControlPlane() {
 	d := r.adapter.Server.Describe()
-	if doubt := controlplane.VersionDoubt(d); doubt != nil {
-		r.journal.Warn(*doubt)
+	if warning := controlplane.VersionWarning(d); warning != nil {
+		r.journal.Warn(*warning)
 	}
-	for _, doubt := range r.spec.unknowns(r.driver) {
-		r.journal.Warn(doubt)
+	for _, warning := range r.spec.unknowns(r.driver) {
+		r.journal.Warn(warning)
 	}
 	source := record.ControlPlaneSource{
 		Name: d.Name, Version: d.Version, ProxyVersion: d.ProxyVersion, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits,

@@ -64,7 +64,7 @@ func requirePrograms(ctx context.Context, req *doctor.Requirements, programs com
 
 // CheckForCluster fails when this machine lacks what an embedded cluster without pods
 // needs, naming the fix, and raises the limit of open files where that is allowed. say
-// takes what is only doubtful. state is the folder for what runs.
+// takes the checks that only warn. state is the folder for what runs.
 func CheckForCluster(ctx context.Context, programs component.Options, state string, say func(string)) error {
 	var req doctor.Requirements
 	if err := requirePrograms(ctx, &req, programs, embedded.Components(), state); err != nil {
@@ -85,8 +85,8 @@ func goCache() string {
 }
 
 // checkMachine fails when this machine lacks what the runs need, naming the
-// fix, and raises the limit of open files where that is allowed. What is only
-// doubtful is said.
+// fix, and raises the limit of open files where that is allowed. It shows what only
+// warns.
 func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 	largest, records := runs[0], uint64(0)
 	for _, run := range runs {
@@ -111,7 +111,7 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 	return check(ctx, req, progress.say)
 }
 
-// check fails when this machine lacks what is required. What is only doubtful is said.
+// check fails when this machine lacks what is required. It shows what only warns.
 func check(ctx context.Context, req doctor.Requirements, say func(string)) error {
 	results := doctor.Check(ctx, req)
 	for _, result := range results {

@@ -41,7 +41,7 @@ func (s Spec) checkResources(d controlplane.Driver) error {
 	return checkEnv("controlPlane.env", s.ControlPlane.Env)
 }
 
-// machineProcessors is a doubt about a control plane whose number of processors is that of the machine that it happens to
+// machineProcessors is a warning about a control plane whose number of processors is that of the machine that it happens to
 // run on; nil where the scenario decides it.
 func (s Spec) machineProcessors(d controlplane.Driver) *record.Warning {
 	why := s.inRealTime(d)
@@ -71,8 +71,8 @@ func (s Spec) quota() controlplane.Quota {
 }
 
 // controlPlaneResources decides what each replica of the control plane is given. Limits that the kernel cannot
-// enforce are doubts about the run.
-func (s Spec) controlPlaneResources(group *process.Group) (resources controlplane.Resources, doubts []record.Warning) {
+// enforce are warnings about the run.
+func (s Spec) controlPlaneResources(group *process.Group) (resources controlplane.Resources, warnings []record.Warning) {
 	resources = controlplane.Resources{
 		MaxProcs:    s.processors(),
 		MemoryBytes: int64(s.ControlPlane.Memory),
@@ -82,7 +82,7 @@ func (s Spec) controlPlaneResources(group *process.Group) (resources controlplan
 		if err := group.CanLimitProcessors(quota); err == nil {
 			resources.Quota = quota
 		} else {
-			doubts = append(doubts, record.Warning{
+			warnings = append(warnings, record.Warning{
 				About: "environment.controlPlane.gomaxprocs", Reason: record.ReasonProcessorsNotEnforced, Values: map[string]float64{"processors": float64(resources.MaxProcs)}, Detail: err.Error(),
 			})
 		}
@@ -91,8 +91,8 @@ func (s Spec) controlPlaneResources(group *process.Group) (resources controlplan
 		err := controlplane.CanLimitMemory()
 		resources.Enforced = err == nil
 		if err != nil {
-			doubts = append(doubts, record.Warning{About: "environment.controlPlane.memoryLimitBytes", Reason: record.ReasonLimitNotEnforced, Detail: err.Error()})
+			warnings = append(warnings, record.Warning{About: "environment.controlPlane.memoryLimitBytes", Reason: record.ReasonLimitNotEnforced, Detail: err.Error()})
 		}
 	}
-	return resources, doubts
+	return resources, warnings
 }

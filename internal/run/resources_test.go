@@ -23,14 +23,14 @@ func TestCheckEnv(t *testing.T) {
 }
 
 // The number of processors is that of the scenario, whatever K is and this machine has. Where time cannot be slowed down it is
-// that of this machine, which is a doubt unless it was asked for, and another one is refused.
+// that of this machine, which is a warning unless it was asked for, and another one is refused.
 func TestProcessors(t *testing.T) {
 	here := len(place.Processors())
 	for name, c := range map[string]struct {
-		change func(*Spec)
-		want   int
-		doubt  string // its detail
-		refuse string
+		change  func(*Spec)
+		want    int
+		warning string // its detail
+		refuse  string
 	}{
 		"stock":            {func(*Spec) {}, 8, "", ""},
 		"slowed down":      {func(s *Spec) { s.Instrument.Dilation.Factor = 16 }, 8, "", ""},
@@ -59,8 +59,8 @@ func TestProcessors(t *testing.T) {
 			if got := newRecord(s).Scenario.ControlPlane.Processors; got != c.want {
 				t.Errorf("the record's scenario has %d processors, want %d", got, c.want)
 			}
-			if doubt := s.machineProcessors(driver); (doubt != nil) != (c.doubt != "" && here != scenario.DefaultProcessors) || doubt != nil && doubt.Detail != c.doubt {
-				t.Errorf("the doubt is %+v, want one of %q", doubt, c.doubt)
+			if warning := s.machineProcessors(driver); (warning != nil) != (c.warning != "" && here != scenario.DefaultProcessors) || warning != nil && warning.Detail != c.warning {
+				t.Errorf("the warning is %+v, want one of %q", warning, c.warning)
 			}
 			if err := s.checkResources(driver); fmt.Sprint(err) != cmp.Or(c.refuse, "<nil>") {
 				t.Errorf("error %v, want %q", err, c.refuse)

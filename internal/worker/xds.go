@@ -8,7 +8,7 @@ import (
 )
 
 // LateInstrument is the scheduling lag at p99 above which scaler's own latencies
-// are doubted, and the longest wait of a response for being received.
+// are uncertain, and the longest wait of a response for being received.
 const LateInstrument = 10 * time.Millisecond
 
 // LateReceipt warns by how much responses were received late because scaler takes

@@ -4,7 +4,7 @@ package record
 // a new one raises Schema.
 type Reason string
 
-// The reasons, by what is doubted. In brackets are the names of a warning's Values,
+// The reasons, by what they are about. In brackets are the names of a warning's Values,
 // in base units; what Component and Detail hold is stated where it is not plain.
 const (
 	// Processors and restarts.

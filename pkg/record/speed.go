@@ -30,7 +30,7 @@ type Speed struct {
 }
 
 // SpeedBound is the share by which speeds may differ before processor times that were
-// measured at them are doubted. It is half of the 10 % within which figures are claimed to
+// measured at them are uncertain. It is half of the 10 % within which figures are claimed to
 // be equal.
 const SpeedBound = 0.05
 

@@ -52,7 +52,7 @@ func TestUpgradeSentence(t *testing.T) {
 	}
 }
 
-// The figures of a stage are found by its name, and a doubt about one control plane reaches
+// The figures of a stage are found by its name, and a warning about one control plane reaches
 // what both needed.
 func TestUpgradeFigures(t *testing.T) {
 	r := upgradedRun()

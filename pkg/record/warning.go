@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Warning is a doubt about figures. The fields are for programs; Sentence makes the
+// Warning states that figures are uncertain, or only bounds. The fields are for programs; Sentence makes the
 // text that is printed.
 type Warning struct {
 	// About is the figure's path in the record, as in "latencies.push.route"
@@ -81,7 +81,7 @@ func (w Warning) Kind() string {
 	return numbers.ReplaceAllString(kind+"\n"+w.Detail, "0")
 }
 
-// Saturated is the share of a phase above which its figures are doubted.
+// Saturated is the share of a phase above which its figures are uncertain.
 const Saturated = 0.1
 
 // atLimit is the share of what a program may use from which on it is at its limit.

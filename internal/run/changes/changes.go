@@ -25,7 +25,7 @@ const (
 	// lost.
 	changeTimeout = 30 * time.Second
 	// lateChanges is the share of the offered rate below which the achieved one is a
-	// doubt.
+	// warning.
 	lateChanges = 0.95
 )
 

@@ -133,7 +133,7 @@ func (p *phase) save(section *record.Change, r *result, length time.Duration, en
 	}
 	made.Withhold()
 	p.Journal.Update(func(*record.Run) { *section = made })
-	for _, w := range doubts(made, p.Load, r) {
+	for _, w := range warnings(made, p.Load, r) {
 		p.Journal.Warn(w)
 	}
 	return errors.Join(errs...)
@@ -151,8 +151,8 @@ func (r *result) intervals() *record.PushIntervals {
 	return &record.PushIntervals{Changes: r.concerned, Blocks: len(r.blocks), P50: of(0.5), P90: of(0.9), P99: of(0.99)}
 }
 
-// doubts are the warnings about the figures.
-func doubts(c record.Change, load scenario.Changes, r *result) []record.Warning {
+// warnings returns the warnings about the figures.
+func warnings(c record.Change, load scenario.Changes, r *result) []record.Warning {
 	var all []record.Warning
 	if achieved := *c.AchievedPerSecond; achieved < lateChanges*float64(load.PerSecond) {
 		all = append(all, record.Warning{About: "change.achievedPerSecond", Reason: record.ReasonSlowChange, Values: map[string]float64{

@@ -63,9 +63,9 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// A rate that was not written, loss, and changes that concern nobody are doubts; that
+// A rate that was not written, loss, and changes that concern nobody are warnings; that
 // metadata concerns nobody is none.
-func TestDoubts(t *testing.T) {
+func TestWarnings(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind     scenario.ChangeKind
 		achieved float64
@@ -81,7 +81,7 @@ func TestDoubts(t *testing.T) {
 	} {
 		section := record.Change{AchievedPerSecond: &c.achieved, Push: &record.Latency{Lost: int64(c.r.lost)}}
 		var got []record.Reason
-		for _, w := range doubts(section, scenario.Changes{PerSecond: 10, Kind: c.kind}, &c.r) {
+		for _, w := range warnings(section, scenario.Changes{PerSecond: 10, Kind: c.kind}, &c.r) {
 			got = append(got, w.Reason)
 			if record.NewWarning(w).Text == "" {
 				t.Errorf("%s: %s has no sentence", name, w.Reason)

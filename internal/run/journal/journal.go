@@ -41,7 +41,7 @@ func (j *Journal) Run() record.Run {
 	return j.run
 }
 
-// Warn adds a doubt about figures.
+// Warn adds a warning about figures.
 func (j *Journal) Warn(w record.Warning) {
 	j.Update(func(r *record.Run) { r.Warnings = append(r.Warnings, record.NewWarning(w)) })
 }

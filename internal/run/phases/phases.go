@@ -221,7 +221,7 @@ func (t *Timeline) NotConvergedAgain(about, component string, limit time.Duratio
 	})
 }
 
-// Explain records what the mesh lacked when a time limit passed, as a doubt about a
+// Explain records what the mesh lacked when a time limit passed, as a warning about a
 // figure, and shows it at once.
 func (t *Timeline) Explain(about string) {
 	for _, line := range t.Fleet.Lacking() {

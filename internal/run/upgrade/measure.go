@@ -9,9 +9,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Measure puts the figures of the stages that have ended into the record. doubt is called
+// Measure puts the figures of the stages that have ended into the record. warn is called
 // with the usage of each program in each stage.
-func (u *Upgrade) Measure(document *record.Run, usage *measure.Sampler, doubt func(about, program string, phase record.PhaseName, used measure.Usage)) error {
+func (u *Upgrade) Measure(document *record.Run, usage *measure.Sampler, warn func(about, program string, phase record.PhaseName, used measure.Usage)) error {
 	if document.Upgrade == nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (u *Upgrade) Measure(document *record.Run, usage *measure.Sampler, doubt fu
 				continue // it had ended before
 			}
 			running = append(running, side.program)
-			doubt(about+"."+side.name+".controlPlane", side.program, record.UpgradePhase(s.Name), used)
+			warn(about+"."+side.name+".controlPlane", side.program, record.UpgradePhase(s.Name), used)
 			if *side.into, err = u.side(s, about+"."+side.name, side.received); err != nil {
 				return err
 			}

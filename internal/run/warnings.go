@@ -24,8 +24,8 @@ type symptoms struct {
 	latencies  *record.Latencies // of those
 }
 
-// doubts are the warnings about the figures of a whole run, in a fixed order.
-func (s symptoms) doubts() []record.Warning {
+// warnings returns the warnings about the figures of a whole run, in a fixed order.
+func (s symptoms) warnings() []record.Warning {
 	var all []record.Warning
 	k := max(1, s.slowdown)
 	for _, each := range []struct {
@@ -70,9 +70,9 @@ func (s symptoms) doubts() []record.Warning {
 // unknowns are warnings about what is not known with a control plane that is external, or
 // whose sidecars request no certificate, or do not speak xDS.
 func (s Spec) unknowns(d controlplane.Driver) []record.Warning {
-	var doubts []record.Warning
+	var warnings []record.Warning
 	absent := func(about, why string) {
-		doubts = append(doubts, record.Warning{About: about, Reason: record.ReasonNotSupported, Component: d.Name, Detail: why})
+		warnings = append(warnings, record.Warning{About: about, Reason: record.ReasonNotSupported, Component: d.Name, Detail: why})
 	}
 	if d.Proxy.Certificates == nil {
 		absent("certificates", "its sidecars ask for no certificate")
@@ -82,13 +82,13 @@ func (s Spec) unknowns(d controlplane.Driver) []record.Warning {
 		absent("xds.acks", "its proxies acknowledge and reject nothing; the other figures of xds count the messages of the streams that they open instead")
 	}
 	if d.External == nil {
-		return doubts
+		return warnings
 	}
 	absent("controlPlane", "scaler did not start it, and samples nothing of it")
 	absent("own", "its own metrics are not known")
 	absent("latencies.push", "there is no probe phase, because it is not known what the server makes of a change; latencies.rolloutPush has the changes of endpoints while rolling out where --expect states endpoints")
 	if s.ControlPlane.Connection.Expect == "" {
-		doubts = append(doubts, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonNotStated, Component: d.Name})
+		warnings = append(warnings, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonNotStated, Component: d.Name})
 	}
-	return doubts
+	return warnings
 }

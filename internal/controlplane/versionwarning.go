@@ -4,9 +4,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// VersionDoubt warns of a control plane of a version that its adapter has no
+// VersionWarning warns of a control plane of a version that its adapter has no
 // expectations for; nil of one that it has.
-func VersionDoubt(d Description) *record.Warning {
+func VersionWarning(d Description) *record.Warning {
 	if d.Unchecked == "" {
 		return nil
 	}
