@@ -56,6 +56,7 @@ require (
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
+	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
 	gotest.tools/v3 v3.5.2 // indirect
 )
 

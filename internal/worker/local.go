@@ -43,6 +43,7 @@ func NewLocal(ctx context.Context, o Options, driver controlplane.Driver, servic
 	if err != nil {
 		return nil, err
 	}
+	store.Keep = o.Keep
 	services.Store, services.Observer, services.Backends = store, o.Observer, proxy.NewBackends(nil)
 	w := &Local{name: o.Name, driver: driver, services: services, failed: o.Failed, proxies: map[string]*running{}}
 	w.life, w.end = context.WithCancel(context.WithoutCancel(ctx)) // until Close
@@ -109,17 +110,31 @@ func (w *Local) Holdings(_ context.Context, names bool) ([]Holding, error) {
 	for id, p := range w.proxies {
 		h := Holding{ID: id, Types: p.proxy.Holdings()}
 		if names {
-			held, draining := p.proxy.Held(), p.proxy.Draining()
-			h.Keys = slices.Grow(h.Keys, len(held))
-			for _, r := range held {
-				if !slices.Contains(draining, r.Key) {
-					h.Keys = append(h.Keys, r.Key)
-				}
+			for _, r := range p.kept() {
+				h.Keys = append(h.Keys, r.Key)
 			}
 		}
 		all = append(all, h)
 	}
 	return all, nil
+}
+
+// Contents are the resources that each running proxy holds now, by its id, with their messages if
+// Options.Keep was set, and without what it holds only until its listeners have drained.
+func (w *Local) Contents() map[string][]*proxy.Resource {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make(map[string][]*proxy.Resource, len(w.proxies))
+	for id, p := range w.proxies {
+		all[id] = p.kept()
+	}
+	return all
+}
+
+// kept are the resources that a proxy holds for good.
+func (p *running) kept() []*proxy.Resource {
+	draining := p.proxy.Draining()
+	return slices.DeleteFunc(p.proxy.Held(), func(r *proxy.Resource) bool { return slices.Contains(draining, r.Key) })
 }
 
 // State is part of Worker.

@@ -81,13 +81,15 @@ type Clock struct {
 	Uncertainty time.Duration
 }
 
-// Options states what a worker reports to. All fields but Lost are needed.
+// Options states what a worker reports to. All fields but Lost and Keep are needed.
 type Options struct {
 	Name     string         // of the worker, in messages and of its clock
 	Observer proxy.Observer // receives the events of all proxies; see there for the order
 	// Failed is called with the error of a proxy that cannot be started, and of a worker that
 	// is lost with all its proxies.
 	Failed func(error)
+	// Keep has a worker in this process keep the messages of what its proxies hold, for Contents.
+	Keep bool
 	// Lost is called instead of Failed with the error of another process that is lost, after the last of its
 	// events; nil = Failed is.
 	Lost func(error)

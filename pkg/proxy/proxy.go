@@ -50,4 +50,5 @@ type Resource struct {
 	convergence.Key
 	Size    int                  // of the resource's own message, in bytes
 	Content *convergence.Content // nil where only the presence matters
+	Message []byte               // encoded; nil unless the proxy was to keep it. It must not be changed
 }

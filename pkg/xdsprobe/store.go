@@ -27,6 +27,10 @@ const shards = 64
 // sidecars hold it, the counters, and the trusted roots. A resource that no sidecar holds
 // any more is garbage-collected.
 type Store struct {
+	// Keep has each resource keep its message (proxy.Resource.Message); it is set before the
+	// first client runs. Otherwise a message is dropped once it was scanned.
+	Keep bool
+
 	seed     maphash.Seed // of the hashes of bytes, which only this process uses
 	types    *Types
 	counters Counters
@@ -168,6 +172,9 @@ func (s *Store) resource(t *kind, b *body) (*Resource, error) {
 	r.repeats = slices.ContainsFunc(t.children, func(c *kind) bool {
 		return c.Resubscribed && slices.ContainsFunc(r.names, func(n Reference) bool { return n.Type == c.Name })
 	})
+	if s.Keep {
+		r.Message = slices.Clone(value)
+	}
 	r = s.byDigest[same.sum%shards].add(same, r)
 	if r.encodings.Load() < maxEncodings {
 		r.encodings.Add(1)
