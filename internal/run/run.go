@@ -145,6 +145,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "churn outside the mesh", Do: r.startChurnOutside},
 		{Name: "rollout", Do: r.rollOut},
 		{Name: "settle", Do: r.settle},
+		{Name: "keeping the configuration", Do: r.keepConfiguration},
 		{Name: "steady", Do: r.steady},
 		{Name: "collecting garbage", Do: r.collectGarbage},
 		{Name: "probe", Do: r.probe},

@@ -44,7 +44,10 @@ type Spec struct {
 	// Drivers are the control planes that there are; nil = those of package drivers.
 	Drivers []controlplane.Driver
 
-	Out      string            // folder that takes the record as a sub-folder
+	Out string // folder that takes the record as a sub-folder
+	// KeepConfiguration has the record keep what every sidecar holds after settle; see record.Configuration.
+	KeepConfiguration bool
+
 	Keep     bool              // leave the cluster and the control plane running
 	Programs component.Options // where programs are found or built
 	State    string            // folder that holds embedded clusters

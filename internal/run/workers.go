@@ -39,6 +39,8 @@ type workers struct {
 	phase   func() record.PhaseName // that goes on
 	lost    func(worker.Worker, error)
 
+	keep    bool           // what proxies hold is kept with its messages
+	local   *worker.Local  // in this process; nil where there is a job
 	job     *workerjob.Job // nil where there is none
 	names   []string       // of the workers; nil where there is only this process
 	usage   []func() measure.Source
@@ -62,7 +64,7 @@ func (r *run) newWorkers() *workers {
 			Build: component.ScalerVersion(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane(), Waypoints: r.spec.Mesh.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
 		},
 		group: r.group, logs: r.journal.Writer().LogDir(), journal: r.journal, say: r.progress.say, fail: r.fail,
-		lags: r.observed.lags, phase: r.currentPhase, lost: r.missWorker,
+		lags: r.observed.lags, phase: r.currentPhase, lost: r.missWorker, keep: r.spec.KeepConfiguration,
 	}
 }
 
@@ -108,6 +110,7 @@ func (w *workers) start(ctx context.Context, observer proxy.Observer) ([]worker.
 	if err != nil {
 		return nil, err
 	}
+	w.local = local
 	all := []worker.Worker{local}
 	for n := 1; n < w.count; n++ {
 		name := workerName(n)
@@ -128,7 +131,7 @@ func (w *workers) start(ctx context.Context, observer proxy.Observer) ([]worker.
 // options returns the options of the worker of a name.
 func (w *workers) options(name string, observer proxy.Observer) worker.Options {
 	return worker.Options{
-		Name: name, Observer: observer, Failed: func(err error) { w.fail(err) },
+		Name: name, Observer: observer, Keep: w.keep, Failed: func(err error) { w.fail(err) },
 		Late: func(late *stats.Histogram) {
 			if w.timed.Load() {
 				w.lags.merge(w.phase(), name, late)

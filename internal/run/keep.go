@@ -1,0 +1,75 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/worker"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// keepConfiguration is the step that writes what every sidecar holds into the record, where that is
+// asked for.
+func (r *run) keepConfiguration(ctx context.Context) (steps.Undo, error) {
+	if !r.spec.KeepConfiguration {
+		return nil, nil
+	}
+	r.progress.say("keeping what every sidecar holds")
+	pods, err := r.api.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing pods: %w", err)
+	}
+	services, err := r.api.Client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing services: %w", err)
+	}
+	held := configurationOf(pods.Items, services.Items, r.workers.local)
+	return nil, r.journal.Writer().Configuration(held)
+}
+
+// configurationOf is what the proxies of a worker hold, by their pods. A resource that several hold is there
+// once: they share it.
+func configurationOf(pods []corev1.Pod, services []corev1.Service, local *worker.Local) *record.Configuration {
+	c := new(record.Configuration)
+	contents := local.Contents()
+	index := map[*proxy.Resource]int{}
+	for _, p := range pods {
+		workload := p.Labels[kwok.ServiceLabel]
+		object := record.AddressedObject{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, Workload: workload}
+		for _, ip := range p.Status.PodIPs {
+			object.Addresses = append(object.Addresses, ip.IP)
+		}
+		c.Objects = append(c.Objects, object)
+		all, runs := contents[p.Namespace+"/"+p.Name]
+		if !runs {
+			continue
+		}
+		by := record.HeldBy{Namespace: p.Namespace, Workload: workload, Pod: p.Name, Resources: make([]int, 0, len(all))}
+		for _, one := range all {
+			at, known := index[one]
+			if !known {
+				at = len(c.Resources)
+				index[one] = at
+				c.Resources = append(c.Resources, record.HeldResource{Type: one.Type.String(), Name: one.Name, Message: one.Message})
+			}
+			by.Resources = append(by.Resources, at)
+		}
+		c.Sidecars = append(c.Sidecars, by)
+	}
+	for _, s := range services {
+		object := record.AddressedObject{Kind: "Service", Namespace: s.Namespace, Name: s.Name}
+		for _, ip := range s.Spec.ClusterIPs {
+			if ip != corev1.ClusterIPNone {
+				object.Addresses = append(object.Addresses, ip)
+			}
+		}
+		c.Objects = append(c.Objects, object)
+	}
+	return c
+}
