@@ -52,9 +52,9 @@ var homes = []struct {
 		"internal/measure/clusterprometheus",
 		"internal/controlplane/reference", // the server is a program with metrics of its own, which the adapter reads
 	}},
-	{[]string{"istio.io"}, []string{"internal/controlplane"}},
+	{[]string{"istio.io"}, []string{"internal/controlplane", "internal/analyse/diff"}}, // diff reads the messages that a sidecar holds
 	{[]string{"github.com/linkerd"}, []string{"internal/controlplane/linkerd"}},
-	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "internal/sidecar", "internal/controlplane", "internal/fidelity/wiretap"}},
+	{[]string{"github.com/envoyproxy"}, []string{"pkg/xdsprobe", "internal/sidecar", "internal/controlplane", "internal/fidelity/wiretap", "internal/analyse/diff"}},
 	{[]string{"github.com/grafana"}, []string{"dashboards"}},
 	{[]string{"github.com/spf13"}, []string{"internal/cli"}},
 	{[]string{"github.com/google/nftables", "github.com/vishvananda/netlink"}, []string{"internal/podnet"}},

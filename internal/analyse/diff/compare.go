@@ -1,0 +1,308 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+)
+
+// Op is what became of a field or a resource.
+type Op string
+
+// The kinds of difference.
+const (
+	Removed Op = "removed"
+	Added   Op = "added"
+	Changed Op = "changed"
+	Moved   Op = "moved"   // a list has its elements in another order, which has a meaning
+	Renamed Op = "renamed" // a resource with the same content has another name
+)
+
+// change is one difference between two nodes.
+type change struct {
+	path     string   // [*] stands for an element that is data, as a virtual host is
+	keys     []string // of these elements, in their order
+	op       Op
+	from, to *node
+}
+
+// changesOf compares two nodes field by field.
+func changesOf(a, b *node) []change {
+	c := &comparer{}
+	c.compare(a, b)
+	return c.all
+}
+
+type comparer struct {
+	path []string
+	keys []string
+	all  []change
+}
+
+func (c *comparer) add(op Op, from, to *node) {
+	c.all = append(c.all, change{path: strings.TrimPrefix(strings.Join(c.path, ""), "."), keys: slices.Clone(c.keys), op: op, from: from, to: to})
+}
+
+// under does something one step further down. key is "" where the step is no element that is data.
+func (c *comparer) under(step, key string, do func()) {
+	c.path = append(c.path, step)
+	if key != "" {
+		c.keys = append(c.keys, key)
+	}
+	do()
+	c.path = c.path[:len(c.path)-1]
+	if key != "" {
+		c.keys = c.keys[:len(c.keys)-1]
+	}
+}
+
+func (c *comparer) compare(a, b *node) {
+	switch {
+	case a == nil && b == nil || a != nil && b != nil && a.sum == b.sum:
+	case a == nil:
+		c.add(Added, nil, b)
+	case b == nil:
+		c.add(Removed, a, nil)
+	case a.kind != b.kind || a.typ != b.typ || a.kind >= word:
+		c.add(Changed, a, b)
+	case a.kind == list:
+		c.lists(a, b)
+	default:
+		c.fields(a, b)
+	}
+}
+
+// fields compares messages and maps.
+func (c *comparer) fields(a, b *node) {
+	each := func(name string, x, y *node) {
+		step, key := "."+name, ""
+		if a.kind == mapping {
+			step, key = "[*]", name
+			if strings.HasPrefix(name, "envoy.") || strings.HasPrefix(name, "istio") {
+				step, key = "["+name+"]", "" // names a kind of extension
+			}
+		}
+		c.under(step, key, func() { c.compare(x, y) })
+	}
+	for _, f := range a.fields {
+		each(f.name, f.value, b.get(f.name))
+	}
+	for _, f := range b.fields {
+		if a.get(f.name) == nil {
+			each(f.name, nil, f.value)
+		}
+	}
+}
+
+// kinds are the messages in lists whose names are those of extensions, and not of data.
+var kinds = map[string]bool{
+	"envoy.config.listener.v3.Filter":                                                                 true,
+	"envoy.config.listener.v3.ListenerFilter":                                                         true,
+	"envoy.config.accesslog.v3.AccessLog":                                                             true,
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter":                          true,
+	"envoy.config.route.v3.RetryPolicy.RetryHostPredicate":                                            true,
+	"envoy.config.core.v3.TypedExtensionConfig":                                                       true,
+	"envoy.config.cluster.v3.Cluster.TransportSocketMatch":                                            true,
+	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig": true,
+}
+
+// keyOf is what identifies an element of a list; "" = nothing does.
+func keyOf(n *node) string {
+	if n.kind == word {
+		return n.text
+	}
+	if name := n.get("name"); name != nil && name.kind == word {
+		return name.text
+	}
+	switch n.typ {
+	case "envoy.config.endpoint.v3.LocalityLbEndpoints":
+		if l := n.get("locality"); l != nil {
+			return l.String()
+		}
+		return "no locality"
+	case "envoy.config.endpoint.v3.LbEndpoint":
+		if e := n.get("endpoint"); e != nil && e.get("address") != nil {
+			return e.get("address").String()
+		}
+	case "envoy.config.core.v3.HeaderValueOption":
+		if k := n.get("header").get("key"); k != nil {
+			return k.text
+		}
+	}
+	return ""
+}
+
+// element compares two elements of lists, or states that one of them is not there.
+func (c *comparer) element(a, b *node) {
+	of := a
+	if of == nil {
+		of = b
+	}
+	key := keyOf(of)
+	switch {
+	case key == "" || of.kind == word:
+		c.under("[*]", "", func() { c.compare(a, b) })
+	case kinds[string(of.typ)]:
+		c.under("["+key+"]", "", func() { c.compare(a, b) })
+	default:
+		c.under("[*]", key, func() { c.compare(a, b) })
+	}
+}
+
+// lists compares lists: elements with a key with the one of the same key, and the others in their order, so that
+// one that was inserted is one difference.
+func (c *comparer) lists(a, b *node) {
+	before, after, ok := byKey(a, b)
+	switch {
+	case ok:
+	case a.set && b.set:
+		c.sets(a.items, b.items)
+		return
+	default:
+		c.sequence(a.items, b.items)
+		return
+	}
+	var kept [2][]string
+	for _, x := range a.items {
+		y := after[keyOf(x)]
+		c.element(x, y)
+		if y != nil {
+			kept[0] = append(kept[0], keyOf(x))
+		}
+	}
+	for _, y := range b.items {
+		if before[keyOf(y)] == nil {
+			c.element(nil, y)
+		} else {
+			kept[1] = append(kept[1], keyOf(y))
+		}
+	}
+	if !slices.Equal(kept[0], kept[1]) && !a.set && !b.set {
+		c.add(Moved, words(kept[0]), words(kept[1]))
+	}
+}
+
+func words(all []string) *node {
+	n := &node{kind: list}
+	for _, text := range all {
+		n.items = append(n.items, leaf(word, text, len(text)))
+	}
+	return n.hashed()
+}
+
+// byKey are the elements of two lists by their keys; not ok if one has none, or two have the same.
+func byKey(a, b *node) (before, after map[string]*node, ok bool) {
+	index := func(n *node) map[string]*node {
+		all := make(map[string]*node, len(n.items))
+		for _, item := range n.items {
+			if key := keyOf(item); key != "" && all[key] == nil {
+				all[key] = item
+			}
+		}
+		return all
+	}
+	before, after = index(a), index(b)
+	return before, after, len(before) == len(a.items) && len(after) == len(b.items)
+}
+
+// sets compares elements whose order has no meaning and whose keys are not unique: what is equal on both sides
+// stays, and the rest is compared by key.
+func (c *comparer) sets(a, b []*node) {
+	left := map[uint64]int{}
+	for _, y := range b {
+		left[y.sum]++
+	}
+	gone := map[string][]*node{}
+	var keys []string
+	for _, x := range a {
+		if left[x.sum] > 0 {
+			left[x.sum]--
+			continue
+		}
+		key := keyOf(x)
+		if gone[key] == nil {
+			keys = append(keys, key)
+		}
+		gone[key] = append(gone[key], x)
+	}
+	for _, y := range b {
+		if left[y.sum] == 0 {
+			continue
+		}
+		left[y.sum]--
+		key := keyOf(y)
+		if of := gone[key]; len(of) > 0 {
+			c.element(of[0], y)
+			gone[key] = of[1:]
+		} else {
+			c.element(nil, y)
+		}
+	}
+	for _, key := range keys {
+		for _, x := range gone[key] {
+			c.element(x, nil)
+		}
+	}
+}
+
+// maxTable bounds the work of aligning two lists by their contents.
+const maxTable = 1 << 22
+
+// sequence compares elements without keys: those that are equal stay, and what is between two of these is
+// compared in order.
+func (c *comparer) sequence(a, b []*node) {
+	for len(a) > 0 && len(b) > 0 && a[0].sum == b[0].sum {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1].sum == b[len(b)-1].sum {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	var i, j int
+	for _, m := range append(common(a, b), [2]int{len(a), len(b)}) {
+		for i < m[0] || j < m[1] {
+			var x, y *node
+			if i < m[0] {
+				x = a[i]
+				i++
+			}
+			if j < m[1] {
+				y = b[j]
+				j++
+			}
+			c.element(x, y)
+		}
+		i, j = m[0]+1, m[1]+1
+	}
+}
+
+// common is a longest common subsequence: pairs of indices of equal elements. Of lists that are too long it is
+// empty.
+func common(a, b []*node) (pairs [][2]int) {
+	if len(a)*len(b) > maxTable {
+		return nil
+	}
+	length := make([][]int32, len(a)+1)
+	for i := range length {
+		length[i] = make([]int32, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i].sum == b[j].sum {
+				length[i][j] = length[i+1][j+1] + 1
+			} else {
+				length[i][j] = max(length[i+1][j], length[i][j+1])
+			}
+		}
+	}
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch {
+		case a[i].sum == b[j].sum:
+			pairs = append(pairs, [2]int{i, j})
+			i, j = i+1, j+1
+		case length[i+1][j] >= length[i][j+1]:
+			i++
+		default:
+			j++
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,362 @@
+// Package diff compares what the sidecars of two runs hold: every resource as a message, field by field, after
+// what is not configuration was removed by rules that have names. Equal differences of many sidecars are one
+// group, with what a running Envoy does about it.
+//
+// It is pure: the configurations of two records go in, groups come out. Who makes the runs, and where records are, is
+// left to others.
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Options are how two sides are compared.
+type Options struct {
+	KeepNoise []string // names of Rules that are off
+}
+
+// Result is what differs between two sides.
+type Result struct {
+	From Side `json:"from"`
+	To   Side `json:"to"`
+	// Sidecars is how many were compared, each with one of the same workload on the other side, and Changed how many
+	// of them differ.
+	Sidecars int `json:"sidecars"`
+	Changed  int `json:"changed"`
+	// Effects are the effects that some difference has, the largest consequence first.
+	Effects []EffectCount `json:"effects,omitempty"`
+	Groups  []Group       `json:"groups"`
+	// OnlyFrom and OnlyTo are sidecars without a counterpart.
+	OnlyFrom []Workload `json:"onlyFrom,omitempty"`
+	OnlyTo   []Workload `json:"onlyTo,omitempty"`
+	// Rules are what was removed before the comparison.
+	Rules []Rule `json:"rules"`
+	// Opaque are the types that are not known, which are compared as bytes.
+	Opaque []string `json:"opaque,omitempty"`
+}
+
+// Side is one of the two.
+type Side struct {
+	Name     string `json:"name"` // as the caller calls it
+	Sidecars int    `json:"sidecars"`
+	// Resources are those that differ from each other, and Bytes what all sidecars hold together.
+	Resources int   `json:"resources"`
+	Bytes     int64 `json:"bytes"`
+}
+
+// Group is a difference that several sidecars or resources have.
+type Group struct {
+	Effect Effect `json:"effect"`
+	Type   string `json:"type"`  // of the resources, as in CDS
+	Class  string `json:"class"` // of the resources, as in "outbound cluster"
+	Op     Op     `json:"op"`
+	// Path is the field; "" stands for the resource as a whole. [*] stands for an element that is data.
+	Path   string  `json:"path,omitempty"`
+	Values []Value `json:"values"`
+	// Resources are the names of those that have the difference, of OfResources of this class.
+	Resources   []string `json:"resources"`
+	OfResources int      `json:"ofResources"`
+	// Elements are what [*] stands for, if the path has any.
+	Elements []string `json:"elements,omitempty"`
+	// Sidecars have the difference, of OfSidecars that were compared.
+	Sidecars   int        `json:"sidecars"`
+	OfSidecars int        `json:"ofSidecars"`
+	Workloads  []Workload `json:"workloads"`
+	// Bytes is by how much what all these sidecars hold grows, without the lengths of what is around the field.
+	Bytes   int64    `json:"bytes"`
+	Meaning *Meaning `json:"meaning,omitempty"`
+}
+
+// Value is what a field was and is; "" = it is not there.
+type Value struct {
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// Workload is how many sidecars of one are affected, of all that it has.
+type Workload struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Sidecars  int    `json:"sidecars"`
+	Of        int    `json:"of"`
+}
+
+// EffectCount is how many groups have an effect, and how many sidecars have one of them.
+type EffectCount struct {
+	Effect   Effect `json:"effect"`
+	What     string `json:"what"`   // Envoy does
+	Source   string `json:"source"` // where that is written
+	Groups   int    `json:"groups"`
+	Sidecars int    `json:"sidecars"`
+}
+
+// messages are the names of the messages of the resource types.
+var messages = map[string]protoreflect.FullName{
+	"CDS":  "envoy.config.cluster.v3.Cluster",
+	"EDS":  "envoy.config.endpoint.v3.ClusterLoadAssignment",
+	"LDS":  "envoy.config.listener.v3.Listener",
+	"RDS":  "envoy.config.route.v3.RouteConfiguration",
+	"ECDS": "envoy.config.core.v3.TypedExtensionConfig",
+	"SDS":  "envoy.extensions.transport_sockets.tls.v3.Secret",
+}
+
+// resource is one of either side. Two with the same id are the same, on whichever side.
+type resource struct {
+	id         int
+	kind, name string
+	root       *node
+	size       int
+}
+
+// classOf is what a resource is for, in Istio's words.
+func classOf(kind, name string) string {
+	direction, _, _ := strings.Cut(name, "|")
+	switch kind {
+	case "CDS", "EDS":
+		switch direction {
+		case "outbound", "outbound_":
+			return "outbound cluster"
+		case "inbound", "inbound-vip":
+			return "inbound cluster"
+		}
+		return "cluster"
+	case "LDS":
+		switch name {
+		case "virtualInbound", "virtualOutbound":
+			return "listener " + name
+		}
+		return "listener"
+	case "RDS":
+		if direction == "inbound" {
+			return "inbound route configuration"
+		}
+		return "route configuration"
+	case "ECDS":
+		return "extension configuration"
+	}
+	return "resource"
+}
+
+// classSizes are the numbers of different names of each class.
+func classSizes(sides ...map[workloadName][]*sidecar) map[string]int {
+	seen, sizes := map[string]bool{}, map[string]int{}
+	for _, side := range sides {
+		for _, sidecars := range side {
+			for _, s := range sidecars {
+				for _, r := range s.held {
+					if key := r.kind + " " + r.name; !seen[key] {
+						seen[key] = true
+						sizes[r.kind+" "+classOf(r.kind, r.name)]++
+					}
+				}
+			}
+		}
+	}
+	return sizes
+}
+
+// sidecar is one of a side.
+type sidecar struct {
+	by   workloadName
+	pod  string
+	held []*resource // sorted by kind and name
+}
+
+type workloadName struct{ namespace, name string }
+
+// Compare compares two sides.
+func Compare(from, to *record.Configuration, o Options) (*Result, error) {
+	c := &comparison{
+		ids: map[identity]int{}, opaque: map[string]bool{}, groups: map[groupKey]*gathered{}, pairs: map[[2]int][]difference{}, totals: map[workloadName]int{}, result: &Result{},
+	}
+	for _, r := range Rules {
+		if !slices.Contains(o.KeepNoise, r.Name) {
+			c.result.Rules = append(c.result.Rules, r)
+		}
+	}
+	before, err := c.read(from, o, &c.result.From)
+	if err != nil {
+		return nil, err
+	}
+	after, err := c.read(to, o, &c.result.To)
+	if err != nil {
+		return nil, err
+	}
+	c.classes = classSizes(before, after)
+	for _, w := range workloadsOf(before, after) {
+		c.workload(w, before[w], after[w])
+	}
+	c.conclude()
+	return c.result, nil
+}
+
+// comparison is the state of one.
+type comparison struct {
+	ids     map[identity]int
+	opaque  map[string]bool
+	pairs   map[[2]int][]difference // of two resources, by their ids
+	groups  map[groupKey]*gathered
+	keys    []groupKey // in the order in which they came
+	classes map[string]int
+	totals  map[workloadName]int // sidecars that were compared
+	batches []batch
+	result  *Result
+}
+
+type identity struct {
+	kind, name string
+	sum        uint64
+}
+
+// read makes the sidecars of a side, by workload.
+func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (map[workloadName][]*sidecar, error) {
+	r := &reader{names: newNames(side.Objects, o.KeepNoise), unordered: !slices.Contains(o.KeepNoise, order), opaque: c.opaque}
+	resources := make([]*resource, len(side.Resources))
+	for i, held := range side.Resources {
+		one, err := c.resource(r, held)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %s: %w", held.Type, held.Name, err)
+		}
+		resources[i] = one
+	}
+	all := map[workloadName][]*sidecar{}
+	different := map[int]bool{}
+	for _, s := range side.Sidecars {
+		one := &sidecar{by: workloadName{s.Namespace, s.Workload}, pod: s.Pod}
+		for _, i := range s.Resources {
+			one.held = append(one.held, resources[i])
+			shown.Bytes += int64(resources[i].size)
+			different[resources[i].id] = true
+		}
+		slices.SortFunc(one.held, func(a, b *resource) int {
+			return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.name, b.name), cmp.Compare(a.id, b.id))
+		})
+		all[one.by] = append(all[one.by], one)
+	}
+	shown.Sidecars, shown.Resources = len(side.Sidecars), len(different)
+	return all, nil
+}
+
+func (c *comparison) resource(r *reader, held record.HeldResource) (*resource, error) {
+	one := &resource{kind: held.Type, name: r.names.in(held.Name), size: len(held.Message)}
+	if name, known := messages[held.Type]; known {
+		root, err := r.resource(name, held.Message)
+		if err != nil {
+			return nil, err
+		}
+		one.root = root
+	} else {
+		c.opaque[held.Type] = true
+		one.root = (&node{kind: message, fields: []field{{"value", leaf(number, bytesText(held.Message), len(held.Message))}}}).hashed()
+	}
+	id := identity{one.kind, one.name, one.root.sum}
+	known, ok := c.ids[id]
+	if !ok {
+		known = len(c.ids) + 1
+		c.ids[id] = known
+	}
+	one.id = known
+	return one, nil
+}
+
+// workloadsOf are the workloads of both sides, sorted.
+func workloadsOf(sides ...map[workloadName][]*sidecar) []workloadName {
+	all := map[workloadName]bool{}
+	for _, side := range sides {
+		for w := range side {
+			all[w] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b workloadName) int {
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
+	})
+}
+
+// profile are the sidecars of a workload that hold the same.
+type profile struct {
+	held     []*resource
+	ids      map[int]bool
+	sidecars int
+}
+
+func profilesOf(sidecars []*sidecar) (all []*profile) {
+	index := map[string]*profile{}
+	for _, s := range sidecars {
+		var key strings.Builder
+		for _, r := range s.held {
+			fmt.Fprintf(&key, "%d ", r.id)
+		}
+		p := index[key.String()]
+		if p == nil {
+			p = &profile{held: s.held, ids: make(map[int]bool, len(s.held))}
+			for _, r := range s.held {
+				p.ids[r.id] = true
+			}
+			index[key.String()] = p
+			all = append(all, p)
+		}
+		p.sidecars++
+	}
+	return all
+}
+
+// distance is how many resources two profiles do not share.
+func (p *profile) distance(o *profile) int {
+	n := 0
+	for id := range p.ids {
+		if !o.ids[id] {
+			n++
+		}
+	}
+	for id := range o.ids {
+		if !p.ids[id] {
+			n++
+		}
+	}
+	return n
+}
+
+// workload compares the sidecars of a workload. Pods have no identity that lasts, so each sidecar is
+// compared with one of those on the other side that are most like it.
+func (c *comparison) workload(w workloadName, from, to []*sidecar) {
+	before, after := profilesOf(from), profilesOf(to)
+	type pair struct {
+		a, b     *profile
+		distance int
+	}
+	var pairs []pair
+	for _, a := range before {
+		for _, b := range after {
+			pairs = append(pairs, pair{a, b, a.distance(b)})
+		}
+	}
+	slices.SortStableFunc(pairs, func(x, y pair) int { return cmp.Compare(x.distance, y.distance) })
+	of := min(len(from), len(to))
+	c.totals[w] = of
+	for _, p := range pairs {
+		n := min(p.a.sidecars, p.b.sidecars)
+		if n == 0 {
+			continue
+		}
+		p.a.sidecars, p.b.sidecars = p.a.sidecars-n, p.b.sidecars-n
+		c.result.Sidecars += n
+		if p.distance > 0 {
+			c.result.Changed += n
+			c.profiles(batch{w, n}, p.a, p.b)
+		}
+	}
+	if n := len(from) - of; n > 0 {
+		c.result.OnlyFrom = append(c.result.OnlyFrom, Workload{w.namespace, w.name, n, len(from)})
+	}
+	if n := len(to) - of; n > 0 {
+		c.result.OnlyTo = append(c.result.OnlyTo, Workload{w.namespace, w.name, n, len(to)})
+	}
+}

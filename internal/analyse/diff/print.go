@@ -1,0 +1,216 @@
+package diff
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/output"
+)
+
+const (
+	shownGroups    = 8   // on a terminal
+	shownWorkloads = 4   // of a group
+	shownValue     = 160 // bytes of a value
+	markdownGroups = 60  // keeps a comment below 60,000 characters
+)
+
+// Print writes a result in one of output.Formats. A table is a page: the groups with the largest consequences.
+func Print(w io.Writer, format string, r *Result) error {
+	return output.Print(w, format, "the differences", r, func(markdown bool) string {
+		if markdown {
+			return r.page(markdownGroups, true)
+		}
+		return r.page(shownGroups, false)
+	})
+}
+
+// page is the result as text.
+func (r *Result) page(most int, markdown bool) string {
+	var b strings.Builder
+	b.WriteString(r.headline() + "\n")
+	for _, e := range r.Effects {
+		what := e.What
+		if markdown {
+			what = fmt.Sprintf("[%s](%s)", e.What, e.Source)
+		}
+		fmt.Fprintf(&b, "%s%s (%d of %d sidecars): %s\n", bullet(markdown), e.Effect, e.Sidecars, r.Sidecars, wrapped(what, "    ", markdown))
+	}
+	for i, g := range r.Groups {
+		if i == most {
+			fmt.Fprintf(&b, "\n%s more; -o json has all.\n", output.Many(len(r.Groups)-most, "difference"))
+			break
+		}
+		b.WriteString("\n" + g.text(i+1, markdown))
+	}
+	b.WriteString(r.notes())
+	return b.String()
+}
+
+func bullet(markdown bool) string {
+	if markdown {
+		return "- "
+	}
+	return "  "
+}
+
+func (r *Result) headline() string {
+	sides := fmt.Sprintf("%s to %s", output.Text(r.From.Name), output.Text(r.To.Name))
+	if len(r.Groups) == 0 {
+		return fmt.Sprintf("%s: no difference. %s hold the same %s.", sides, output.Many(r.Sidecars, "sidecar"), output.Many(r.To.Resources, "resource"))
+	}
+	return fmt.Sprintf("%s: %d of %d sidecars change, in %s.", sides, r.Changed, r.Sidecars, output.Many(len(r.Groups), "way"))
+}
+
+// text is a group in a few lines.
+func (g Group) text(number int, markdown bool) string {
+	quote := func(text string) string {
+		if markdown {
+			return "`" + strings.ReplaceAll(output.Text(text), "`", "'") + "`"
+		}
+		return output.Text(text)
+	}
+	what := string(g.Op)
+	if g.Path != "" {
+		what = quote(g.Path) + " " + what
+	}
+	var lines []string
+	if len(g.Values) == 1 {
+		what += ": " + g.Values[0].text(quote)
+	}
+	if g.Path == "" && len(g.Values) == 0 {
+		lines = append(lines, quote(g.subject())+" "+what)
+	} else {
+		lines = append(lines, quote(g.subject())+":", what)
+	}
+	if len(g.Values) > 1 {
+		for _, v := range g.Values[:min(len(g.Values), variants)] {
+			lines = append(lines, v.text(quote))
+		}
+	}
+	if more := len(g.Values) - variants; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %s more", output.Many(more, "value")))
+	}
+	if len(g.Elements) > 0 {
+		lines = append(lines, "of "+quote(some(g.Elements)))
+	}
+	if g.Meaning != nil {
+		lines = append(lines, wrapped(g.Meaning.Text, "   ", markdown), g.Meaning.Source)
+	}
+	lines = append(lines, g.size()+"; "+quote(workloads(g.Workloads)))
+	separator := "\n   "
+	if markdown {
+		separator = "\n   - "
+	}
+	return fmt.Sprintf("%d. [%s] %d of %d sidecars: %s\n", number, g.Effect, g.Sidecars, g.OfSidecars, strings.Join(lines, separator))
+}
+
+// subject is what resources a group is about.
+func (g Group) subject() string {
+	switch {
+	case len(g.Resources) == 1 && strings.HasSuffix(g.Class, g.Resources[0]):
+		return g.Class
+	case len(g.Resources) == 1:
+		return g.Class + " " + g.Resources[0]
+	case len(g.Resources) == g.OfResources:
+		return fmt.Sprintf("all %d %ss (%s)", g.OfResources, g.Class, some(g.Resources))
+	default:
+		return fmt.Sprintf("%d of %d %ss (%s)", len(g.Resources), g.OfResources, g.Class, some(g.Resources))
+	}
+}
+
+// some are the first of some texts and how many there are besides.
+func some(all []string) string {
+	if len(all) <= 3 {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:2], ", "), len(all)-2)
+}
+
+func (v Value) text(quote func(string) string) string {
+	switch {
+	case v.From == "":
+		return quote(short(v.To))
+	case v.To == "":
+		return quote(short(v.From))
+	default:
+		return quote(short(v.From)) + " -> " + quote(short(v.To))
+	}
+}
+
+func short(text string) string {
+	if len(text) <= shownValue {
+		return text
+	}
+	return strings.ToValidUTF8(text[:shownValue], "") + fmt.Sprintf("... (%d more)", len(text)-shownValue)
+}
+
+// size is by how much the sidecars' configuration grows.
+func (g Group) size() string {
+	if g.Bytes == 0 || g.Sidecars == 0 {
+		return "same size"
+	}
+	sign, of := "+", g.Bytes
+	if of < 0 {
+		sign, of = "-", -of
+	}
+	each, unit := output.Bytes(float64(of) / float64(g.Sidecars))
+	return fmt.Sprintf("%s%s %s per sidecar", sign, output.Digits(each, 1), unit)
+}
+
+func workloads(all []Workload) string {
+	var texts []string
+	for _, w := range all[:min(len(all), shownWorkloads)] {
+		texts = append(texts, fmt.Sprintf("%s/%s %d of %d", w.Namespace, w.Name, w.Sidecars, w.Of))
+	}
+	if more := len(all) - shownWorkloads; more > 0 {
+		texts = append(texts, output.Many(more, "workload")+" more")
+	}
+	return strings.Join(texts, ", ")
+}
+
+// wrapped breaks a sentence into lines for a terminal.
+func wrapped(text, indent string, markdown bool) string {
+	if markdown {
+		return text
+	}
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+len(word) >= 110 {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return strings.Join(append(lines, line), "\n"+indent)
+}
+
+// notes are what a reader has to know of how sides were compared.
+func (r *Result) notes() string {
+	var b strings.Builder
+	for _, side := range []struct {
+		name      string
+		workloads []Workload
+	}{{r.From.Name, r.OnlyFrom}, {r.To.Name, r.OnlyTo}} {
+		if len(side.workloads) > 0 {
+			fmt.Fprintf(&b, "\nOnly with %s, and not compared: %s.\n", output.Text(side.name), output.Text(workloads(side.workloads)))
+		}
+	}
+	if len(r.Opaque) > 0 {
+		fmt.Fprintf(&b, "\nCompared as bytes, since their type is not known: %s.\n", output.Text(strings.Join(r.Opaque, ", ")))
+	}
+	if kept := len(Rules) - len(r.Rules); kept > 0 {
+		var names []string
+		for _, rule := range Rules {
+			if !slices.Contains(r.Rules, rule) {
+				names = append(names, rule.Name)
+			}
+		}
+		fmt.Fprintf(&b, "\nRules that are off: %s.\n", strings.Join(names, ", "))
+	}
+	return b.String()
+}
