@@ -41,7 +41,7 @@ func DefaultLatency() Scenario {
 
 // Check returns an *Error for the first field that was given and that a command, the place, the
 // mesh or the control plane of the scenario does not have, or whose value is out of its bounds.
-// A preset's value of a field that the scenario does not have is replaced by the default: with --mesh,
+// A preset's value of a field that the command or the scenario does not have is replaced by the default: with --mesh,
 // the number of pods of a preset is nobody's wish. What depends on the control plane's abilities, on files or on this machine is checked by who
 // runs the scenario.
 func (d *Document) Check(command string) error {
@@ -53,10 +53,11 @@ func (d *Document) Check(command string) error {
 		fail := func(want string) error {
 			return &Error{Path: p.Path, Line: d.given[p.Path].Line, Value: shown(v), Want: want}
 		}
+		want := d.Scenario.misplaced(p.Where)
 		if !p.AppliesTo(command) {
-			return fail("none with 'scaler " + command + "'")
+			want = "none with 'scaler " + command + "'"
 		}
-		if want := d.Scenario.misplaced(p.Where); want != "" {
+		if want != "" {
 			if d.given[p.Path].Preset {
 				was, _, _ := at(reflect.ValueOf(&d.defaults).Elem(), p.Path)
 				v.Set(was)

@@ -94,14 +94,17 @@ const (
 	Limits   = "limits"
 	Tune     = "tune"
 	Latency  = "latency"
+	Diff     = "diff"
 )
 
 // Rolling are the commands that roll out a mesh.
-var Rolling = []string{Rollout, Bench, Upgrades, Limits, Tune}
+var Rolling = []string{Rollout, Bench, Upgrades, Limits, Tune, Diff}
 
 // Values of Parameter.Commands.
 var (
 	notUpgrade  = []string{Rollout, Bench, Limits, Tune}
+	ofOne       = []string{Rollout, Bench, Limits, Tune, Diff}     // all but upgrade
+	measuring   = []string{Rollout, Bench, Upgrades, Limits, Tune} // what is measured, which diff does not
 	notLimits   = []string{Rollout, Bench, Upgrades, Tune}
 	onlyUpgrade = []string{Upgrades}
 	onlyRollout = []string{Rollout}
@@ -129,9 +132,9 @@ var Parameters = []Parameter{
 	{Path: "mesh.settings.mtls", Flag: "mtls", Group: MeshGroup, Help: "whether plaintext is refused, in place of the mode's", Choices: []string{"permissive", "strict"}, Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.settings.scope", Flag: "scope", Group: MeshGroup, Help: "what a sidecar is configured for, in place of the mode's: all services, or the declared ones that it calls", Choices: []string{"all", "declared"}, Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.settings.authz", Flag: "authz", Group: MeshGroup, Help: "authorization policies, in place of the mode's: none, or only declared calls are allowed", Choices: []string{"none", "declared"}, Where: SyntheticMesh, Compared: Condition},
-	{Path: "mesh.dataplane", Flag: "dataplane", Group: MeshGroup, Basic: true, Help: "sidecar, a proxy for each pod; ambient, a proxy for each node; mixed, both; several are one run each", Compared: Condition},
-	{Path: "mesh.podsPerNode", Flag: "pods-per-node", Group: MeshGroup, Help: "pods for which there is a fake node, with data plane ambient or mixed", Where: NodeProxies, Min: 1, Max: 250, Compared: Condition},
-	{Path: "mesh.waypoints", Flag: "waypoints", Group: MeshGroup, Help: "what has a waypoint proxy each, with data plane ambient", Choices: []string{"none", "namespace", "service"}, Where: NodeProxies, Compared: Condition},
+	{Path: "mesh.dataplane", Flag: "dataplane", Group: MeshGroup, Basic: true, Help: "sidecar, a proxy for each pod; ambient, a proxy for each node; mixed, both; several are one run each", Commands: measuring, Compared: Condition},
+	{Path: "mesh.podsPerNode", Flag: "pods-per-node", Group: MeshGroup, Help: "pods for which there is a fake node, with data plane ambient or mixed", Commands: measuring, Where: NodeProxies, Min: 1, Max: 250, Compared: Condition},
+	{Path: "mesh.waypoints", Flag: "waypoints", Group: MeshGroup, Help: "what has a waypoint proxy each, with data plane ambient", Commands: measuring, Choices: []string{"none", "namespace", "service"}, Where: NodeProxies, Compared: Condition},
 	{Path: "mesh.profile", Flag: "profile", Group: MeshGroup, Basic: true, Help: "what the mesh contains in addition to uniform HTTP services: plain (nothing) or typical", Choices: []string{"plain", "typical"}, Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.parts.virtualServices", Group: MeshGroup, Help: "VirtualServices: one for each service, the others for hosts outside the cluster's names that route to the mesh's services", Where: SyntheticMesh, Max: MaxPods, Compared: Condition},
 	{Path: "mesh.parts.destinationRules", Group: MeshGroup, Help: "services with a DestinationRule of two subsets", Where: SyntheticMesh, Max: MaxPods, Compared: Condition},
@@ -144,20 +147,20 @@ var Parameters = []Parameter{
 	{Path: "mesh.parts.gateways", Group: MeshGroup, Help: "ingress gateways of one pod, each with ten hosts; they are among the pods", Where: SyntheticMesh, Max: 100, Compared: Condition},
 	{Path: "mesh.parts.zones", Group: MeshGroup, Help: "zones that nodes are spread over", Where: SyntheticMesh, Max: 100, Compared: Condition},
 	{Path: "mesh.parts.outsidePods", Group: MeshGroup, Help: "pods without sidecars that exist before the mesh", Where: SyntheticMesh, Max: MaxPods, Compared: Condition},
-	{Path: "mesh.parts.outsideChurn", Group: MeshGroup, Help: "pods without sidecars that are created and deleted each second, as those of CronJobs", Where: SyntheticMesh, Max: 100, Compared: Condition},
+	{Path: "mesh.parts.outsideChurn", Group: MeshGroup, Help: "pods without sidecars that are created and deleted each second, as those of CronJobs", Commands: measuring, Where: SyntheticMesh, Max: 100, Compared: Condition},
 	{Path: "mesh.parts.replicaSkew", Group: MeshGroup, Help: "exponent of Zipf's law by which pods are dealt to services; 0 deals evenly", Where: SyntheticMesh, Max: 3, Compared: Condition},
 	{Path: "mesh.parts.gracePeriod", Group: MeshGroup, Help: "time for which a pod that is deleted runs on, terminating, with its sidecar; 0s = it is gone at once", Where: SyntheticMesh, Max: 300, Compared: Condition},
 	{Path: "mesh.sidecars.xds", Flag: "xds", Group: MeshGroup, Help: "xDS variant of the sidecars, as far as the control plane speaks it", Default: "the control plane's first", Choices: []string{"delta", "sotw"}, Compared: Condition},
-	{Path: "mesh.sidecars.version", Flag: "proxy-version", Group: MeshGroup, Help: "version of Istio that simulated sidecars report, as in 1.29.1", Default: "the control plane's", Commands: notUpgrade, Compared: Subject},
+	{Path: "mesh.sidecars.version", Flag: "proxy-version", Group: MeshGroup, Help: "version of Istio that simulated sidecars report, as in 1.29.1", Default: "the control plane's", Commands: ofOne, Compared: Subject},
 	{Path: "mesh.sidecars.startDelay", Flag: "start-delay", Group: MeshGroup, Help: "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s", Compared: Condition},
 	{Path: "mesh.sidecars.certificateLifetime", Flag: "certificate-lifetime", Group: MeshGroup, Help: "certificate lifetime that sidecars request; they renew after half of it", Default: "24h", Min: 10, Max: 10 * 365 * day, Off: true, Compared: Condition},
 	{Path: "mesh.sidecars.real", Flag: "real-sidecars", Group: MeshGroup, Help: "pods with a real sidecar, agent and Envoy, as processes on this machine; in an existing cluster, injected pods on real nodes", Commands: notUpgrade, Max: MaxPods, Compared: Condition},
 	{Path: "mesh.sidecars.image", Group: MeshGroup, Value: "IMAGE", Help: "application of pods on real nodes, whose entrypoint is scaler", Where: InCluster, Commands: notUpgrade, Compared: Irrelevant},
-	{Path: "mesh.file", Flag: "mesh", Group: MeshGroup, Basic: true, Value: "FILE", Help: "captured mesh, from 'scaler capture', that is rolled out in place of a synthetic one", Commands: notUpgrade, Compared: Condition},
-	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them", Where: CapturedMesh, Commands: notUpgrade, Min: 1, Max: 100, Compared: Size},
+	{Path: "mesh.file", Flag: "mesh", Group: MeshGroup, Basic: true, Value: "FILE", Help: "captured mesh, from 'scaler capture', that is rolled out in place of a synthetic one", Commands: ofOne, Compared: Condition},
+	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them", Where: CapturedMesh, Commands: ofOne, Min: 1, Max: 100, Compared: Size},
 
 	{Path: "controlPlane.name", Flag: "control-plane", Group: ControlPlaneGroup, Basic: true, Help: "control plane under test: istiod, osm, linkerd, reference or xds://HOST:PORT", HelpOf: map[string]string{Latency: "control plane of the sidecars"}, Commands: []string{Rollout, Bench, Limits, Tune, Latency}, Compared: Subject},
-	{Path: "controlPlane.version", Flag: "istio-version", FlagOf: map[string]string{Upgrades: "from"}, Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, or a line of versions, as in 1.29", Default: "the newest one known", Commands: []string{Rollout, Upgrades, Limits, Tune, Latency}, Compared: Subject},
+	{Path: "controlPlane.version", Flag: "istio-version", FlagOf: map[string]string{Upgrades: "from", Diff: "from"}, Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, or a line of versions, as in 1.29", Default: "the newest one known", Commands: []string{Rollout, Upgrades, Limits, Tune, Latency, Diff}, Compared: Subject},
 	{Path: "controlPlane.replicas", Flag: "replicas", Group: ControlPlaneGroup, Basic: true, Help: "replicas of the control plane, of which sidecars choose one at random for each connection; each has processors and memory of its own", Min: 1, Max: 16, Compared: Subject},
 	{Path: "controlPlane.processors", Flag: "control-plane-cpus", Group: ControlPlaneGroup, Basic: true, Help: "processors of the modelled machine of each replica: its GOMAXPROCS, and the most that it may use, whatever this machine has", Default: strconv.Itoa(DefaultProcessors) + "; those of this machine where time cannot be slowed down", Min: 1, Max: 1024, Compared: Subject},
 	{Path: "controlPlane.memory", Flag: "control-plane-memory", Group: ControlPlaneGroup, Basic: true, Help: "memory limit of each replica, as in 512Mi or 2Gi; exceeding it is a result", Default: "none", Min: 64 << 20, Max: 1 << 44, Compared: Subject},
@@ -181,16 +184,16 @@ var Parameters = []Parameter{
 	{Path: "controlPlane.upgrade.env", Flag: "to-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the new version alone, repeatable", Where: InUpgrade, Commands: onlyUpgrade, Compared: Condition},
 
 	{Path: "load.arrival", Flag: "arrival", Alias: "burst", Group: LoadGroup, Basic: true, Help: "how pods arrive: all at once, in bursts of SIZE/INTERVAL as in 100/10s, or one by one at a rate as in 20/s; stock is 20/s, what the stock limit of a cluster's controllers allows", Compared: Condition},
-	{Path: "load.probes", Flag: "probes", Group: LoadGroup, Basic: true, Help: "changes of each kind that are made one at a time and followed to the sidecars after steady; 0 for none", Max: 100000, Compared: Condition},
+	{Path: "load.probes", Flag: "probes", Group: LoadGroup, Basic: true, Help: "changes of each kind that are made one at a time and followed to the sidecars after steady; 0 for none", Commands: measuring, Max: 100000, Compared: Condition},
 	{Path: "load.changes", Flag: "change", Group: LoadGroup, Basic: true, Value: "RATE[:KIND]", Help: "make changes at this rate, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are " + oneOf(ChangeKinds), Commands: notUpgrade, Compared: Condition},
 	{Path: "load.churn", Flag: "churn", Group: LoadGroup, Basic: true, Help: "replace pods at this rate, as in 2/s, in a phase as long as steady; with changes, in their phase", Commands: notUpgrade, Compared: Condition},
 	{Path: "load.faults", Flag: "fault", Group: LoadGroup, Basic: true, Value: "NAME@PHASE", Help: "inject a fault in phase rollout, steady or probe, repeatable: " + FaultUsage(), Commands: notUpgrade, Compared: Condition},
 	{Path: "load.certificateStorm", Flag: "certificate-storm", Group: LoadGroup, Help: "make all sidecars request a new certificate at once, after the probes", Commands: notUpgrade, Compared: Condition},
 
-	{Path: "phases.baseline", Flag: "baseline", Group: LoadGroup, Help: "length of the baseline phase: the control plane without a mesh", Min: 1, Max: day, Compared: Condition},
+	{Path: "phases.baseline", Flag: "baseline", Group: LoadGroup, Help: "length of the baseline phase: the control plane without a mesh", Commands: measuring, Min: 1, Max: day, Compared: Condition},
 	{Path: "phases.convergeTimeout", Flag: "converge-timeout", Group: LoadGroup, Help: "time limit for convergence; exit code 3 if it passes", Min: 1, Max: day, Compared: Irrelevant},
 	{Path: "phases.settle", Flag: "settle", Group: LoadGroup, Help: "time between rollout and steady, of which no figure is taken", Max: day, Compared: Condition},
-	{Path: "phases.steady", Flag: "steady", Group: LoadGroup, Basic: true, Help: "length of the steady phase, without changes", Min: 1, Max: day, Compared: Condition},
+	{Path: "phases.steady", Flag: "steady", Group: LoadGroup, Basic: true, Help: "length of the steady phase, without changes", Commands: measuring, Min: 1, Max: day, Compared: Condition},
 	{Path: "phases.changes", Flag: "change-duration", Group: LoadGroup, Help: "length of the phase of changes", Where: WithChanges, Commands: notUpgrade, Min: 1, Max: day, Compared: Condition},
 	{Path: "phases.cycle", Flag: "cycle", Group: LoadGroup, Help: "length of a phase after the changes in which every sidecar reconnects once, as at the age of its connection, and as many certificates are renewed as fall into that age", Default: "none", Commands: notUpgrade, Min: 10, Max: day, Off: true, Compared: Condition},
 
@@ -227,7 +230,7 @@ var Parameters = []Parameter{
 	{Path: "latency.placement", Flag: "placement", Group: ClusterGroup, Help: "where the servers are: on the client's node (one-node), or on another one (two-nodes)", Default: "both, where the cluster has two nodes that take pods", Choices: []string{"one-node", "two-nodes"}, Where: InCluster, Commands: onlyLatency, Compared: Condition},
 	{Path: "latency.nodes", Flag: "nodes", Group: ClusterGroup, Value: "NAMES", Help: "nodes of the pods, the client's first", Default: "the first two by name", Where: InCluster, Commands: onlyLatency, Compared: Condition},
 
-	{Path: "instrument.workers", Flag: "workers", Group: InstrumentGroup, Help: "processes that run the simulated sidecars: scaler itself, and children of it; with a worker image pods", Min: 1, Max: 64, Compared: Condition},
+	{Path: "instrument.workers", Flag: "workers", Group: InstrumentGroup, Help: "processes that run the simulated sidecars: scaler itself, and children of it; with a worker image pods", Commands: measuring, Min: 1, Max: 64, Compared: Condition},
 	{Path: "instrument.dilation", Flag: "dilate", Group: InstrumentGroup, Help: "factor K by which time is slowed down, so that this machine can do what the modelled one does; auto chooses it from what the run is expected to need and what this machine's processors do, and starts again once with twice that where programs wait too long all the same", Compared: Condition},
 	{Path: "instrument.calibrate", Flag: "calibrate", Group: InstrumentGroup, Help: "measure scaler's floor first where it is unknown; see 'scaler calibrate'", Commands: notLimits, Compared: Irrelevant},
 	{Path: "instrument.priority", Flag: "priority", Group: InstrumentGroup, Help: "run the control plane before scaler, and scaler before the cluster, where they compete for processors", Compared: Condition},

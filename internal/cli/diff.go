@@ -1,0 +1,310 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"scaler.mesh/scaler/internal/analyse/diff"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+type diffOptions struct {
+	rolloutOptions
+	to, meshTo string
+	toEnv      []string
+	toSet      []string
+	keepNoise  []string
+	failOn     []string
+}
+
+// The folders of the two sides, below --out.
+const (
+	diffFrom = "from"
+	diffTo   = "to"
+)
+
+func newDiffCommand(s streams) *cobra.Command {
+	var o diffOptions
+	cmd := &cobra.Command{
+		Use:   "diff [--from VERSION] --to VERSION | diff DIR",
+		Short: "Show what changes for every sidecar between two control planes or meshes",
+		Long: `Diff rolls out a mesh twice, one after the other, as 'scaler rollout' does, and compares
+what every sidecar holds when it has converged: every resource as a message, field by
+field. Sides may differ in the version of Istio, the environment of istiod, the mesh, or
+any other field of the scenario. Equal differences are one group, with how many sidecars
+of which workloads have it, and what a running Envoy does when it gets it; the groups
+with the largest consequences come first.
+
+Effects, the largest consequence first:
+` + effectHelp() + `
+What differs between any two runs is removed by rules, each of which --keep-noise
+switches off:
+` + ruleHelp() + `
+A sidecar is compared with one of the same workload on the other side. A resource that is
+new, with the content of one that is gone, was renamed. Types that are not known are
+compared as bytes and listed.
+
+The records of both sides go to --out; 'scaler diff DIR' compares them again. With
+--fail-on the exit code is 3 if a difference has one of these effects.`,
+		Example: `  # what an upgrade changes
+  scaler diff --from 1.29.1 --to 1.31.0 --pods 60
+
+  # the same for a captured mesh
+  scaler diff --from 1.29.1 --to 1.31.0 --mesh mesh.yaml
+
+  # a change of the mesh under review, as a gate
+  scaler diff --mesh before.yaml --mesh-to after.yaml --fail-on removed,listener-drain -o markdown
+
+  # a setting of istiod
+  scaler diff --to-env PILOT_ENABLE_CDS_CACHE=false
+
+  # any other field of the scenario
+  scaler diff --to-set mesh.mode=strict
+
+  # the comparison again, with another rule
+  scaler diff scaler-runs/20260101-120000-000 --keep-noise order`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	defaults := shortRollouts()
+	defaults.Phases.Baseline, defaults.Phases.Steady = seconds(1), seconds(1)
+	o.addFlags(cmd, s, scenario.Diff, defaults)
+	f := cmd.Flags()
+	f.StringVar(&o.to, "to", "", "`VERSION` of Istio of the second side, or a line of versions (default that of --from)")
+	f.StringArrayVar(&o.toEnv, "to-env", nil, "`NAME=VALUE`: environment variable of the second side's control plane alone, repeatable")
+	f.StringVar(&o.meshTo, "mesh-to", "", "captured mesh of the second side, a `FILE` as of --mesh")
+	f.StringArrayVar(&o.toSet, "to-set", nil, "`PATH=VALUE` of a field of the second side's scenario alone, repeatable")
+	group(f, scenario.ControlPlaneGroup, true, "to", "to-env", "to-set")
+	group(f, scenario.MeshGroup, true, "mesh-to")
+	o.addComparisonFlags(cmd)
+	return cmd
+}
+
+func (o *diffOptions) addComparisonFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&o.keepNoise, "keep-noise", nil, "`RULE` that is switched off, repeatable: "+oneOf(diff.RuleNames()))
+	f.StringSliceVar(&o.failOn, "fail-on", nil, "`EFFECT` of a difference that makes the exit code 3, repeatable: "+oneOf(diff.EffectNames()))
+	group(f, scenario.OutputGroup, true, "keep-noise", "fail-on")
+	complete(cmd, "keep-noise", diff.RuleNames())
+	complete(cmd, "fail-on", diff.EffectNames())
+}
+
+func effectHelp() string {
+	var b strings.Builder
+	for _, e := range diff.Effects {
+		fmt.Fprintf(&b, "  %-18s  %s\n", e.Effect, e.What)
+	}
+	return b.String()
+}
+
+func ruleHelp() string {
+	var b strings.Builder
+	for _, r := range diff.Rules {
+		fmt.Fprintf(&b, "  %-9s  %s\n", r.Name, r.What)
+	}
+	return b.String()
+}
+
+func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
+	if err := o.checkComparison(); err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		return o.again(cmd.Flags(), s, args)
+	}
+	from, to, done, err := o.sides(cmd, s)
+	if err != nil || done {
+		return err
+	}
+	err = withProgress(s, func(p run.Progress) error {
+		for i, side := range []run.Spec{from, to} {
+			p.Say(fmt.Sprintf("side %d of 2, %s", i+1, filepath.Base(side.Out)))
+			made, err := run.RunOne(cmd.Context(), side, p)
+			if made.Dir != "" {
+				p.Say("record: " + made.Dir)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return notConverged(err)
+	}
+	fmt.Fprintf(s.err, "result: %s; 'scaler diff %s' compares again\n", o.spec.Out, o.spec.Out)
+	return o.compare(s, o.spec.Out)
+}
+
+// checkComparison checks the flags of the comparison.
+func (o *diffOptions) checkComparison() error {
+	if err := parseOutput(o.output, output.Formats...); err != nil {
+		return err
+	}
+	for _, rule := range o.keepNoise {
+		if err := parseOneOf("keep-noise", rule, diff.RuleNames()); err != nil {
+			return err
+		}
+	}
+	for _, effect := range o.failOn {
+		if err := parseOneOf("fail-on", effect, diff.EffectNames()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sides are the specifications of the two sides. done is true if their scenarios were to be printed, and were.
+func (o *diffOptions) sides(cmd *cobra.Command, s streams) (from, to run.Spec, done bool, err error) {
+	f := cmd.Flags()
+	if !slices.ContainsFunc([]string{"to", "to-env", "mesh-to", "to-set"}, f.Changed) {
+		return from, to, false, usagef("want what differs between the sides, as in --to 1.31.0, --to-env NAME=VALUE, --mesh-to FILE or --to-set PATH=VALUE")
+	}
+	if o.spec.Out, err = outFolder(cmd, o.spec.Out); err != nil {
+		return from, to, false, err
+	}
+	out := o.spec.Out
+	defer func() { o.spec.Out = out }()
+	o.spec.KeepConfiguration = true
+	o.spec.Out = filepath.Join(out, diffFrom)
+	if from, done, err = o.oneSpec(cmd, s); err != nil {
+		return from, to, done, err
+	}
+	if done {
+		fmt.Fprintln(s.out, "---")
+	}
+	o.spec.Out = filepath.Join(out, diffTo)
+	to, done, err = o.oneSpec(cmd, s, o.second(f))
+	return from, to, done, err
+}
+
+// second states what the second side has in place of the first.
+func (o *diffOptions) second(f *pflag.FlagSet) func(*scenario.Document) error {
+	return func(d *scenario.Document) error {
+		replace := func(flag, path string, values ...string) error {
+			if err := d.Set(path, values[0], ""); err != nil { // what a flag of the first side states gives way
+				return usagef("%s: %w", flag, err)
+			}
+			for _, value := range values {
+				if err := d.Set(path, value, flag); err != nil {
+					return usagef("%s: %w", flag, err)
+				}
+			}
+			return nil
+		}
+		for _, one := range []struct{ flag, path, value string }{
+			{"to", "controlPlane.version", o.to}, {"mesh-to", "mesh.file", o.meshTo},
+		} {
+			if !f.Changed(one.flag) {
+				continue
+			}
+			if err := replace("--"+one.flag, one.path, one.value); err != nil {
+				return err
+			}
+		}
+		if len(o.toEnv) > 0 {
+			if err := replace("--to-env", "controlPlane.env", slices.Concat(d.Scenario.ControlPlane.Env, o.toEnv)...); err != nil {
+				return err
+			}
+		}
+		for _, set := range o.toSet {
+			path, value, ok := strings.Cut(set, "=")
+			if !ok {
+				return usagef("--to-set: got %q, want PATH=VALUE, as in %s", set, o.example())
+			}
+			if err := replace("--to-set", path, value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// again compares the records of an earlier diff.
+func (o *diffOptions) again(f *pflag.FlagSet, s streams, args []string) error {
+	if len(args) > 1 {
+		return usagef("want one DIR, the --out of an earlier diff, not %d", len(args))
+	}
+	var other string
+	f.Visit(func(flag *pflag.Flag) {
+		if !slices.Contains([]string{"output", "keep-noise", "fail-on"}, flag.Name) {
+			other = flag.Name
+		}
+	})
+	if other != "" {
+		return usagef("--%s: want none with DIR, whose records are compared as they are", other)
+	}
+	return o.compare(s, args[0])
+}
+
+// compare compares the records of two sides, prints the result and judges it.
+func (o *diffOptions) compare(s streams, dir string) error {
+	var sides [2]*record.Configuration
+	var runs [2]record.Run
+	for i, name := range []string{diffFrom, diffTo} {
+		all, err := record.Read(filepath.Join(dir, name))
+		if err != nil {
+			return badFolder(err)
+		}
+		if len(all) != 1 {
+			return usagef("%s: want one run, got %d", filepath.Join(dir, name), len(all))
+		}
+		runs[i] = all[0]
+		if sides[i], err = record.ReadConfiguration(all[0].Dir); err != nil {
+			return badFolder(err)
+		}
+	}
+	result, err := diff.Compare(sides[0], sides[1], diff.Options{KeepNoise: o.keepNoise})
+	if err != nil {
+		return err
+	}
+	result.From.Name, result.To.Name = sideNames(runs[0], runs[1])
+	if err := diff.Print(s.out, o.output, result); err != nil {
+		return err
+	}
+	var found []string
+	for _, e := range result.Effects {
+		if slices.Contains(o.failOn, string(e.Effect)) {
+			found = append(found, fmt.Sprintf("%s on %s", e.Effect, output.Many(e.Sidecars, "sidecar")))
+		}
+	}
+	if found != nil {
+		return fmt.Errorf("%w: %s", errBound, strings.Join(found, ", "))
+	}
+	return nil
+}
+
+// sideNames are the versions of two runs, with the fields of their scenarios that differ.
+func sideNames(from, to record.Run) (string, string) {
+	name := func(r, other record.Run) string {
+		text := r.Environment.ControlPlane.Name + " " + r.Environment.ControlPlane.Version
+		for _, p := range scenario.For(scenario.Diff) {
+			own, _ := r.Scenario.Text(p.Path)
+			if others, _ := other.Scenario.Text(p.Path); own != others && own != "" && p.Path != "controlPlane.version" {
+				text += fmt.Sprintf(", %s %s", p.Path, own)
+			}
+		}
+		return strings.TrimSpace(text)
+	}
+	return name(from, to), name(to, from)
+}
+
+// notConverged gives the error of a run that did not converge its exit code.
+func notConverged(err error) error {
+	if errors.Is(err, phases.ErrUnconverged) {
+		return fmt.Errorf("%w: %w", errMissed, err)
+	}
+	return err
+}
