@@ -25,8 +25,8 @@ func (s *Pods) Begin() *Background {
 	return s.background
 }
 
-// End counts as lost what has not come of an activity, and returns how many pods
-// were replaced and how many sidecars came back.
+// End counts missing observations of an activity as lost, and returns the numbers of pods that
+// were replaced and of sidecars that reconnected.
 func (s *Pods) End(b *Background) (replaced, returned int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,9 +64,9 @@ func (s *Pods) current(p *pod) bool {
 	return p.background >= max(s.allRenewed, s.renewed[p.service])
 }
 
-// later returns the latencies that a sidecar's second connection, and its way back to one, are
+// reconnects returns the latencies that a sidecar's second connection, and its way back to one, are
 // recorded in: the run's own before any background activity. The caller holds mu.
-func (s *Pods) later() *Latencies {
+func (s *Pods) reconnects() *Latencies {
 	if s.background.number == 0 {
 		return s.latencies
 	}
@@ -113,9 +113,9 @@ func (s *Pods) StreamsTo() map[string]int {
 	return to
 }
 
-// lost records that a proxy has lost a stream that had been answered. The caller
+// loseStream records that a proxy has lost a stream that had been answered. The caller
 // holds mu.
-func (s *Pods) lost(p *simulated, at time.Time) {
+func (s *Pods) loseStream(p *simulated, at time.Time) {
 	c := &p.connection
 	c.after, c.answered, p.whole = c.streams, false, false
 	if p.gone || c.away {
@@ -125,9 +125,9 @@ func (s *Pods) lost(p *simulated, at time.Time) {
 	s.away++
 }
 
-// back records that a proxy has all that it requests on a stream. It counts if the stream was
+// regainStream records that a proxy has all that it requests on a stream. It counts if the stream was
 // opened after the loss. The caller holds mu.
-func (s *Pods) back(p *simulated, at time.Time) {
+func (s *Pods) regainStream(p *simulated, at time.Time) {
 	c := &p.connection
 	if !c.away || c.streams <= c.after {
 		return
@@ -139,7 +139,7 @@ func (s *Pods) back(p *simulated, at time.Time) {
 		s.returned()
 		return
 	}
-	s.later().Reconnect.Record(at.Sub(c.since))
+	s.reconnects().Reconnect.Record(at.Sub(c.since))
 	if c.returned != s.background.number {
 		c.returned = s.background.number
 		s.background.returned++

@@ -113,7 +113,7 @@ func (f *Fleet) ResetStreams(share float64, seed uint64) error {
 	now := time.Now()
 	var chosen []*simulated
 	for _, id := range connected[:int(math.Ceil(share*float64(len(connected))))] {
-		s.lost(s.simulated[id], now)
+		s.loseStream(s.simulated[id], now)
 		chosen = append(chosen, s.simulated[id])
 	}
 	act(worker.Reset, chosen)
@@ -149,7 +149,7 @@ func (f *Fleet) Act(action worker.Action, id string) {
 		return
 	}
 	if action == worker.Reset {
-		f.Pods.lost(p, time.Now())
+		f.Pods.loseStream(p, time.Now())
 	}
 	act(action, []*simulated{p})
 }

@@ -80,16 +80,16 @@ type Fleet struct {
 
 	reals sync.WaitGroup // the real sidecars
 
-	bursting atomic.Bool           // the rollout goes on: latencies are those of its pods
+	bursting atomic.Bool           // the rollout is under way: latencies are those of its pods
 	wanted   atomic.Int64          // pods of the mesh
 	healthy  atomic.Int64          // endpoints of the mesh when all is well
-	storm    atomic.Pointer[Storm] // that goes on; nil = none
+	storm    atomic.Pointer[Storm] // the present one; nil = none
 	events   atomic.Int64          // changes of pods, endpoints and sidecars that were seen
 
 	known map[convergence.Key]bool // by which the mesh differed when it was last at rest; nil = by any. Guarded by Pods.mu.
 }
 
-// New returns the fleet of a run, without a proxy yet. Its error is that of StartWorkers.
+// New returns the fleet of a run, without a proxy yet. It fails if StartWorkers does.
 func New(o Options) (*Fleet, error) {
 	o.Latencies.Starts = Starts{Sidecars: true, Certificates: o.Driver.Proxy.Certificates != nil, Tokens: o.Driver.Proxy.Tokens}
 	f := &Fleet{
@@ -137,13 +137,13 @@ func (f *Fleet) OnPod(ctx context.Context, ev observe.PodEvent) {
 	case deleted:
 		f.end(p, ev.Seen)
 	case p.stop == nil && ev.Pod.Status.PodIP != "":
-		p.located(ev)
+		p.setAddress(ev)
 		p.member.start(ctx, ev.Pod)
 	}
 	p.member.seen(ev.Pod)
-	p.passed(ev)
+	p.setMoments(ev)
 	p.ready = observe.Ready(ev.Pod)
-	if p.ready && first(&p.times.Ready, ev.Seen) {
+	if p.ready && setOnce(&p.times.Ready, ev.Seen) {
 		if p.rollout {
 			f.Pods.readies = append(f.Pods.readies, ev.Seen)
 		}

@@ -57,28 +57,28 @@ func TestSidecarsThatComeBack(t *testing.T) {
 	f := connected(3)
 	a, b, c := f.Pods.simulated["ns/pod-00"], f.Pods.simulated["ns/pod-01"], f.Pods.simulated["ns/pod-02"]
 
-	f.Pods.lost(a, at(0)) // before any background activity
-	f.Pods.back(a, at(1))
+	f.Pods.loseStream(a, at(0)) // before any background activity
+	f.Pods.regainStream(a, at(1))
 	if f.Pods.away != 1 {
 		t.Error("it is back on the stream that it lost")
 	}
 	a.connection.streams++
-	f.Pods.back(a, at(2))
-	f.Pods.back(a, at(3)) // each further complete response says so again
+	f.Pods.regainStream(a, at(2))
+	f.Pods.regainStream(a, at(3)) // each further complete response says so again
 	if s := f.Latencies.Reconnect.Summary(); f.Pods.away != 0 || s.Count != 1 || *s.Max < 1.99 || *s.Max > 2.01 {
 		t.Errorf("%d away, %+v", f.Pods.away, s)
 	}
 
 	background := f.Pods.Begin()
 	for _, p := range []*simulated{a, b, c} {
-		f.Pods.lost(p, at(10))
-		f.Pods.lost(p, at(11)) // a later attempt that ends is no second loss
+		f.Pods.loseStream(p, at(10))
+		f.Pods.loseStream(p, at(11)) // a later attempt that ends is no second loss
 		p.connection.streams++
 	}
-	f.Pods.back(a, at(13))
-	f.Pods.lost(a, at(14)) // again, within the same
+	f.Pods.regainStream(a, at(13))
+	f.Pods.loseStream(a, at(14)) // again, within the same
 	a.connection.streams++
-	f.Pods.back(a, at(15))
+	f.Pods.regainStream(a, at(15))
 	f.end(b.pod, at(16)) // its pod is gone: nobody waits
 	if f.Pods.away != 1 {
 		t.Errorf("%d away, want 1", f.Pods.away)
@@ -216,10 +216,10 @@ func TestConvergenceWaitsForThoseAway(t *testing.T) {
 	}
 	want(true, "at first")
 	p := f.Pods.simulated["ns/pod-01"]
-	f.Pods.lost(p, time.Now())
+	f.Pods.loseStream(p, time.Now())
 	want(false, "one away", "1 sidecars lost their stream and are not back")
 	p.connection.streams++
-	f.Pods.back(p, time.Now())
+	f.Pods.regainStream(p, time.Now())
 	want(true, "all back")
 	f.Pods.Begin()
 	f.Pods.Renew()

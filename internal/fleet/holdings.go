@@ -86,11 +86,11 @@ func holdingsOf(proxies []worker.Holding) Holdings {
 	}
 }
 
-// CompareHoldings compares the names of what every sidecar holds with what its
-// service's sidecars are expected to hold, by service name, and warns of what
-// differs. When the mesh has converged, what is wanted is there; a name that is
-// missing is one that the control plane was thought to send of its own accord. What is optional
-// may be there or not. The error is that of a worker that is lost.
+// CompareHoldings compares the keys of the resources that every proxy holds with those that
+// the proxies of its service are expected to hold, by service name, and warns of
+// differences. In a converged mesh all wanted resources are there; a key that is
+// missing is one that the control plane was expected to send unasked. Optional keys
+// may be there or not. It fails if a worker is lost.
 func (f *Fleet) CompareHoldings(ctx context.Context, expected map[string]map[convergence.Key]bool, optional map[convergence.Key]bool) ([]record.Warning, error) {
 	all, err := f.Workers.held(ctx, true)
 	if err != nil {
@@ -139,7 +139,7 @@ func (d *differences) compare(id string, expected, held map[convergence.Key]bool
 	d.missing.add(id, expected, held)
 }
 
-// add counts the keys of these that are not among those.
+// add counts the keys that are in these and not in those.
 func (d *difference) add(id string, these, those map[convergence.Key]bool) {
 	var keys []string
 	for key := range these {

@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// member is a pod of the run together with what serves it. Each kind is a type:
+// member is a pod of the run together with its proxy. Each kind is a type:
 //
 //   - sidecarPod: a pod of the mesh with a simulated sidecar
 //   - servedPod: a pod of the mesh that the proxy of its node serves
@@ -22,35 +22,35 @@ import (
 //
 // Fleet.add chooses the kind, and nothing asks for it later. The caller holds Pods.mu.
 type member interface {
-	// start starts what serves the pod, which has its address now, and expects it to converge.
+	// start starts the proxy of the pod, which has its address now, and makes convergence wait for it.
 	start(ctx context.Context, object *corev1.Pod)
-	// seen takes each change of the pod.
+	// seen is called with each change of the pod.
 	seen(object *corev1.Pod)
 	// certified returns when the pod had the certificate that it needs; zero = not yet.
 	certified() time.Time
-	// becameReady takes that the pod was seen Ready for the first time.
+	// becameReady is called when the pod is seen Ready for the first time.
 	becameReady()
-	// count adds what the pod and its proxy have reached.
+	// count adds the states that the pod's proxy has reached.
 	count(*Counts)
-	// leave takes that the pod is being deleted: nothing more is expected of it.
+	// leave is called when the pod is being deleted: convergence does not wait for it any more.
 	leave()
 }
 
-// simulatedMember is a member whose proxy is simulated, and reports by a worker.
+// simulatedMember is a member whose proxy is simulated: a worker runs it and sends its events.
 type simulatedMember interface {
 	member
-	// usable and complete take from the tracker that the proxy is so. The caller does not hold Pods.mu.
+	// usable and complete are called when the tracker finds that the proxy is. The caller does not hold Pods.mu.
 	usable(at time.Time)
 	complete(at time.Time)
-	// answered takes a response that the tracker has taken. The caller does not hold Pods.mu.
+	// answered is called with each response, after the tracker. The caller does not hold Pods.mu.
 	answered(proxy.Update)
-	// certificate takes the end of a certificate request. The caller does not hold Pods.mu.
+	// certificate is called at the end of each certificate request. The caller does not hold Pods.mu.
 	certificate(e proxy.Certificate, storm bool)
-	// renewable are the certificates that the proxy has, as certificateOf names them.
+	// renewable returns the names of the proxy's certificates, see certificateOf.
 	renewable() []string
 }
 
-// add takes a pod that was not seen before, and chooses the kind of member that it is. The caller holds Pods.mu.
+// add adds a pod that was not seen before, and chooses its kind. The caller holds Pods.mu.
 func (f *Fleet) add(ev observe.PodEvent) *pod {
 	p := newPod(f, ev, f.Pods.total)
 	f.Pods.total++

@@ -20,7 +20,7 @@ func (f *Fleet) Missed(w worker.Worker, at time.Time) int {
 		}
 		n++
 		p.missed, p.connection.missed, p.latencies = true, true, unseen
-		f.Pods.lost(p, at)
+		f.Pods.loseStream(p, at)
 		p.revision.tracker.Miss(p.id)
 	}
 	return n

@@ -69,17 +69,17 @@ func (n *nodes) isWaypoint(service string) bool {
 	return ok && w.Namespace == namespace
 }
 
-// addProxy makes a pod that was not seen before the proxy of a node or a waypoint, and reports whether it is one.
+// addProxy adds a new pod that is the proxy of a node or a waypoint, and reports whether it is one.
 // The caller holds Pods.mu.
 func (n *nodes) addProxy(p *pod) bool {
 	switch {
 	case n.wanted > 0 && p.service == "":
 		made := &nodeProxy{nodes: n, certificates: map[string]time.Time{}}
-		p.simulate(made, &made.simulated, true)
+		p.simulate(made, &made.simulated, false)
 		n.proxies[p.id] = made
 	case n.isWaypoint(p.namespace + "/" + p.service):
 		made := &waypoint{nodes: n, of: n.listed[p.service]}
-		p.simulate(made, &made.simulated, n.fleet.Driver.Proxy.Certificates == nil)
+		p.simulate(made, &made.simulated, n.fleet.Driver.Proxy.Certificates != nil)
 		n.waypoints[p.id] = made
 	default:
 		return false
@@ -171,7 +171,7 @@ func (p *nodeProxy) certificate(e proxy.Certificate, storm bool) {
 		default:
 			in = f.Pods.background.Latencies
 		}
-		first(&csr.first, e.Sent)
+		setOnce(&csr.first, e.Sent)
 		_, renewed = p.certificates[e.Identity]
 		p.certificates[e.Identity] = e.Verified
 		if !renewed && bursting {
@@ -262,12 +262,12 @@ func (p *servedPod) settle() {
 			return
 		}
 	}
-	first(&p.times.Certified, certified)
-	first(&p.times.Usable, h.at)
-	if first(&p.times.Complete, h.at) {
+	setOnce(&p.times.Certified, certified)
+	setOnce(&p.times.Usable, h.at)
+	if setOnce(&p.times.Complete, h.at) {
 		p.fleet.Pods.progressed = time.Now()
 	}
-	p.fleet.Readiness.hand(p.pod)
+	p.fleet.Readiness.reportIfDue(p.pod)
 }
 
 // count adds the pod as connected and converged as its node's proxy is.

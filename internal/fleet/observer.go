@@ -21,7 +21,7 @@ func (f observer) TokenFetched(id string, e proxy.TokenFetched) {
 		f.Event(record.TokenFailed{Pod: id, Error: e.Err.Error()})
 		return
 	}
-	p, _ := f.Pods.update(id, func(p *simulated) { first(&p.times.Token, e.Received) })
+	p, _ := f.Pods.update(id, func(p *simulated) { setOnce(&p.times.Token, e.Received) })
 	if p == nil {
 		return
 	}
@@ -40,13 +40,13 @@ func (f observer) StreamOpened(id string, e proxy.StreamOpened) {
 		again = !t.Answered.IsZero()
 		in = p.latencies
 		if !t.Connected.IsZero() && !p.connection.missed {
-			in = f.Pods.later()
+			in = f.Pods.reconnects()
 		}
-		first(&t.Dialed, e.Dialed)
-		first(&t.Connected, e.Connected)
-		first(&t.Requested, e.Requested)
+		setOnce(&t.Dialed, e.Dialed)
+		setOnce(&t.Connected, e.Connected)
+		setOnce(&t.Requested, e.Requested)
 		if t.Answered.IsZero() {
-			t.served = e.Connected
+			t.answeredOn = e.Connected
 		}
 	})
 	if p == nil {
@@ -71,17 +71,17 @@ func (f observer) Updated(id string, e proxy.Update) {
 		if e.ReceivedAt.After(f.Pods.answered) {
 			f.Pods.answered = e.ReceivedAt
 		}
-		isFirst = first(&p.times.Answered, e.ReceivedAt)
+		isFirst = setOnce(&p.times.Answered, e.ReceivedAt)
 		p.connection.answered, p.whole, p.heard = true, e.Complete, e.ReceivedAt
 		if e.Complete {
-			f.Pods.back(p, e.AckedAt)
+			f.Pods.regainStream(p, e.AckedAt)
 		}
 	})
 	if p == nil {
 		return
 	}
 	if isFirst {
-		p.latencies.ConnectTotal.Record(t.served.Sub(t.Dialed))
+		p.latencies.ConnectTotal.Record(t.answeredOn.Sub(t.Dialed))
 		f.observe(p.latencies.FirstConfiguration, measure.FirstConfiguration, e.ReceivedAt.Sub(t.Requested))
 	}
 	if e.Complete {
@@ -112,9 +112,9 @@ func (f observer) complete(id string, at time.Time) {
 func (f observer) StreamEnded(id string, e proxy.StreamEnded) {
 	f.Metrics.Attempt()
 	f.Pods.update(id, func(p *simulated) {
-		first(&p.times.Dialed, e.Dialed)
+		setOnce(&p.times.Dialed, e.Dialed)
 		if p.connection.answered && e.Class != proxy.Stopped {
-			f.Pods.lost(p, e.Ended)
+			f.Pods.loseStream(p, e.Ended)
 		}
 	})
 	switch e.Class {

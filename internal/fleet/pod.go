@@ -13,8 +13,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// pod is a pod of the run, whatever serves it. Its methods are what pods of the mesh have in common: a
-// member embeds it, and replaces those that differ.
+// pod holds the facts of a pod of the run that do not depend on its kind. Members embed it, and replace
+// methods that differ.
 type pod struct {
 	fleet                        *Fleet
 	id, namespace, name, service string
@@ -45,7 +45,7 @@ type pod struct {
 type startup struct {
 	record.Startup
 
-	served time.Time // the connection was up of the attempt that was answered first
+	answeredOn time.Time // the connection was up of the attempt that was answered first
 }
 
 func newPod(f *Fleet, ev observe.PodEvent, order int) *pod {
@@ -59,21 +59,21 @@ func newPod(f *Fleet, ev observe.PodEvent, order int) *pod {
 	return p
 }
 
-// located records that a pod has its IP address. The caller holds Pods.mu.
-func (p *pod) located(ev observe.PodEvent) {
+// setAddress records that a pod has its IP address. The caller holds Pods.mu.
+func (p *pod) setAddress(ev observe.PodEvent) {
 	p.times.IP = ev.Seen
-	p.addr, _ = netip.ParseAddr(ev.Pod.Status.PodIP) // what is no address equals none
+	p.addr, _ = netip.ParseAddr(ev.Pod.Status.PodIP) // an invalid one equals no other
 }
 
-// passed records the moments between which KWOK's Stages work on a pod, as far as a
+// setMoments records the moments between which KWOK's Stages work on a pod, as far as a
 // change shows them. The caller holds Pods.mu.
-func (p *pod) passed(ev observe.PodEvent) {
+func (p *pod) setMoments(ev observe.PodEvent) {
 	if ev.Pod.Spec.NodeName != "" {
 		p.node = ev.Pod.Spec.NodeName
-		first(&p.times.Scheduled, ev.Seen)
+		setOnce(&p.times.Scheduled, ev.Seen)
 	}
 	if ev.Pod.Annotations[kwok.SidecarAnnotation] == kwok.SidecarReady {
-		first(&p.times.Notified, ev.Seen)
+		setOnce(&p.times.Notified, ev.Seen)
 	}
 }
 
@@ -84,8 +84,8 @@ func (p *pod) update(change func()) {
 	change()
 }
 
-// first sets a moment that is not set yet, and reports whether it did.
-func first(t *time.Time, at time.Time) bool {
+// setOnce sets a moment that is not set yet, and reports whether it did.
+func setOnce(t *time.Time, at time.Time) bool {
 	if !t.IsZero() {
 		return false
 	}
@@ -95,8 +95,8 @@ func first(t *time.Time, at time.Time) bool {
 
 func (p *pod) seen(*corev1.Pod) {}
 
-// becameReady records how long the pod took. One that became Ready without
-// what readiness stands for is lost.
+// becameReady records the time until the pod was Ready. If it was annotated although its proxy was not
+// usable, the latency is lost.
 func (p *pod) becameReady() {
 	if p.incomplete {
 		return
@@ -112,10 +112,10 @@ func (p *pod) certified() time.Time { return p.times.Certified }
 // usable records that the pod's own proxy holds what the pod needs to serve.
 func (p *pod) usable(at time.Time) {
 	p.update(func() {
-		first(&p.times.Usable, at)
+		setOnce(&p.times.Usable, at)
 		if at.After(p.fleet.Pods.progressed) {
 			p.fleet.Pods.progressed = at
 		}
-		p.fleet.Readiness.hand(p)
+		p.fleet.Readiness.reportIfDue(p)
 	})
 }

@@ -22,7 +22,7 @@ type endpoint struct {
 	ready, terminating bool
 }
 
-// NewPodEndpoints begins without a pod. The pods of waypoints are those of services, too.
+// NewPodEndpoints returns a PodEndpoints without pods. A waypoint is a service, too.
 func NewPodEndpoints(mesh topology.Mesh, waypoints []controlplane.Waypoint) *PodEndpoints {
 	e := &PodEndpoints{ports: map[string][]topology.Port{}, of: map[string]map[string]endpoint{}}
 	for _, s := range mesh.Services {

@@ -26,13 +26,13 @@ type Pods struct {
 	sidecars   map[string]*sidecarPod // of these, sidecars whose pod is not gone
 	owners     map[string][]batch     // by service: when pods were requested
 	seen       map[string]int         // by service: pods seen
-	came       map[string]time.Time   // by service: when its last pod was seen
+	lastSeen   map[string]time.Time   // by service: when its last pod was seen
 	total      int                    // pods ever seen
 	arrivals   []time.Time            // of the rollout's pods, in order
 	readies    []time.Time            // when they became ready, in order
 	gone       []*pod                 // pods that ended, in order; they are dropped later
 	away       int                    // sidecars that lost their stream and are not back
-	background *Background            // what goes on now besides the run's own figures
+	background *Background            // the present one
 	renewed    map[string]int         // by service: its pods of a background activity before this one must have been replaced for the mesh to have converged
 	allRenewed int                    // likewise of all services
 	answered   time.Time              // the last response of the control plane
@@ -64,7 +64,7 @@ func newPods(rollout *Latencies) *Pods {
 		sidecars:   map[string]*sidecarPod{},
 		owners:     map[string][]batch{},
 		seen:       map[string]int{},
-		came:       map[string]time.Time{},
+		lastSeen:   map[string]time.Time{},
 		renewed:    map[string]int{},
 		background: &Background{Latencies: NewLatencies()},
 	}
@@ -101,7 +101,7 @@ func (s *Pods) Short(since time.Duration) []string {
 	var short []string
 	for service, batches := range s.owners {
 		last := batches[len(batches)-1]
-		if there[service] < last.replicas && time.Since(last.sent) >= since && time.Since(s.came[service]) >= since {
+		if there[service] < last.replicas && time.Since(last.sent) >= since && time.Since(s.lastSeen[service]) >= since {
 			short = append(short, service)
 		}
 	}
@@ -109,13 +109,13 @@ func (s *Pods) Short(since time.Duration) []string {
 	return short
 }
 
-// join makes a pod that was not seen before one of the mesh: the rollout's if that goes on and
-// requested it, else the background activity's. The caller holds mu.
+// join adds a new pod to the mesh. It belongs to the rollout, if that is under way and
+// requested it, else to the background activity. The caller holds mu.
 func (s *Pods) join(p *pod, rollout bool) {
 	s.mesh[p.id] = p
 	s.forget(p.times.Seen)
 	s.seen[p.service]++
-	s.came[p.service] = p.times.Seen
+	s.lastSeen[p.service] = p.times.Seen
 	p.times.Owner, p.background = s.owner(p.service, s.seen[p.service]), s.background.number
 	if p.rollout = rollout && !p.times.Owner.IsZero(); p.rollout {
 		p.latencies = s.latencies

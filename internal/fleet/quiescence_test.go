@@ -149,7 +149,7 @@ func TestNotQuiescent(t *testing.T) {
 		"a stream is opened now and then":    {each: func(f *Fleet, _ *reporter) { update(f, func(p *simulated) { p.connection.streams++ }) }},
 		"a sidecar waits for a certificate":  {lasting: func(f *Fleet, _ *reporter) { update(f, func(p *simulated) { p.times.Certified = time.Time{} }) }},
 		"a sidecar waits for an answer":      {lasting: func(f *Fleet, _ *reporter) { update(f, func(p *simulated) { p.whole = false }) }},
-		"a sidecar lost its stream":          {lasting: func(f *Fleet, _ *reporter) { update(f, func(p *simulated) { f.Pods.lost(p, time.Now()) }) }},
+		"a sidecar lost its stream":          {lasting: func(f *Fleet, _ *reporter) { update(f, func(p *simulated) { f.Pods.loseStream(p, time.Now()) }) }},
 		"a pod is not ready":                 {lasting: func(f *Fleet, _ *reporter) { update(f, func(p *simulated) { p.ready = false }) }},
 		"a pod is missing":                   {lasting: func(f *Fleet, _ *reporter) { f.wanted.Add(1) }},
 		"a pod has yet to be replaced":       {lasting: func(f *Fleet, _ *reporter) { f.Pods.Begin(); f.Pods.Renew() }},

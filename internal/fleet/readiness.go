@@ -89,8 +89,8 @@ func (r *Readiness) report(ctx context.Context, p *pod, patch []byte) error {
 	return nil
 }
 
-// hand queues a pod once its proxy is usable and certified. The caller holds Pods.mu.
-func (r *Readiness) hand(p *pod) {
+// reportIfDue queues a pod once its proxy is usable and certified. The caller holds Pods.mu.
+func (r *Readiness) reportIfDue(p *pod) {
 	if !r.held && !p.reported && !p.gone && !p.times.Usable.IsZero() && !p.member.certified().IsZero() {
 		p.reported = true
 		r.queue.push(p)
@@ -110,12 +110,12 @@ func (r *Readiness) Release() {
 	defer r.fleet.Pods.mu.Unlock()
 	r.held = false
 	for p := range r.fleet.Pods.there {
-		r.hand(p)
+		r.reportIfDue(p)
 	}
 }
 
 // Incomplete counts the sidecars that were reported although they were not usable,
-// and returns for how long at least each of them had been sent nothing.
+// and returns the least time for which each of them had received nothing.
 func (r *Readiness) Incomplete() (n int, quiet time.Duration) {
 	r.fleet.Pods.mu.Lock()
 	defer r.fleet.Pods.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 // adminAgain is the time until the admin interface of a pod's Envoy is connected to again.
 const adminAgain = time.Second
 
-// RealPods are pods on real nodes with injected sidecars, in place of processes of this machine. Such pods have the
+// RealPods describes pods on real nodes, with injected sidecars. Such pods have the
 // label kwok.RealLabel. All fields are needed.
 type RealPods struct {
 	Container   string // of the sidecar, in a pod
@@ -37,8 +37,8 @@ type Admin struct {
 	Close func()
 }
 
-// SpreadReal states how many pods of each service are on real nodes, n together, as evenly as realQuota. One pod of
-// each service at least is on a fake node. It fails where there are not so many.
+// SpreadReal sets the number of pods of each service that are on real nodes, n together, as evenly as realQuota. At
+// least one pod of each service is on a fake node. It fails if there are too few pods.
 func SpreadReal(services []topology.Service, n int) error {
 	others := make([]topology.Service, len(services))
 	most := 0

@@ -68,7 +68,7 @@ func (p *realPod) count(c *Counts) {
 func (p *realPod) complete(at time.Time) {
 	var requested time.Time
 	p.update(func() {
-		first(&p.times.Complete, at)
+		setOnce(&p.times.Complete, at)
 		requested = p.times.Requested
 	})
 	p.starts.CompleteConfiguration.Record(at.Sub(requested))
@@ -77,8 +77,8 @@ func (p *realPod) complete(at time.Time) {
 // began takes that a life of the sidecar was started.
 func (p *realPod) began(life sidecar.Life, event record.RealSidecarStarted) {
 	p.update(func() {
-		first(&p.times.Dialed, life.At)
-		first(&p.times.Requested, life.At)
+		setOnce(&p.times.Dialed, life.At)
+		setOnce(&p.times.Requested, life.At)
 	})
 	p.real.tracker.FirstRequest(p.id, life.At)
 	event.Pod, event.Life = p.id, life.Number
@@ -199,15 +199,15 @@ func (p *realPod) take(r reading) {
 	var started time.Time
 	p.update(func() {
 		started = p.times.Dialed
-		first(&p.times.Connected, r.heard)
-		firstTime = !r.First.IsZero() && first(&p.times.Answered, r.First)
+		setOnce(&p.times.Connected, r.heard)
+		firstTime = !r.First.IsZero() && setOnce(&p.times.Answered, r.First)
 		certificate := r.Certificate
 		if p.real.Certified {
 			certificate = started
 		}
-		certified = !certificate.IsZero() && first(&p.times.Certified, certificate)
+		certified = !certificate.IsZero() && setOnce(&p.times.Certified, certificate)
 		p.whole, p.heard = true, r.heard
-		p.fleet.Readiness.hand(p.pod)
+		p.fleet.Readiness.reportIfDue(p.pod)
 	})
 	p.report(r.Configuration, r.at)
 	if firstTime {

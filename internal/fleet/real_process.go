@@ -97,7 +97,7 @@ func (p *processPod) observe(o *sidecar.Options) {
 			asked := time.Now()
 			token, err := ask(ctx)
 			var isFirst bool
-			p.update(func() { isFirst = err == nil && first(&p.times.Token, time.Now()) })
+			p.update(func() { isFirst = err == nil && setOnce(&p.times.Token, time.Now()) })
 			if isFirst {
 				p.starts.Token.Record(time.Since(asked))
 			}

@@ -19,8 +19,8 @@ import (
 // simulated is a pod with a simulated proxy. Members embed it, and replace what differs.
 type simulated struct {
 	*pod
-	as   simulatedMember
-	bare bool // it requests no certificate of its own, and counts as certified once it is connected
+	as  simulatedMember
+	own bool // it requests a certificate of its own; else it counts as certified once it is connected
 
 	// guarded by Pods.mu
 	worker     worker.Worker // that runs it; nil until it was started
@@ -30,8 +30,8 @@ type simulated struct {
 }
 
 // simulate makes a member of a pod with a simulated proxy. The caller holds Pods.mu.
-func (p *pod) simulate(as simulatedMember, s *simulated, bare bool) {
-	*s = simulated{pod: p, as: as, bare: bare}
+func (p *pod) simulate(as simulatedMember, s *simulated, own bool) {
+	*s = simulated{pod: p, as: as, own: own}
 	p.member = as
 	p.fleet.Pods.simulated[p.id] = s
 }
@@ -50,7 +50,7 @@ func (s *simulated) start(_ context.Context, object *corev1.Pod) {
 	}
 	controlplane.ProxyOptions{XDS: string(f.Variant), CertificateLifetime: f.Lifetime, Slowdown: f.Slowdown}.Apply(&spec)
 	s.revision.tracker.Add(s.id, s.revision.scopes[s.service])
-	if s.bare {
+	if !s.own {
 		s.revision.tracker.Certified(s.id, time.Now()) // it waits for none
 	}
 	w := f.Workers[s.order%len(f.Workers)]
@@ -61,10 +61,10 @@ func (s *simulated) start(_ context.Context, object *corev1.Pod) {
 }
 
 func (s *simulated) certified() time.Time {
-	if s.bare {
-		return s.times.Connected
+	if s.own {
+		return s.times.Certified
 	}
-	return s.times.Certified
+	return s.times.Connected
 }
 
 func (s *simulated) leave() {
@@ -90,7 +90,7 @@ func (s *simulated) answered(proxy.Update) {} // the tracker has all that matter
 func (s *simulated) complete(at time.Time) {
 	var requested time.Time
 	s.update(func() {
-		first(&s.times.Complete, at)
+		setOnce(&s.times.Complete, at)
 		requested = s.times.Requested
 	})
 	s.fleet.observe(s.latencies.CompleteConfiguration, measure.CompleteConfiguration, at.Sub(requested))
@@ -103,17 +103,17 @@ func (s *simulated) certificate(e proxy.Certificate, storm bool) {
 	s.update(func() {
 		csr := &f.Pods.csr
 		if !e.Sent.IsZero() {
-			first(&csr.first, e.Sent)
+			setOnce(&csr.first, e.Sent)
 		}
 		if e.Err != nil {
 			return
 		}
 		missed, s.missed = s.missed, false
-		renewed = !first(&s.times.Certified, e.Verified)
+		renewed = !setOnce(&s.times.Certified, e.Verified)
 		if !renewed && s.rollout {
 			csr.issue(e.Verified)
 		}
-		f.Readiness.hand(s.pod)
+		f.Readiness.reportIfDue(s.pod)
 	})
 	if e.Err != nil {
 		f.Event(record.CertificateFailed{Pod: s.id, Attempt: e.Attempt, Error: e.Err.Error()})
@@ -141,7 +141,7 @@ type sidecarPod struct{ simulated }
 // newSidecarPod makes it of a pod of the mesh. The caller holds Pods.mu.
 func newSidecarPod(p *pod) *sidecarPod {
 	s := &sidecarPod{}
-	p.simulate(s, &s.simulated, p.fleet.Driver.Proxy.Certificates == nil)
+	p.simulate(s, &s.simulated, p.fleet.Driver.Proxy.Certificates != nil)
 	p.fleet.Pods.sidecars[p.id] = s
 	if !p.rollout {
 		p.fleet.Pods.background.starts++
@@ -177,9 +177,9 @@ func (p *sharedProxy) answered(e proxy.Update) {
 		return
 	}
 	p.update(func() {
-		first(&p.times.Usable, e.AckedAt)
-		first(&p.times.Complete, e.AckedAt)
-		p.fleet.Readiness.hand(p.pod)
+		setOnce(&p.times.Usable, e.AckedAt)
+		setOnce(&p.times.Complete, e.AckedAt)
+		p.fleet.Readiness.reportIfDue(p.pod)
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Heap is the live heap of a Go program over a window, in bytes: what its last
 // garbage collection found in use. Resident memory after a rollout is the
-// collector's high-water mark; this is what is needed.
+// collector's high-water mark; the live heap is the memory that is needed.
 type Heap struct {
 	Mean float64 // over the scrapes in the window
 	End  float64 // at the last of them

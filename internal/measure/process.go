@@ -193,7 +193,7 @@ func processClock(pid int) (time.Duration, error) {
 	return time.Duration(used.Nano()), nil
 }
 
-// gone turns the errors by which /proc and the clock say so into ErrEnded. A
+// gone converts errors of /proc and the clock that mean the end of the process to ErrEnded. A
 // clock of a pid that is nobody's is an invalid argument.
 func gone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {

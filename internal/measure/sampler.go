@@ -61,8 +61,8 @@ func NewStoredSampler(interval time.Duration, store *record.SampleLog) *Sampler 
 	return s
 }
 
-// SlowDown says that time is slowed down by a factor k, at least 1, so that this machine
-// stands for one with k times the processors. A processor of that machine takes k times
+// SlowDown states that time is slowed down by a factor k, at least 1, so that this machine
+// models one with k times the processors. A processor of that machine takes k times
 // as long for what a thread does: a thread that waits here for k-1 times the processor
 // time that it uses itself is done no later than there. It is called before Watch.
 func (s *Sampler) SlowDown(k float64) {
@@ -73,7 +73,7 @@ func (s *Sampler) SlowDown(k float64) {
 // span is the time in [from, to).
 type span struct{ from, to time.Time }
 
-// RealTime says that time was not slowed down in [from, to), whatever SlowDown said. It is called before
+// RealTime states that time was not slowed down in [from, to), also after SlowDown. It is called before
 // Figures of windows in it. Peaks are still means over k times the length, because readings are k times as far from
 // each other.
 func (s *Sampler) RealTime(from, to time.Time) {

@@ -35,8 +35,8 @@ func (r *Recorder) Stop(ctx context.Context) error {
 	return nil
 }
 
-// seal moves the snapshot's blocks into the TSDB's folder and removes what they
-// stand for. A long run has blocks there already, which the snapshot links to.
+// seal moves the snapshot's blocks into the TSDB's folder and removes the logs that they
+// replace. A long run has older blocks there, which the snapshot links to.
 func seal(dir, snapshot string) error {
 	from := filepath.Join(dir, "snapshots", snapshot)
 	blocks, err := os.ReadDir(from)

@@ -178,7 +178,7 @@ type copying struct {
 	left int64 // bytes that it may still have
 }
 
-// folder copies one; one that is there already is the same run's, which was named twice.
+// folder copies one. If the copy exists, the same run was named twice.
 func (c *copying) folder(to, from string) error {
 	if _, err := os.Stat(to); err == nil {
 		return nil

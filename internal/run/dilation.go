@@ -123,7 +123,7 @@ func (s Spec) dilate(driver controlplane.Driver, r controlplane.Resources) (cont
 }
 
 // describeDilation puts into the record of a control plane how it would be set on the
-// machine that is stood for, and how it is on this one.
+// modelled machine, and how it is on this one.
 func (r *run) describeDilation(source *record.ControlPlaneSource) {
 	if r.spec.dilation() == 1 {
 		return

@@ -46,7 +46,7 @@ type ShareOptions struct {
 	// Lost is called when the worker is lost and all its events were delivered, before any event of
 	// the one that takes its place.
 	Lost func(w Worker, err error)
-	// Replaced is called when another one has taken its place, how long after the loss.
+	// Replaced is called when another one has taken its place, with the time since the loss.
 	Replaced func(w Worker, after time.Duration)
 }
 

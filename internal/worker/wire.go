@@ -37,9 +37,9 @@ type Setup struct {
 
 // start starts a proxy.
 type start struct {
-	Number       int    // that stands for its id in events
-	Spec         []byte // proxy.Spec as JSON, but for what is the same for many:
-	Build, Roots int    // numbers of Build and RootPEM among what is shared; 0 = nil
+	Number       int    // of its id, in events
+	Spec         []byte // proxy.Spec as JSON, without fields that many have in common:
+	Build, Roots int    // numbers of Build and RootPEM among the shared bytes; 0 = nil
 	Delay        time.Duration
 }
 

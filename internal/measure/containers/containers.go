@@ -1,4 +1,4 @@
-// Package containers measures what the containers of real sidecars use in a cluster that is there already, by the
+// Package containers measures the usage of the containers of real sidecars in an existing cluster, by the
 // cAdvisor of its kubelets. How cAdvisor is read is left to package kubelet.
 package containers
 
@@ -22,7 +22,7 @@ import (
 // a container every 20 s at least, unless its kubelet is set otherwise.
 const lastReading = 30 * time.Second
 
-// Sidecars are the containers of the real sidecars of a run, whose usage is read from the kubelets.
+// Sidecars reads the usage of the containers of a run's real sidecars from the kubelets.
 type Sidecars struct {
 	watcher *kubelet.Watcher
 	name    string // of the container in its pod
@@ -69,7 +69,7 @@ func (s *Sidecars) Await(ctx context.Context, end time.Time, say func(string)) {
 	}
 }
 
-// RealPods are a run's pods on real nodes of a cluster, with the sidecars that it injects. What their containers use is
+// RealPods describes a run's pods on real nodes of a cluster, with the sidecars that it injects. The usage of their containers is
 // read into s, which may be nil.
 func RealPods(cluster *existing.Cluster, injected controlplane.InjectedSidecar, s *Sidecars) *fleet.RealPods {
 	return &fleet.RealPods{
@@ -84,7 +84,7 @@ func RealPods(cluster *existing.Cluster, injected controlplane.InjectedSidecar, 
 	}
 }
 
-// Measure adds the real sidecars that there were, and what their containers used, each and all together, where that is
+// Measure adds the real sidecars to the record, with the usage of their containers, each and all together, where that is
 // known. s may be nil.
 func (s *Sidecars) Measure(sidecars []fleet.RealSidecar, windows []phases.Window, all *record.RealSidecars, warn func(record.Warning)) {
 	sums, unknown := map[record.PhaseName]*kubelet.Usage{}, map[record.PhaseName]bool{}
