@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/output"
@@ -152,7 +153,37 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 	if errors.Is(err, phases.ErrUnconverged) {
 		return fmt.Errorf("%w: %w", errMissed, err)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return judgeThresholds(runs)
+}
+
+// judgeThresholds returns errBound if a run misses a threshold of its scenario, and otherwise errUndecided if
+// one does not decide it, with all that are not known to be met.
+func judgeThresholds(runs []record.Run) error {
+	var open []string
+	mark := errUndecided
+	for _, r := range runs {
+		for _, text := range r.Scenario.Thresholds {
+			o, err := compare.ParseObjective(text)
+			if err != nil {
+				return err
+			}
+			outcome, why := o.Judge(&r)
+			switch outcome {
+			case compare.Inside:
+				continue
+			case compare.Beyond:
+				mark = errBound
+			}
+			open = append(open, fmt.Sprintf("%s, %s: %s, %s", text, r.Name, outcome, why))
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("%w: %s", mark, strings.Join(open, "; "))
+	}
+	return nil
 }
 
 // sweepKnobs prices each part of the profile. Its phases are shorter by default, since there

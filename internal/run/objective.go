@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -8,7 +9,9 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // NeedsP99 reports whether an objective is of a quantile that takes many changes at a rate.
@@ -24,10 +27,28 @@ func within(path string, above ...string) bool {
 	return slices.ContainsFunc(above, func(a string) bool { return record.Within(path, a) })
 }
 
-// CheckObjective states what a run of the specification lacks to have an objective's figure.
+// checkThresholds checks that there are such figures, and that the run has them.
+func (s Spec) checkThresholds(controlplane.Driver) error {
+	for _, text := range s.Thresholds {
+		o, err := compare.ParseObjective(text)
+		if err == nil {
+			err = s.CheckObjective(o)
+		}
+		if wrong, ok := errors.AsType[*scenario.Error](err); ok {
+			wrong.Path = "thresholds"
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckObjective states what a run of the specification lacks to have an objective's figure. Its error
+// is of type *[scenario.Error].
 func (s Spec) CheckObjective(o compare.Objective) error {
 	path := o.Path
-	wrong := func(want string) error { return fmt.Errorf("objective %q: want %s", o.Text, want) }
+	wrong := func(want string) error { return scenario.Refuse("objective", o.Text, "%s", want) }
 	switch {
 	case within(path, "change", "controlPlane.change") || strings.HasPrefix(path, "cluster.") && strings.Contains(path, ".change."):
 		if s.Load.Changes.PerSecond == 0 {

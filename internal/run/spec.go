@@ -272,7 +272,7 @@ func (s Spec) Validate() error {
 		s.checkArrival, s.checkDilation, s.checkAuto, s.checkExternal, s.checkMesh, s.checkExisting, s.checkVersion,
 		func(d controlplane.Driver) error { return s.Programs.Validate(s.place().programs(d)...) },
 		s.checkProxyVersion, s.checkDataplane, s.checkUpgrade, s.checkVariants, s.checkReplicas, s.checkResources, s.checkRealSidecars, s.checkLoad,
-		s.checkCycle, s.checkCertificates, s.checkKnobs, s.checkProfile,
+		s.checkCycle, s.checkCertificates, s.checkKnobs, s.checkProfile, s.checkThresholds,
 	} {
 		if err := check(driver); err != nil {
 			return err

@@ -17,7 +17,7 @@ const (
 	ControlPlaneGroup Group = "Control plane"
 	LoadGroup         Group = "Load"
 	ClusterGroup      Group = "Cluster"
-	OutputGroup       Group = "Output" // of commands' own flags; no parameter has it
+	OutputGroup       Group = "Output"
 	InstrumentGroup   Group = "Instrument"
 )
 
@@ -234,6 +234,7 @@ var Parameters = []Parameter{
 	{Path: "instrument.dilation", Flag: "dilate", Group: InstrumentGroup, Help: "factor K by which time is slowed down, so that this machine can do what the modelled one does; auto chooses it from what the run is expected to need and what this machine's processors do, and starts again once with twice that where programs wait too long all the same", Compared: Condition},
 	{Path: "instrument.calibrate", Flag: "calibrate", Group: InstrumentGroup, Help: "measure scaler's floor first where it is unknown; see 'scaler calibrate'", Commands: notLimits, Compared: Irrelevant},
 	{Path: "instrument.priority", Flag: "priority", Group: InstrumentGroup, Help: "run the control plane before scaler, and scaler before the cluster, where they compete for processors", Compared: Condition},
+	{Path: "thresholds", Flag: "threshold", Group: OutputGroup, Basic: true, Value: "FIGURE<VALUE", Help: "what a figure of every run must meet, as in 'rollout.cores<1.5' or 'push.p99<2s', repeatable; the exit code is 3 if a run misses it, and 4 if a run does not decide it", Commands: onlyRollout, Compared: Irrelevant},
 }
 
 // Of returns the parameter of a path.

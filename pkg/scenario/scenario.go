@@ -36,6 +36,9 @@ type Scenario struct {
 	Place        Place        `json:"place,omitzero"`
 	Latency      Requests     `json:"latency,omitzero"`
 	Instrument   Instrument   `json:"instrument"`
+	// Thresholds are what the figures of every run must meet, as FIGURE<VALUE or FIGURE>VALUE.
+	// They change no figure.
+	Thresholds []string `json:"thresholds,omitempty"`
 }
 
 // Mesh is what is rolled out: a synthetic mesh, or a captured one where File is set.

@@ -108,6 +108,38 @@ func (o Objective) Of(r *record.Run) Observed {
 	return s
 }
 
+// Judge decides the objective in a run: [Inside] if it is met, [Beyond] if it is missed, [Undecided]
+// if a warning states that the figure is biased toward the result, [Unknown] if the run does not have
+// the figure. why states the value, or what it lacks.
+func (o Objective) Judge(r *record.Run) (outcome Outcome, why string) {
+	observed := o.Of(r)
+	switch {
+	case observed.Withheld:
+		return Unknown, fmt.Sprintf("fewer than %d changes were made", record.ChangesForP99)
+	case !observed.Known():
+		return Unknown, "the run did not measure it"
+	case observed.Value == nil:
+		why = "among what was lost"
+	default:
+		why = o.Print(*observed.Value)
+	}
+	outcome, doubtful := Beyond, record.TooHigh
+	if observed.Met {
+		outcome, doubtful = Inside, record.TooLow
+	}
+	if !o.Below {
+		doubtful = map[record.Direction]record.Direction{record.TooHigh: record.TooLow, record.TooLow: record.TooHigh}[doubtful]
+	}
+	for _, w := range r.Warnings {
+		for _, b := range r.Biases(w) {
+			if record.Within(o.Path, b.Path) && (b.Direction == doubtful || b.Direction == record.EitherWay) {
+				return Undecided, fmt.Sprintf("%s, which is %s: %s", why, b.Direction, r.Sentence(w))
+			}
+		}
+	}
+	return outcome, why
+}
+
 // Print formats a value of the figure in a unit that is easy to read.
 func (o Objective) Print(v float64) string { return o.Unit.print(v) }
 

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"strings"
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -78,6 +79,42 @@ func TestObjectiveOf(t *testing.T) {
 		}
 		if want := min(2, len(c.run.Warnings)); len(got.Doubts) != want {
 			t.Errorf("%s: doubts %q, want %d", name, got.Doubts, want)
+		}
+	}
+}
+
+// A figure that is biased toward the result decides nothing; one that is biased away from it does.
+func TestObjectiveJudge(t *testing.T) {
+	saturated := []record.Warning{{About: "controlPlane.rollout", Phase: record.PhaseRollout, Reason: record.ReasonSaturated}}
+	for name, c := range map[string]struct {
+		text     string
+		cores    *float64
+		warnings []record.Warning
+		want     Outcome
+		why      string
+	}{
+		"met":                     {text: "rollout.cores<1.5", cores: new(1.4), want: Inside, why: "1.40"},
+		"missed":                  {text: "rollout.cores<1.5", cores: new(1.6), want: Beyond, why: "1.60"},
+		"at the value":            {text: "rollout.cores<1.5", cores: new(1.5), want: Beyond, why: "1.50"},
+		"not measured":            {text: "rollout.cores<1.5", want: Unknown, why: "the run did not measure it"},
+		"met, and too low":        {text: "rollout.cores<1.5", cores: new(1.4), warnings: saturated, want: Undecided, why: "1.40, which is too low: "},
+		"missed, and too low":     {text: "rollout.cores<1.5", cores: new(1.6), warnings: saturated, want: Beyond, why: "1.60"},
+		"above, and too low":      {text: "rollout.cores>1.5", cores: new(1.6), warnings: saturated, want: Inside, why: "1.60"},
+		"not above, and too low":  {text: "rollout.cores>1.5", cores: new(1.4), warnings: saturated, want: Undecided, why: "1.40, which is too low: "},
+		"of another phase's bias": {text: "steady.cores<1.5", cores: new(1.4), warnings: saturated, want: Inside, why: "1.40"},
+	} {
+		o, err := ParseObjective(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := &record.Run{Warnings: c.warnings}
+		if c.cores != nil {
+			usage := record.Usage{Cores: &record.Level{Mean: c.cores}}
+			run.ControlPlane = &record.ByPhase[*record.Usage]{Rollout: &usage, Steady: &usage}
+		}
+		got, why := o.Judge(run)
+		if got != c.want || !strings.HasPrefix(why, c.why) || got != Undecided && why != c.why {
+			t.Errorf("%s: %s, %q, want %s, %q", name, got, why, c.want, c.why)
 		}
 	}
 }

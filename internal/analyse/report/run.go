@@ -27,7 +27,7 @@ func runDocument(run *record.Run) document {
 		warnings: r.doubts.lines(false),
 	}
 	for _, t := range []table{
-		headline(&r.doubts, run), r.phases(), r.pods(), r.differences(), r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars(),
+		headline(&r.doubts, run), r.doubts.thresholds(run), r.phases(), r.pods(), r.differences(), r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars(),
 		r.latencies(), r.changes(), r.explained(), r.xds(), r.received(), r.streams(), r.waypoints(), r.certificates(), r.changesMade(), r.changesCost(), r.cycle(), r.upgradeStages(), r.upgradeSides(), r.churn(), r.faults(), r.balance(), r.instrument(), r.floor(),
 	} {
 		if len(t.Rows) > 0 {

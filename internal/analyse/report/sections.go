@@ -22,6 +22,7 @@ type part struct {
 func (r *runReport) section(id string, draw *drawer) section {
 	charts := &runCharts{runReport: r, id: id, draw: draw}
 	parts := []part{
+		{name: "thresholds", title: "Thresholds", defined: "thresholds", tables: []table{r.doubts.thresholds(r.run)}},
 		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []table{r.phases(), r.pods()}},
 		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
 			charts: charts.needCharts(), tables: []table{r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars()}},

@@ -252,7 +252,7 @@ func summaryDocument(runs []record.Run) document {
 		d.add(&runs[i])
 		all = append(all, &runs[i])
 	}
-	return summary(runs, &d, headline(&d, all...), summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
+	return summary(runs, &d, headline(&d, all...), d.thresholds(all...), summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
 }
 
 // summary returns a document about several runs, with these tables.
@@ -267,7 +267,11 @@ func summary(runs []record.Run, d *doubts, tables ...table) document {
 	if len(differing) > 0 {
 		doc.tables = append(doc.tables, differenceTable(runs, differing))
 	}
-	doc.tables = append(doc.tables, tables...)
+	for _, t := range tables {
+		if len(t.Rows) > 0 {
+			doc.tables = append(doc.tables, t)
+		}
+	}
 	doc.realSidecars(runs, d)
 	doc.dataplanes(runs, d)
 	doc.cost(runs, differing, d)
