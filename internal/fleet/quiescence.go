@@ -172,13 +172,12 @@ func (f *Fleet) unsettled() (sidecars []string, lacks string) {
 		return nil, fmt.Sprintf("%d sidecars lost their stream and are not back", s.away)
 	}
 	for p := range s.workloads {
-		simulated := s.simulated[p.id]
 		switch {
 		case !s.current(p) || !p.ready:
 			return nil, fmt.Sprintf("pod %s is not ready", p.id)
 		case p.member.certified().IsZero():
 			return nil, fmt.Sprintf("sidecar %s has no certificate", p.id)
-		case simulated != nil && (!simulated.connection.answered || !p.whole):
+		case !p.whole:
 			return nil, fmt.Sprintf("sidecar %s waits for what it requested", p.id)
 		}
 		sidecars = append(sidecars, p.id)
