@@ -13,7 +13,7 @@ import (
 var floors = [][]string{
 	{"internal/boundedfile"}, // what the ground is built on
 	{ // ground
-		"docs", "internal/timeseries", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/podnet", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/httpget", "internal/svid", "kwok", "dashboards",
+		"docs", "internal/timeseries", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/podnet", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/mask", "internal/httpget", "internal/svid", "kwok", "dashboards",
 		"pkg/convergence", "pkg/proxy", "pkg/scenario", "pkg/record", "internal/place/guard", "internal/output", "internal/analyse/pushes", "internal/analyse/stats", "internal/topology",
 	},
 	{ // mechanisms, and what reads records

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/process"
 )
 
@@ -63,7 +64,7 @@ func (p Resources) Apply(spec process.Spec) process.Spec {
 func (p Resources) Settings(settings map[string]string) map[string]string {
 	for _, kv := range p.Environment() {
 		if name, value, _ := strings.Cut(kv, "="); name != "GOMAXPROCS" { // which has a place of its own
-			settings[name] = mask(name, value)
+			settings[name] = mask.Value(name, value)
 		}
 	}
 	return settings

@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/interrupt"
+	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run/journal"
@@ -53,7 +54,7 @@ func (s Spec) recorded() scenario.Scenario {
 	asked.Repeats, asked.Mesh.Services, asked.Mesh.Namespaces = 1, t.Services, t.Namespaces
 	asked.ControlPlane.Processors, asked.Instrument.Dilation = s.processors(), scenario.Dilation{Factor: s.dilation()}
 	asked = asked.Applicable()
-	asked.ControlPlane.Env, asked.ControlPlane.Upgrade.Env = controlplane.MaskEnv(asked.ControlPlane.Env), controlplane.MaskEnv(asked.ControlPlane.Upgrade.Env)
+	asked.ControlPlane.Env, asked.ControlPlane.Upgrade.Env = mask.Env(asked.ControlPlane.Env), mask.Env(asked.ControlPlane.Upgrade.Env)
 	return asked
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
@@ -54,7 +55,7 @@ func (o Options) spec() (spec run.Spec, err error) {
 	spec = o.Spec
 	spec.Scenario = like.Scenario
 	spec.Place, spec.ControlPlane.Version = o.Spec.Place, o.Spec.Programs.Istio // what runs here
-	spec.ControlPlane.Env = slices.DeleteFunc(slices.Clone(spec.ControlPlane.Env), func(kv string) bool { return strings.HasSuffix(kv, "="+controlplane.Masked) })
+	spec.ControlPlane.Env = slices.DeleteFunc(slices.Clone(spec.ControlPlane.Env), func(kv string) bool { return strings.HasSuffix(kv, "="+mask.Masked) })
 	spec.Repeats, spec.Mesh.Pods = 1, scenario.List[int]{p.Target.Pods}
 	spec.Mesh.Services, spec.Mesh.Namespaces = p.Target.Services, 0
 	spec.ControlPlane.Upgrade, spec.Phases.Cycle = scenario.Upgrade{}, 0

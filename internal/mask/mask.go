@@ -1,0 +1,140 @@
+// Package mask replaces values that look like secrets, in environments and in configuration, by a text
+// that says so. What is written of a run or a cluster may be read by anybody.
+package mask
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Masked is what stands in place of a value that looks like a secret.
+const Masked = "(masked)"
+
+// secretWords are parts of the names of variables and fields that hold secrets.
+var secretWords = []string{
+	"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PWD", "CREDENTIAL", "CREDENTIALS", "APIKEY", "KEY", "AUTH", "AUTHORIZATION", "COOKIE",
+}
+
+// secretValue matches keys in PEM, JSON web tokens, bearer tokens, access keys of
+// clouds and hosts of code, and URLs with a password.
+var secretValue = regexp.MustCompile(`-----BEGIN |\beyJ[A-Za-z0-9_-]{10,}\.|(?i:\bbearer )|\bAKIA[A-Z0-9]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|://[^/\s:@]*:[^/\s@]+@`)
+
+// Value returns the value of a variable or a field as anybody may read it. By its name it is a secret unless
+// it is a number, a truth value or a length of time, as settings are that are about secrets.
+func Value(name, value string) string {
+	if value == "" {
+		return value
+	}
+	named := slices.ContainsFunc(wordsOf(name), func(word string) bool { return slices.Contains(secretWords, word) })
+	if named && !plain(value) || secretValue.MatchString(value) {
+		return Masked
+	}
+	return value
+}
+
+// wordsOf are the words of a name, as in API_TOKEN, api-token and apiToken.
+func wordsOf(name string) []string {
+	var spaced strings.Builder
+	lower := false
+	for _, r := range name {
+		if unicode.IsUpper(r) && lower {
+			spaced.WriteByte('_')
+		}
+		lower = unicode.IsLower(r)
+		spaced.WriteRune(r)
+	}
+	return strings.FieldsFunc(strings.ToUpper(spaced.String()), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
+}
+
+func plain(value string) bool {
+	_, number := strconv.ParseFloat(value, 64)
+	_, truth := strconv.ParseBool(value)
+	_, length := time.ParseDuration(value)
+	// A long number may well be a secret.
+	return truth == nil || length == nil || number == nil && len(value) < 10
+}
+
+// Env returns variables of an environment, NAME=VALUE, as anybody may read them.
+func Env(env []string) []string {
+	masked := slices.Clone(env)
+	for i, kv := range masked {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			masked[i] = name + "=" + Value(name, value)
+		}
+	}
+	return masked
+}
+
+// Tree masks the texts of a value of JSON, in place, by the names of their fields. Where an object has a name, or
+// a key, and a value, as headers have, the value is masked by that name. It returns the value and how many were masked.
+func Tree(value any) (any, int) { return tree("", value) }
+
+func tree(field string, value any) (_ any, masked int) {
+	switch v := value.(type) {
+	case map[string]any:
+		pair := field // of the name and the value of a header
+		if text, ok := v["value"].(string); ok {
+			for _, by := range []string{"name", "key"} {
+				if name, ok := v[by].(string); ok {
+					pair = name
+				}
+			}
+			if hidden := Value(pair, text); hidden != text {
+				v["value"] = hidden
+				masked++
+			}
+		}
+		for name, of := range v {
+			if _, isPair := v["value"]; isPair && (name == "value" || name == "name" || name == "key") {
+				continue
+			}
+			hidden, n := tree(name, of)
+			v[name] = hidden
+			masked += n
+		}
+	case []any:
+		for i, of := range v {
+			hidden, n := tree(field, of)
+			v[i] = hidden
+			masked += n
+		}
+	case string:
+		if hidden := Value(field, v); hidden != v {
+			return hidden, 1
+		}
+	}
+	return value, masked
+}
+
+// pairs matches, in the text of a template, the name of a variable and its value in the next line.
+var pairs = regexp.MustCompile(`(?m)^([ \t]*(?:- )?name:[ \t]*)(\S+)([ \t]*\n[ \t]*value:[ \t]*)(\S.*)$`)
+
+// Template masks the values of variables in a template of configuration, which is no YAML before it is executed, and
+// lines that look like secrets. Values that the template computes stay. It returns how many were masked.
+func Template(text string) (_ string, masked int) {
+	text = pairs.ReplaceAllStringFunc(text, func(pair string) string {
+		parts := pairs.FindStringSubmatch(pair)
+		name, value := strings.Trim(parts[2], `"'`), strings.Trim(parts[4], `"'`)
+		if strings.Contains(value, "{{") || Value(name, value) == value {
+			return pair
+		}
+		masked++
+		return parts[1] + parts[2] + parts[3] + `"` + Masked + `"`
+	})
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if secretValue.MatchString(line) {
+			indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+			before, _, isField := strings.Cut(line, ": ")
+			if lines[i] = indent + Masked; isField {
+				lines[i] = before + `: "` + Masked + `"`
+			}
+			masked++
+		}
+	}
+	return strings.Join(lines, "\n"), masked
+}

@@ -1,0 +1,122 @@
+package mask
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+func TestValue(t *testing.T) {
+	for _, test := range []struct {
+		name, value string
+		secret      bool
+	}{
+		{"API_TOKEN", "s3cret", true},
+		{"db-password", "x", true},
+		{"SIGNING_KEY", "abc", true},
+		{"accessToken", "abc", true},
+		{"OTHER", "-----BEGIN EC PRIVATE KEY-----\nMHc", true},
+		{"OTHER", "eyJhbGciOiJSUzI1NiJ9.e30.x", true},
+		{"OTHER", "postgres://me:hunter2@db/x", true},
+		{"ACCOUNT_TOKEN", "1234567890123", true},
+		{"PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", "20m", false},
+		{"TOKEN_RETRIES", "5", false},
+		{"PILOT_ENABLE_TOKEN", "true", false},
+		{"API_TOKEN", "", false},
+		{"PILOT_DEBOUNCE_AFTER", "100ms", false},
+		{"MONKEY", "george", false},
+		{"autoInject", "enabled", false},
+		{"URL", "https://example.org:8080/x", false},
+	} {
+		got := Value(test.name, test.value)
+		if want := test.value; test.secret != (got == Masked) || !test.secret && got != want {
+			t.Errorf("%s=%s became %q, want it masked: %t", test.name, test.value, got, test.secret)
+		}
+	}
+}
+
+func TestTree(t *testing.T) {
+	var value any
+	text := `
+tracing: {lightstep: {address: "tracer:80", accessToken: abc}}
+extensionProviders:
+- name: otel
+  opentelemetry:
+    service: otel.observability
+    http: {headers: [{name: x-api-key, value: abc}, {name: x-team, value: blue}]}
+- name: ext
+  envoyExtAuthzHttp: {includeAdditionalHeadersInCheck: {authorization: "Basic abc", x-team: blue}}
+certificates: ["-----BEGIN CERTIFICATE-----"]
+sds: {token: {aud: istio-ca}}
+`
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	masked, n := Tree(value)
+	out, err := yaml.Marshal(masked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `certificates:
+- (masked)
+extensionProviders:
+- name: otel
+  opentelemetry:
+    http:
+      headers:
+      - name: x-api-key
+        value: (masked)
+      - name: x-team
+        value: blue
+    service: otel.observability
+- envoyExtAuthzHttp:
+    includeAdditionalHeadersInCheck:
+      authorization: (masked)
+      x-team: blue
+  name: ext
+sds:
+  token:
+    aud: istio-ca
+tracing:
+  lightstep:
+    accessToken: (masked)
+    address: tracer:80
+`
+	if diff := cmp.Diff(want, string(out)); diff != "" || n != 4 {
+		t.Errorf("%d were masked, want 4:\n%s", n, diff)
+	}
+}
+
+func TestTemplate(t *testing.T) {
+	text := `spec:
+  containers:
+  - name: istio-proxy
+    env:
+    - name: VENDOR_API_KEY
+      value: "abc"
+    - name: VENDOR_TOKEN
+      value: {{ .Values.global.token }}
+    - name: TEAM
+      value: blue
+    args: ["--collector", "https://me:pass@host/"]
+    header: Bearer abc
+`
+	want := `spec:
+  containers:
+  - name: istio-proxy
+    env:
+    - name: VENDOR_API_KEY
+      value: "(masked)"
+    - name: VENDOR_TOKEN
+      value: {{ .Values.global.token }}
+    - name: TEAM
+      value: blue
+    args: "(masked)"
+    header: "(masked)"
+`
+	got, n := Template(text)
+	if diff := cmp.Diff(want, got); diff != "" || n != 3 {
+		t.Errorf("%d were masked, want 3:\n%s", n, diff)
+	}
+}
