@@ -17,6 +17,7 @@ import (
 var driverNameAllowed = map[string]string{
 	"pkg/scenario":       "the default scenario names the control plane under test",
 	"internal/component": "programs have names, too, and some are those of their control plane",
+	"internal/capture":   "objects of a control plane are recognized by their labels",
 }
 
 // driverNameCommon are names that are words of their own as well, which texts may

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"scaler.mesh/scaler/internal/mask"
 )
 
 // Lengths of hashes: the shortest one of a name, so that few collide, and the longest
@@ -47,12 +49,16 @@ func (m *Mesh) anonymize(hash func(string, int) string) error {
 		part.Objects = append(part.Objects, o)
 	}
 	to := a.rewriter().mesh(&part)
+	hidden := a.controlPlane(&to)
 	if a.err != nil {
 		return a.err
 	}
 	to.hideKinds()
 	for _, kind := range slices.Sorted(maps.Keys(patches)) {
 		to.leaveOut(kind, "their content may be anything, which --anonymize cannot hide", patches[kind])
+	}
+	for _, what := range slices.Sorted(maps.Keys(hidden)) {
+		to.LeftOut = append(to.LeftOut, LeftOut{Kind: what, Count: hidden[what], Reason: "their content may be anything, which --anonymize cannot hide"})
 	}
 	to.Anonymized = true
 	to.sort()
@@ -229,10 +235,11 @@ func (a *anonymizer) portName(name string) string {
 }
 
 var (
+	booleans  = regexp.MustCompile(`^(true|false)$`)
 	durations = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ms|us|ns|s|m|h))+$`)
 	constants = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$`)
 	numbers   = regexp.MustCompile(`^-?[0-9.]+%?$`)
-	words     = regexp.MustCompile(`[A-Za-z0-9]+`)
+	words     = regexp.MustCompile(`%[A-Z_]+|[A-Za-z0-9]+`)
 	whenKeys  = regexp.MustCompile(`^[a-z]+(\.[a-z]+)*`)
 )
 
@@ -242,13 +249,13 @@ var keptFields = map[string]bool{
 	"location": true, "resolution": true, "operation": true, "retryOn": true, "methods": true, "notMethods": true,
 	"ports": true, "notPorts": true, "simple": true, "minProtocolVersion": true, "maxProtocolVersion": true, "cipherSuites": true,
 	"allowMethods": true, "policy": true, "version": true, "controllerName": true, "captureMode": true, "failoverPriority": true,
-	"targetPort": true, "h2UpgradePolicy": true, "wellKnownCACertificates": true, "retryRemoteLocalities": true,
+	"targetPort": true, "h2UpgradePolicy": true, "ecdhCurves": true, "imageType": true, "binaryPath": true, "configPath": true, "wellKnownCACertificates": true, "retryRemoteLocalities": true,
 }
 
 // text hides a text of any other field: each word is replaced by one of the same length,
 // so that paths and patterns keep their form.
 func (a *anonymizer) text(field, text string) string {
-	if keptFields[field] || durations.MatchString(text) || constants.MatchString(text) || numbers.MatchString(text) {
+	if keptFields[field] || isSetting(text) {
 		return text
 	}
 	if at, ok := a.address(text); ok {
@@ -262,6 +269,31 @@ func (a *anonymizer) text(field, text string) string {
 		return a.zones(text)
 	case "gatewayClassName", "network":
 		return a.name(text, maxLabel)
+	case "rootNamespace":
+		return a.name(text, maxLabel)
+	case "trustDomain", "trustDomainAliases":
+		return a.host(text)
+	case "service": // of a provider, with the namespace that it is looked up in
+		if namespace, host, ok := strings.Cut(text, "/"); ok {
+			return a.name(namespace, maxLabel) + "/" + a.host(host)
+		}
+		return a.host(text)
+	case "address", "discoveryAddress", "spiffeBundleUrl":
+		if host, port, ok := strings.Cut(text, ":"); ok && numbers.MatchString(port) {
+			return a.host(host) + ":" + port
+		}
+		return a.host(text)
+	case "accessLogFile":
+		if strings.HasPrefix(text, "/dev/") {
+			return text
+		}
+	case "metrics", "accessLogging": // lists of the names of providers
+		return a.name(text, maxLabel)
+	case "defaultServiceExportTo", "defaultVirtualServiceExportTo", "defaultDestinationRuleExportTo":
+		if text != "*" && text != "." && text != "~" {
+			return a.name(text, maxLabel)
+		}
+		return text
 	case "regex":
 		return a.hash(text, len(text))
 	case "key": // of a condition: the attribute that is compared, with a name in it
@@ -280,15 +312,92 @@ func (a *anonymizer) text(field, text string) string {
 	return a.hidden(text)
 }
 
+// isSetting reports whether a text says nothing of who wrote it.
+func isSetting(text string) bool {
+	return text == mask.Masked || booleans.MatchString(text) || durations.MatchString(text) || constants.MatchString(text) || numbers.MatchString(text)
+}
+
+// hidden hides the words of a text. Operators of formats, as in %START_TIME%, are no names of anybody.
 func (a *anonymizer) hidden(text string) string {
-	return words.ReplaceAllStringFunc(text, func(word string) string { return a.hash(word, len(word)) })
+	return words.ReplaceAllStringFunc(text, func(word string) string {
+		if word[0] == '%' {
+			return word
+		}
+		return a.hash(word, len(word))
+	})
+}
+
+// controlPlane hides names in the control plane of a mesh. Templates of injection and the values for them are left
+// out, and settings and arguments whose values are more than a number, a length of time or a constant. It returns how
+// many of each, by what they are.
+func (a *anonymizer) controlPlane(m *Mesh) map[string]int {
+	left := map[string]int{}
+	if m.ControlPlane == nil {
+		return left
+	}
+	r := a.rewriter()
+	c := *m.ControlPlane
+	c.Webhooks = slices.Clone(c.Webhooks)
+	for i := range c.Webhooks {
+		c.Webhooks[i].Name = r.host(c.Webhooks[i].Name)
+	}
+	c.Revisions = slices.Clone(c.Revisions)
+	for i := range c.Revisions {
+		of := &c.Revisions[i]
+		of.Name, of.Namespace = r.name(of.Name), r.namespace(of.Namespace)
+		of.Tags, of.Namespaces, of.Undiscovered = hide(r.name, of.Tags), hide(r.namespace, of.Namespaces), hide(r.namespace, of.Undiscovered)
+		kept := len(of.Args)
+		of.Args = slices.DeleteFunc(slices.Clone(of.Args), func(arg string) bool {
+			_, value, joined := strings.Cut(arg, "=")
+			return !(strings.HasPrefix(arg, "--") && (!joined || isSetting(value)) || isSetting(arg) || arg == domain)
+		})
+		if left["arguments of the control plane"] += kept - len(of.Args); left["arguments of the control plane"] == 0 {
+			delete(left, "arguments of the control plane")
+		}
+		kept = len(of.Env)
+		of.Env = slices.DeleteFunc(slices.Clone(of.Env), func(v Variable) bool {
+			return v.Value != "" && !isSetting(v.Value) && ownValues[v.Name] != v.Value
+		})
+		for k := range of.Env {
+			if kind, _, _ := strings.Cut(of.Env[k].From, " "); kind == "secret" || kind == "ConfigMap" {
+				of.Env[k].From = kind
+			}
+		}
+		if left["settings of the control plane"] += kept - len(of.Env); left["settings of the control plane"] == 0 {
+			delete(left, "settings of the control plane")
+		}
+		if of.MeshConfig != nil {
+			of.MeshConfig = r.fields(clone(of.MeshConfig))
+		}
+		if of.MeshNetworks != nil {
+			of.MeshNetworks = map[string]any{}
+			left["networks of the mesh"]++
+		}
+		if of.Injection != nil {
+			left["templates of injection"] += len(of.Injection.Templates)
+			of.Injection = nil
+		}
+	}
+	slices.SortFunc(c.Revisions, func(a, b Revision) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+	})
+	m.ControlPlane = &c
+	return left
+}
+
+func hide(by func(string) string, names []string) (to []string) {
+	for _, n := range names {
+		to = append(to, by(n))
+	}
+	slices.Sort(to)
+	return to
 }
 
 // keys hides the keys of maps that are not fields: names of headers and parameters,
 // zones.
 func (a *anonymizer) keys(field string, of map[string]any) map[string]any {
 	switch field {
-	case "headers", "withoutHeaders", "queryParams", "set", "add", "to", "customTags", "tagOverrides":
+	case "headers", "withoutHeaders", "queryParams", "set", "add", "to", "customTags", "tagOverrides", "includeAdditionalHeadersInCheck":
 	default:
 		return of
 	}

@@ -197,7 +197,7 @@ func TestTimes(t *testing.T) {
 	golden.Compare(t, filepath.Join("testdata", "scaled.yaml"), written(t, three))
 	var one, many int
 	for _, n := range m.Namespaces {
-		if !once(n.Name) {
+		if !(&m).once(n.Name) {
 			one++
 		}
 	}

@@ -25,7 +25,12 @@ type Cluster struct {
 	Discovery discovery.DiscoveryInterface
 	Dynamic   dynamic.Interface
 	Progress  func(string) // nil = silent
+	// Ask gets a path of a port of a pod, which takes the right to forward ports; nil = nothing is asked.
+	Ask func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error)
 }
+
+// monitoringPort is the port of the control plane at which it states its version.
+const monitoringPort = 15014
 
 // FromCluster captures the mesh of a cluster. Kinds that the cluster does not have are
 // not part of it; kinds that may not be read are left out and listed as such, and the
@@ -55,7 +60,66 @@ func FromCluster(ctx context.Context, c Cluster) (Mesh, error) {
 	if read == 0 {
 		return Mesh{}, errors.New("nothing could be read: want the right to list services and workloads of all namespaces")
 	}
+	if err := c.controlPlane(ctx, served, g); err != nil {
+		return Mesh{}, err
+	}
 	return g.Mesh(), nil
+}
+
+// controlPlane reads the configuration of the control plane whose objects were read, in its namespaces.
+// What may not be read is left out.
+func (c Cluster) controlPlane(ctx context.Context, served map[schema.GroupResource]schema.GroupVersionResource, g *Gatherer) error {
+	for _, namespace := range g.control.namespaces() {
+		for _, name := range g.control.configNames(namespace) {
+			object, err := c.Dynamic.Resource(configMaps.GroupVersionResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+			switch {
+			case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+				g.LeaveOut(configMaps.name(), "no right to get "+meshConfigMap+" and "+injectorConfigMap+" of the control plane", 0)
+			case apierrors.IsNotFound(err):
+			case err != nil:
+				return fmt.Errorf("reading ConfigMap %s/%s: %w", namespace, name, err)
+			default:
+				if err := g.add(object); err != nil {
+					return err
+				}
+			}
+		}
+		if gvr, ok := served[autoscalers.GroupResource()]; ok {
+			of := autoscalers
+			of.namespace = namespace
+			_, err := c.list(ctx, of, gvr, g)
+			switch {
+			case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+				g.LeaveOut(autoscalers.name(), "no right to list those of the control plane", 0)
+			case err != nil && !apierrors.IsNotFound(err):
+				return fmt.Errorf("listing %s: %w", autoscalers.name(), err)
+			}
+		}
+	}
+	return c.versions(ctx, g)
+}
+
+// versions asks one pod of each revision for its version.
+func (c Cluster) versions(ctx context.Context, g *Gatherer) error {
+	if c.Ask == nil {
+		return nil
+	}
+	for _, p := range g.control.pods {
+		revision := p.namespace + "/" + p.revision
+		if !p.ready || g.control.reported[revision] != "" {
+			continue
+		}
+		text, err := c.Ask(ctx, p.namespace, p.name, monitoringPort, "/version")
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			g.LeaveOut("version of the control plane", "not reported by its pods, which are asked with the right to forward ports: that of the image counts", 0)
+		default:
+			g.control.reported[revision] = Released(string(text))
+		}
+	}
+	return nil
 }
 
 // served returns the resources that the cluster has, in the versions that it prefers.
@@ -85,7 +149,7 @@ func (c Cluster) list(ctx context.Context, r Resource, gvr schema.GroupVersionRe
 	options := metav1.ListOptions{Limit: pageSize}
 	var taken []*unstructured.Unstructured
 	for again := 0; ; {
-		page, err := c.Dynamic.Resource(gvr).List(ctx, options)
+		page, err := c.Dynamic.Resource(gvr).Namespace(r.namespace).List(ctx, options)
 		if status, ok := err.(apierrors.APIStatus); ok && apierrors.IsResourceExpired(err) && again < maxRestarts {
 			if options.Continue = status.Status().Continue; options.Continue == "" {
 				taken, again = nil, again+1

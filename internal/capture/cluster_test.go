@@ -2,7 +2,9 @@ package capture
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -21,8 +24,9 @@ import (
 type server struct {
 	objects   map[string][]map[string]any // by path
 	forbidden map[string]bool
-	expire    int  // pages after which a continue token is refused once; 0 = never
-	restart   bool // such a refusal has no token to go on with
+	single    map[string]map[string]any // objects that are got, by path
+	expire    int                       // pages after which a continue token is refused once; 0 = never
+	restart   bool                      // such a refusal has no token to go on with
 	pages     int
 }
 
@@ -53,7 +57,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}}})
 		return
 	case "/api/v1":
-		group("v1", "services", "namespaces", "nodes", "secrets")
+		group("v1", "services", "namespaces", "nodes", "pods", "secrets")
 		return
 	case "/apis/networking.istio.io/v1":
 		group("networking.istio.io/v1", "virtualservices", "destinationrules")
@@ -63,6 +67,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.forbidden[r.URL.Path]:
 		refuse(403, "Forbidden", "")
+		return
+	case s.single[r.URL.Path] != nil:
+		answer(200, s.single[r.URL.Path])
 		return
 	case !there:
 		refuse(404, "NotFound", "")
@@ -108,6 +115,11 @@ func many(objects int) *server {
 
 func captured(t *testing.T, s *server) (Mesh, error) {
 	t.Helper()
+	return capturedAsking(t, s, nil)
+}
+
+func capturedAsking(t *testing.T, s *server, ask func(context.Context, string, string, int, string) ([]byte, error)) (Mesh, error) {
+	t.Helper()
 	listening := httptest.NewServer(s)
 	t.Cleanup(listening.Close)
 	config := &rest.Config{Host: listening.URL, QPS: -1}
@@ -119,7 +131,73 @@ func captured(t *testing.T, s *server) (Mesh, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return FromCluster(t.Context(), Cluster{Discovery: kinds, Dynamic: client})
+	return FromCluster(t.Context(), Cluster{Discovery: kinds, Dynamic: client, Ask: ask})
+}
+
+// The configuration of a control plane is read by the names of its ConfigMaps, in the namespace that its Deployment is in, and its
+// version is what it reports. Without rights the rest is captured.
+func TestControlPlaneOfCluster(t *testing.T) {
+	labelled := func(o map[string]any) map[string]any {
+		o["metadata"].(map[string]any)["labels"] = map[string]any{"app": "istiod", "istio.io/rev": "blue"}
+		return o
+	}
+	config := func(name, key, text string) map[string]any {
+		o := object("v1", "ConfigMap", "mesh-system", name, nil)
+		delete(o, "spec")
+		o["data"] = map[string]any{key: text}
+		return o
+	}
+	pod := labelled(object("v1", "Pod", "mesh-system", "istiod-blue-x", map[string]any{"containers": []any{map[string]any{"name": "discovery"}}}))
+	pod["status"] = map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	of := func() *server {
+		s := many(2)
+		s.objects["/api/v1/services"] = append(s.objects["/api/v1/services"], labelled(object("v1", "Service", "mesh-system", "istiod-blue", map[string]any{})))
+		s.objects["/api/v1/pods"] = []map[string]any{pod}
+		s.single = map[string]map[string]any{
+			"/api/v1/namespaces/mesh-system/configmaps/istio-blue":                  config("istio-blue", "mesh", "rootNamespace: mesh-system"),
+			"/api/v1/namespaces/mesh-system/configmaps/istio-sidecar-injector-blue": config("istio-sidecar-injector-blue", "config", "templates: {sidecar: a}"),
+		}
+		return s
+	}
+	asked := ""
+	m, err := capturedAsking(t, of(), func(_ context.Context, namespace, pod string, port int, path string) ([]byte, error) {
+		asked = fmt.Sprintf("%s/%s:%d%s", namespace, pod, port, path)
+		return []byte("1.30.2-alpha\n"), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked != "mesh-system/istiod-blue-x:15014/version" {
+		t.Errorf("%s was asked", asked)
+	}
+	r := m.Served()
+	if r == nil || r.Name != "blue" || r.Namespace != "mesh-system" || r.Release() != "1.30.2" || r.Root() != "mesh-system" || r.Injection == nil || r.Injection.Templates["sidecar"] != "a" {
+		t.Errorf("captured %+v", r)
+	}
+	checkCounts(t, m)
+
+	few := of()
+	for path := range few.single {
+		few.forbidden[path] = true
+	}
+	m, err = capturedAsking(t, few, func(context.Context, string, string, int, string) ([]byte, error) {
+		return nil, errors.New("forbidden")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []LeftOut{
+		{Kind: "configmaps", Reason: "no right to get istio and istio-sidecar-injector of the control plane"},
+		{Kind: "pods", Count: 1, Reason: ofControlPlane}, {Kind: "services", Count: 1, Reason: ofControlPlane},
+		{Kind: "version of the control plane", Reason: "not reported by its pods, which are asked with the right to forward ports: that of the image counts"},
+	}
+	if diff := cmp.Diff(want, m.LeftOut); diff != "" {
+		t.Error(diff)
+	}
+	if r := m.Served(); r == nil || r.MeshConfig != nil || r.Release() != "" {
+		t.Errorf("captured %+v without the right", r)
+	}
+	checkReadable(t, "without rights", m)
 }
 
 // Kinds without rights are in the file and in the summary, and the file is read again.

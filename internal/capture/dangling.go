@@ -24,7 +24,7 @@ func (r Reference) String() string { return r.From + ": " + r.Field + ": " + r.T
 // Dangling returns the references to things that the mesh does not have: hosts of no
 // service, gateways, and labels of no pods. They are not errors: a cluster has them, too.
 func (m *Mesh) Dangling() []Reference {
-	d := dangling{hosts: map[string]bool{}, gateways: map[string]bool{}, workloads: map[string][]*Workload{}}
+	d := dangling{root: m.Root(), hosts: map[string]bool{}, gateways: map[string]bool{}, workloads: map[string][]*Workload{}}
 	for _, s := range m.Services {
 		d.hosts[FullHost(s.Name, s.Namespace, domain)] = true
 	}
@@ -57,6 +57,7 @@ func (m *Mesh) Dangling() []Reference {
 
 // dangling looks for references.
 type dangling struct {
+	root            string // namespace
 	hosts, gateways map[string]bool
 	wildcards       []string // among hosts
 	workloads       map[string][]*Workload
@@ -118,7 +119,7 @@ func (d *dangling) selector(from, field, namespace string, selector map[string]s
 	probe := &corev1.Service{}
 	probe.Spec.Selector = selector
 	for in, workloads := range d.workloads {
-		if in != namespace && namespace != rootNamespace {
+		if in != namespace && namespace != d.root {
 			continue
 		}
 		probe.Namespace = in

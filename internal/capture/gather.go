@@ -25,6 +25,7 @@ type Gatherer struct {
 	read       map[string]int    // objects by kind
 	leftOut    map[[2]string]int // objects by kind and reason
 	selected   map[string]bool   // names of labels that something selects pods by
+	control    installation      // of the control plane
 }
 
 // NewGatherer returns one without objects.
@@ -32,6 +33,7 @@ func NewGatherer() *Gatherer {
 	return &Gatherer{
 		namespaces: map[string]map[string]string{}, nodes: map[string]Zone{}, owners: map[string]*owner{}, pods: map[string][]pod{},
 		given: map[string]bool{}, read: map[string]int{}, leftOut: map[[2]string]int{}, selected: map[string]bool{},
+		control: installation{processors: map[string]string{}, reported: map[string]string{}},
 	}
 }
 
@@ -69,8 +71,7 @@ func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 	}
 	g.given[identity] = true
 	if isControlPlane(object) {
-		g.LeaveOut(name, ofControlPlane, 1)
-		return nil
+		return g.addControlPlane(object, name)
 	}
 	if r, ok := Configuration(kind); ok {
 		if controller, _, _ := unstructured.NestedString(object.Object, "spec", "controllerName"); r.Kind == "GatewayClass" && strings.HasPrefix(controller, "istio.io/") {
@@ -89,6 +90,7 @@ func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 		return nil
 	case "Node":
 		labels := object.GetLabels()
+		g.control.processors[object.GetName()], _, _ = unstructured.NestedString(object.Object, "status", "allocatable", "cpu")
 		g.nodes[object.GetName()] = Zone{Region: labels[corev1.LabelTopologyRegion], Zone: labels[corev1.LabelTopologyZone]}
 		if labels[corev1.LabelTopologyZone] == "" {
 			g.LeaveOut(name, withoutZone, 1)
@@ -100,6 +102,14 @@ func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 		return g.pod(object)
 	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps":
 		return g.owner(object)
+	case "ConfigMap":
+		return g.addConfigMap(object)
+	case "MutatingWebhookConfiguration.admissionregistration.k8s.io":
+		g.control.webhooks = append(g.control.webhooks, object)
+		return nil
+	case "HorizontalPodAutoscaler.autoscaling":
+		g.control.autoscalers = append(g.control.autoscalers, object)
+		return nil
 	case "ServiceAccount":
 		g.LeaveOut(name, ofWorkloads, 1)
 		return nil
@@ -112,7 +122,7 @@ func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 // plural returns the name of an object's kind in counts.
 func plural(object *unstructured.Unstructured) string {
 	kind := object.GroupVersionKind()
-	for _, r := range Resources() {
+	for _, r := range append(Resources(), autoscalers, configMaps) {
 		if r.Group == kind.Group && r.Kind == kind.Kind {
 			return r.name()
 		}
@@ -121,15 +131,6 @@ func plural(object *unstructured.Unstructured) string {
 		return "serviceaccounts"
 	}
 	return kind.GroupKind().String()
-}
-
-// isControlPlane reports whether an object belongs to the control plane itself, by the
-// labels of its installation.
-func isControlPlane(object *unstructured.Unstructured) bool {
-	if object.GetKind() == "Namespace" || object.GetKind() == "Node" {
-		return false
-	}
-	return object.GetLabels()["istio"] == "pilot"
 }
 
 func (g *Gatherer) configure(r Resource, object *unstructured.Unstructured) {
@@ -202,6 +203,7 @@ func (g *Gatherer) Mesh() Mesh {
 	g.mesh.APIVersion, g.mesh.Kind = APIVersion, Kind
 	g.leaveOutRefused()
 	g.addNamespaces()
+	g.resolve()
 	g.count()
 	g.mesh.sort()
 	g.mesh.uniqueNames()

@@ -10,6 +10,8 @@ type Resource struct {
 	Kind string
 	// Cluster reports that its objects have no namespace.
 	Cluster bool
+
+	namespace string // in which its objects are listed; "" = in all
 }
 
 func resource(group, version, plural, kind string) Resource {
@@ -33,6 +35,7 @@ var basics = []Resource{
 	resource("apps", "v1", "deployments", "Deployment"),
 	resource("apps", "v1", "statefulsets", "StatefulSet"),
 	resource("apps", "v1", "daemonsets", "DaemonSet"),
+	webhooks,
 }
 
 // configuration lists the kinds of a mesh's configuration.
@@ -64,8 +67,9 @@ var configuration = []Resource{
 	resource(gatewayAPI, "v1", "listenersets", "ListenerSet"),
 }
 
-// Resources returns everything that is read from a cluster. Nothing else is requested, in
-// particular no Secrets or ConfigMaps.
+// Resources returns everything that is listed in all of a cluster. Of the namespaces of the control plane its
+// autoscalers are listed, and its ConfigMaps are read by their names. Nothing else is requested, in
+// particular no Secrets.
 func Resources() []Resource { return append(append([]Resource(nil), basics...), configuration...) }
 
 // Configuration returns the resource of a kind of a mesh's configuration, of any version.

@@ -45,6 +45,8 @@ type Header struct {
 	Anonymized bool `json:"anonymized,omitempty"`
 	// Scale is the number of copies of the captured mesh; 0 = one.
 	Scale int `json:"scale,omitempty"`
+	// ControlPlane is the control plane of the mesh; nil = it is not known.
+	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
 	// Captured counts the objects that were given, by kind: those that are in the mesh, or in its
 	// workloads and zones, and by LeftOut those that are not.
 	Captured []Captured `json:"captured,omitempty"`

@@ -95,6 +95,12 @@ func (g *Gatherer) pod(object *unstructured.Unstructured) error {
 	if of.spec.Proxy == NoProxy && p.Annotations[redirection] == "enabled" {
 		of.spec.Proxy = Ambient
 	}
+	if by := p.Annotations[revisionLabel]; by != "" && (of.spec.HasSidecar() || of.spec.Proxy == Waypoint) {
+		if g.control.injected == nil {
+			g.control.injected = map[string]int{}
+		}
+		g.control.injected[by]++
+	}
 	key := ownerKey(kind, p.Namespace, name)
 	g.pods[key] = append(g.pods[key], of)
 	return nil

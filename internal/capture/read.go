@@ -64,7 +64,10 @@ func (r *reader) take(document []byte) error {
 		if object.GetAPIVersion() != APIVersion || kind.Kind != Kind {
 			return fmt.Errorf("apiVersion %q, kind %q: want %s and %s first, as 'scaler capture' writes it", object.GetAPIVersion(), kind.Kind, APIVersion, Kind)
 		}
-		return strict(document, &r.mesh.Header, Kind)
+		if err := strict(document, &r.mesh.Header, Kind); err != nil {
+			return err
+		}
+		return r.mesh.ControlPlane.check()
 	}
 	identity := Identity(kind.Kind, object.GetNamespace(), object.GetName())
 	unique := kind.Group + " " + identity

@@ -91,12 +91,24 @@ func (r rewriter) annotations(annotations map[string]string) map[string]string {
 				namespaces = append(namespaces, r.visibility(strings.TrimSpace(namespace)))
 			}
 			to[name] = strings.Join(namespaces, ",")
+		case name == templatesKey:
+			var templates []string
+			for template := range strings.SplitSeq(value, ",") {
+				if template = strings.TrimSpace(template); !slices.Contains(stockTemplates, template) {
+					template = r.name(template)
+				}
+				templates = append(templates, template)
+			}
+			to[name] = strings.Join(templates, ",")
 		case strings.HasPrefix(name, "alpha.istio.io/"):
 			to[name] = r.text(name, value)
 		}
 	}
 	return to
 }
+
+// stockTemplates are the templates of injection that every installation has.
+var stockTemplates = []string{"sidecar", gatewayTemplate, "grpc-simple", "grpc-agent", "waypoint", "kube-gateway", "agentgateway", "agentgateway-waypoint"}
 
 // visibility rewrites a namespace and keeps the symbols for several namespaces.
 func (r rewriter) visibility(namespace string) string {

@@ -17,8 +17,8 @@ const MaxScale = 100
 
 // once reports whether a cluster has this namespace only once, with all objects in it:
 // the root namespace, whose configuration applies everywhere, and the cluster's own.
-func once(namespace string) bool {
-	return namespace == rootNamespace || strings.HasPrefix(namespace, "kube-")
+func (m *Mesh) once(namespace string) bool {
+	return namespace == rootNamespace || namespace == m.Root() || strings.HasPrefix(namespace, "kube-")
 }
 
 // Times returns the mesh with n copies of its namespaces and of everything in them:
@@ -40,6 +40,7 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 		taken[namespace.Name] = true
 	}
 	to.Scale = max(1, m.Scale) * n
+	to.ControlPlane = m.ControlPlane.times(n, m.once)
 	for copied := 2; copied <= n; copied++ {
 		part := m.copied()
 		for _, namespace := range part.Namespaces {
@@ -62,28 +63,54 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 	return to, nil
 }
 
+// times is a control plane whose namespaces there are n copies of, but for those that there are once.
+func (c *ControlPlane) times(n int, once func(string) bool) *ControlPlane {
+	if c == nil {
+		return nil
+	}
+	all := func(names []string) []string {
+		to := slices.Clone(names)
+		for copied := 2; copied <= n; copied++ {
+			for _, name := range names {
+				if !once(name) {
+					to = append(to, copyName(name, copied))
+				}
+			}
+		}
+		slices.Sort(to)
+		return to
+	}
+	to := *c
+	to.Revisions = slices.Clone(c.Revisions)
+	for i := range to.Revisions {
+		r := &to.Revisions[i]
+		r.Namespaces, r.Undiscovered, r.Pods = all(r.Namespaces), all(r.Undiscovered), r.Pods*n
+	}
+	return &to
+}
+
 func copyName(name string, copied int) string { return name + "-" + strconv.Itoa(copied) }
 
 // copied returns the part of a mesh that is copied.
 func (m *Mesh) copied() Mesh {
 	part := Mesh{Header: m.Header}
 	for _, n := range m.Namespaces {
-		if !once(n.Name) {
+		if !m.once(n.Name) {
 			part.Namespaces = append(part.Namespaces, n)
 		}
 	}
 	for _, s := range m.Services {
-		if !once(s.Namespace) {
+		if !m.once(s.Namespace) {
 			part.Services = append(part.Services, s)
 		}
 	}
 	for _, w := range m.Workloads {
-		if !once(w.Namespace) {
+		if !m.once(w.Namespace) {
 			part.Workloads = append(part.Workloads, w)
 		}
 	}
 	for _, o := range m.Objects {
-		if o.GetNamespace() != "" && !once(o.GetNamespace()) {
+		if o.GetNamespace() != "" && !m.once(o.GetNamespace()) {
 			part.Objects = append(part.Objects, o)
 		}
 	}

@@ -56,6 +56,7 @@ func (m *Mesh) Summary(w io.Writer) error {
 		zones[z.Zone] = z.Pods
 	}
 	line("zones", len(zones), counted(zones))
+	m.summarizeControlPlane(line)
 	fmt.Fprintf(table, "\nOBJECTS\tREAD\tKEPT\n")
 	for _, c := range m.Captured {
 		fmt.Fprintf(table, "%s\t%d\t%d\n", c.Kind, c.Read, c.Kept)
@@ -70,6 +71,9 @@ func (m *Mesh) Summary(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "left out: %s%s: %s\n", count, l.Kind, l.Reason)
 	}
+	for _, d := range m.Differences() {
+		fmt.Fprintf(w, "not reproduced: %s\n", d)
+	}
 	dangling := m.Dangling()
 	for _, r := range dangling[:min(len(dangling), maxReported)] {
 		fmt.Fprintf(w, "refers to nothing: %s\n", r)
@@ -78,6 +82,52 @@ func (m *Mesh) Summary(w io.Writer) error {
 		fmt.Fprintf(w, "refers to nothing: %d more\n", more)
 	}
 	return nil
+}
+
+// summarizeControlPlane prints what is known of the control plane, revision by revision.
+func (m *Mesh) summarizeControlPlane(line func(what string, count int, note string)) {
+	if m.ControlPlane == nil {
+		line("control planes", 0, "a rollout runs one with the settings of a stock installation")
+		return
+	}
+	served := m.Served()
+	for i := range m.ControlPlane.Revisions {
+		r := &m.ControlPlane.Revisions[i]
+		parts := []string{"version " + cmp.Or(r.Release(), "not known"), "replicas not known"}
+		if r.Replicas > 0 {
+			parts[1] = output.Many(r.Replicas, "replica")
+		}
+		if r.Autoscaler != nil {
+			parts = append(parts, fmt.Sprintf("autoscaled %d to %d", r.Autoscaler.Min, r.Autoscaler.Max))
+		}
+		if len(r.Tags) > 0 {
+			parts = append(parts, "tags "+strings.Join(r.Tags, ", "))
+		}
+		settings, _ := r.Settings()
+		parts = append(parts, output.Many(len(settings), "setting"), output.Many(len(r.Namespaces), "namespace"))
+		if r.MeshConfig == nil {
+			parts = append(parts, "mesh configuration not known")
+		}
+		if r.Injection == nil {
+			parts = append(parts, "injection not known")
+		}
+		if r == served && len(m.ControlPlane.Revisions) > 1 {
+			parts = append(parts, "which a rollout runs")
+		}
+		line("pods of revision "+r.Name, r.Pods, strings.Join(parts, ", "))
+	}
+	if m.ControlPlane.Masked > 0 {
+		line("credentials masked", m.ControlPlane.Masked, "in settings, mesh configuration, values and templates")
+	}
+}
+
+// String returns the difference as it is reported.
+func (d Difference) String() string {
+	text := d.What
+	if d.Value != "" {
+		text += " = " + d.Value
+	}
+	return text + ": may change " + d.Changes
 }
 
 // Count is the number of objects of a kind.

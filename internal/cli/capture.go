@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/httpget"
+	"scaler.mesh/scaler/internal/place/existing"
 )
 
 type captureOptions struct {
@@ -28,9 +33,12 @@ func newCaptureCommand(s streams) *cobra.Command {
 		Short: "Capture the mesh of a cluster as a file for 'scaler rollout --mesh'",
 		Long: `Capture writes the mesh of a cluster to a file: services with their ports, workloads
 with replicas, accounts and zones, pods without sidecars, gateways, and all objects of
-Istio and of the Gateway API. It reads the kinds that the guide lists and no other, no
-Secrets or ConfigMaps in particular, and leaves out status, images, commands and
-environment. A summary states what there is, what was left out and why.
+Istio and of the Gateway API. Of the control plane it writes each revision: version,
+arguments, environment, requests and limits, replicas, autoscaler, mesh configuration,
+injection, tags, and the namespaces that follow it. It reads the kinds that the guide
+lists and no other, no Secrets in particular, masks what looks like a credential, and
+leaves out status, and images, commands and environment of workloads. A summary states
+what there is, what was left out and why, and what a rollout does not reproduce.
 
 The cluster is that of the current context of the kubeconfig, as kubectl has it, or
 that of --context. With FILE or --from, nothing is asked for: the objects are those of
@@ -44,7 +52,9 @@ files that 'kubectl get -A -o yaml' wrote.`,
   # from files
   kubectl get -A -o yaml ns,svc,deploy,sts,ds,pods,nodes >cluster.yaml
   kubectl get -A -o yaml istio-io >istio.yaml
-  scaler capture cluster.yaml istio.yaml --output-file mesh.yaml`,
+  kubectl get -n istio-system -o yaml cm,hpa >control-plane.yaml
+  kubectl get -o yaml mutatingwebhookconfigurations >webhooks.yaml
+  scaler capture cluster.yaml istio.yaml control-plane.yaml webhooks.yaml --output-file mesh.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args, s) },
 	}
 	f := cmd.Flags()
@@ -102,7 +112,27 @@ func (o *captureOptions) capture(ctx context.Context, files []string, s streams)
 	if err != nil {
 		return capture.Mesh{}, err
 	}
-	return capture.FromCluster(ctx, capture.Cluster{Discovery: kinds, Dynamic: client, Progress: func(text string) { fmt.Fprintln(s.err, text) }})
+	return capture.FromCluster(ctx, capture.Cluster{
+		Discovery: kinds, Dynamic: client, Progress: func(text string) { fmt.Fprintln(s.err, text) },
+		Ask: func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
+			return ask(ctx, config, namespace, pod, port, path)
+		},
+	})
+}
+
+// askTimeout is how long the answer of a pod of the control plane may take.
+const askTimeout = 10 * time.Second
+
+// ask gets a path of a port of a pod, through the API server.
+func ask(ctx context.Context, config *rest.Config, namespace, pod string, port int, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	forwarded, err := (&existing.Cluster{Config: config}).Forward(ctx, namespace, pod, port)
+	if err != nil {
+		return nil, err
+	}
+	defer forwarded.Close()
+	return httpget.Get(ctx, &http.Client{}, "http://"+forwarded.Address(port)+path)
 }
 
 // write writes the file as a whole: one that is there is replaced once the new one is complete.

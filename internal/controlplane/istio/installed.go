@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/httpget"
@@ -151,7 +152,7 @@ func describeDeployment(ctx context.Context, client kubernetes.Interface, i *con
 		if container.Name != discoveryContainer {
 			continue
 		}
-		i.Version = imageVersion(container.Image)
+		i.Version = capture.ImageVersion(container.Image)
 		i.Requests, i.Limits = quantities(container.Resources.Requests), quantities(container.Resources.Limits)
 		for _, e := range container.Env {
 			if e.ValueFrom == nil {
@@ -204,24 +205,6 @@ func quantities(list corev1.ResourceList) map[string]string {
 		all[string(name)] = quantity.String()
 	}
 	return all
-}
-
-// imageVersion is the version in an image's tag, without what kind of image it is, as in
-// docker.io/istio/pilot:1.29.1-distroless; "" where the tag is no version.
-func imageVersion(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-	return released(tag)
-}
-
-// released is the version that a text begins with, up to the first hyphen; "" if that is not the
-// number of a release.
-func released(text string) string {
-	version, _, _ := strings.Cut(text, "-")
-	if !proxyVersion.MatchString(version) {
-		return ""
-	}
-	return version
 }
 
 // readMeshConfig reads the mesh's configuration, and refuses one that a run's expectations are not of.
@@ -384,7 +367,7 @@ func reportedVersion(ctx context.Context, metrics string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("asking istiod for its version: %w", err)
 	}
-	return released(strings.TrimSpace(string(text))), nil
+	return capture.Released(string(text)), nil
 }
 
 const versionTimeout = 10 * time.Second

@@ -135,16 +135,6 @@ func TestFindInNamespace(t *testing.T) {
 	}
 }
 
-func TestImageVersion(t *testing.T) {
-	for image, want := range map[string]string{
-		"docker.io/istio/pilot:1.29.1": "1.29.1", "registry:5000/istio/pilot:1.31.0-distroless@sha256:ab": "1.31.0", "istio/pilot@sha256:ab": "", "istio/pilot:latest": "",
-	} {
-		if got := imageVersion(image); got != want {
-			t.Errorf("%s: %q, want %q", image, got, want)
-		}
-	}
-}
-
 // No object of a run in an existing cluster is of the root namespace, where it would reach the
 // cluster's own workloads.
 func TestObjectsStayInNamespacesOfTheRun(t *testing.T) {

@@ -1,0 +1,138 @@
+package capture
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/test/golden"
+)
+
+// installed is a mesh with its control plane.
+func installed(t *testing.T) Mesh {
+	t.Helper()
+	m, err := FromFiles(t.Context(), filepath.Join("testdata", "controlplane", "istio.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// The control plane is captured by revision, wherever its root namespace is, and without the value of any credential.
+func TestControlPlane(t *testing.T) {
+	m := installed(t)
+	checkCounts(t, m)
+	text := written(t, m)
+	golden.Compare(t, filepath.Join("testdata", "controlplane", "mesh.yaml"), text)
+	var summary bytes.Buffer
+	if err := m.Summary(&summary); err != nil {
+		t.Fatal(err)
+	}
+	golden.Compare(t, filepath.Join("testdata", "controlplane", "summary.txt"), summary.String())
+	if strings.Contains(text+summary.String(), "hunter2") {
+		t.Error("a credential is in the file or the summary")
+	}
+	if m.ControlPlane.Masked != 5 {
+		t.Errorf("%d values are masked, want 5: of a setting, two of the mesh configuration, of the values and of a template", m.ControlPlane.Masked)
+	}
+	readAgain(t, m)
+
+	served := m.Served()
+	if served.Name != "1-29" || m.Root() != "mesh-system" {
+		t.Errorf("a replay runs revision %s with root namespace %s, want 1-29, which has most pods, and mesh-system", served.Name, m.Root())
+	}
+	env, _ := served.Settings()
+	if diff := cmp.Diff([]string{"PILOT_DEBOUNCE_AFTER=250ms", "PILOT_PUSH_THROTTLE=50"}, env); diff != "" {
+		t.Error("settings:", diff)
+	}
+	if served.Processors() != 2 || served.Memory() != 4<<30 || m.ControlPlane.Revisions[1].Processors() != 4 {
+		t.Errorf("%d processors, %d bytes; and %d of a node", served.Processors(), served.Memory(), m.ControlPlane.Revisions[1].Processors())
+	}
+	config, _ := served.Configuration("istiod.istio-system.svc:15012")
+	want := map[string]any{
+		"accessLogFile": "/dev/stdout", "outboundTrafficPolicy": map[string]any{"mode": "REGISTRY_ONLY"}, "rootNamespace": "mesh-system", "trustDomain": "cluster.local",
+		"discoverySelectors": []any{map[string]any{"matchExpressions": []any{map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []any{"batch"}}}}},
+		"defaultConfig": map[string]any{
+			"concurrency": int64(2), "discoveryAddress": "istiod.istio-system.svc:15012", "proxyMetadata": map[string]any{"ISTIO_META_DNS_CAPTURE": "true"},
+			"tracing": map[string]any{"lightstep": map[string]any{"address": "tracer.observability:8282", "accessToken": "(masked)"}},
+		},
+		"extensionProviders": []any{map[string]any{"name": "otel", "opentelemetry": map[string]any{
+			"service": "otel.observability.svc.cluster.local", "port": int64(4318),
+			"http": map[string]any{"path": "/v1/traces", "headers": []any{map[string]any{"name": "api-key", "value": "(masked)"}}},
+		}}},
+	}
+	if diff := cmp.Diff(want, config); diff != "" {
+		t.Error("mesh configuration of a replay:", diff)
+	}
+	if served.MeshConfig["ca"] == nil {
+		t.Error("the captured mesh configuration was changed")
+	}
+}
+
+// Without names nothing is left of who wrote it, and in copies the namespaces of the copies follow.
+func TestControlPlaneRewritten(t *testing.T) {
+	m := installed(t)
+	three, err := m.Times(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := three.Served()
+	if diff := cmp.Diff([]string{"shop", "shop-2", "shop-3"}, served.Namespaces); diff != "" || served.Pods != 6 {
+		t.Errorf("%d pods of %v", served.Pods, served.Namespaces)
+	}
+	if diff := cmp.Diff([]string{"batch", "batch-2", "batch-3"}, served.Undiscovered); diff != "" {
+		t.Error(diff)
+	}
+	if slices.ContainsFunc(three.Namespaces, func(n Namespace) bool { return n.Name == "mesh-system-2" }) {
+		t.Error("there are copies of the root namespace")
+	}
+	if err := m.Anonymize(); err != nil {
+		t.Fatal(err)
+	}
+	text := written(t, m)
+	golden.Compare(t, filepath.Join("testdata", "controlplane", "anonymized.yaml"), text)
+	for _, name := range []string{"shop", "mesh-system", "corp", "tracer", "otel", "hunter2", "vendor", "team-tuning", "tuned", "batch", "vault", "1-29", "west"} {
+		for line := range strings.Lines(text) {
+			if !strings.Contains(line, "apiVersion") && strings.Contains(line, name) && !strings.Contains(line, "lightstep") && !strings.Contains(line, "opentelemetry") {
+				t.Errorf("%q is in %s", name, line)
+			}
+		}
+	}
+	readAgain(t, m)
+	if again := m.Served(); again.Root() != m.Root() || !slices.ContainsFunc(m.Objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == m.Root() }) {
+		t.Errorf("root namespace %q is that of no object", m.Root())
+	}
+}
+
+// A file that was edited is refused with the field.
+func TestControlPlaneRefused(t *testing.T) {
+	for edit, want := range map[string]string{
+		"controlPlane: {revisions: []}":                                        `controlPlane.revisions "": want one at least`,
+		"controlPlane: {revisions: [{namespace: a}]}":                          `controlPlane.revisions[0].name "": want the name of a revision`,
+		"controlPlane: {revisions: [{name: a}, {name: a}]}":                    `controlPlane.revisions[1].name "a": want each revision of a namespace once`,
+		"controlPlane: {revisions: [{name: a, limits: {memory: much}}]}":       `controlPlane.revisions[0].limits.memory "much": want a quantity`,
+		"controlPlane: {revisions: [{name: a, env: [{name: A=B, value: c}]}]}": `controlPlane.revisions[0].env[0].name "A=B": want the name of a variable`,
+		"controlPlane: {revisions: [{name: a, replicas: -1}]}":                 `controlPlane.revisions[0].replicas -1: want 0 or more`,
+		"controlPlane: {revision: a}":                                          `unknown field "revision"`,
+	} {
+		_, err := Read("mesh.yaml", strings.NewReader("apiVersion: "+APIVersion+"\nkind: Mesh\n"+edit+"\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", edit, err, want)
+		}
+	}
+}
+
+func TestImageVersion(t *testing.T) {
+	for image, want := range map[string]string{
+		"docker.io/istio/pilot:1.29.1": "1.29.1", "registry:5000/istio/pilot:1.31.0-distroless@sha256:ab": "1.31.0", "istio/pilot@sha256:ab": "", "istio/pilot:latest": "",
+	} {
+		if got := ImageVersion(image); got != want {
+			t.Errorf("%s: %q, want %q", image, got, want)
+		}
+	}
+}

@@ -1,0 +1,365 @@
+package capture
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	quantity "k8s.io/apimachinery/pkg/api/resource"
+
+	"scaler.mesh/scaler/internal/mask"
+	"scaler.mesh/scaler/internal/output"
+)
+
+// Difference is a part of a captured mesh that a replay does not reproduce.
+type Difference struct {
+	What    string // as in "setting EXTERNAL_CA"
+	Value   string // that was captured; "" = it has none, or it is masked
+	Changes string // what may be otherwise for it
+}
+
+// Why settings are not taken over.
+const (
+	ofCertificates = "certificates: the replay's control plane signs them itself"
+	ofClusters     = "pods and services of other clusters, which a replay does not have"
+	ofAmbient      = "pods in ambient mode, which a replay does not have"
+	ofSecrets      = "what depends on its value, which is not captured"
+	ofReferences   = "what depends on its value, which is not known"
+	ofFile         = "nothing: the file has what it would make"
+	ofRoots        = "where proxies find the roots of certificates, which simulated ones are given"
+)
+
+// ownSettings are set by a replay's own installation, or say what its own are called: they are not taken over, and say
+// nothing of the mesh.
+var ownSettings = map[string]bool{
+	"REVISION": true, "POD_NAME": true, "POD_NAMESPACE": true, "SERVICE_ACCOUNT": true, "KUBECONFIG": true, "CLUSTER_ID": true, "GOMAXPROCS": true, "GOMEMLIMIT": true,
+	"ISTIOD_CUSTOM_HOST": true, "INJECTION_WEBHOOK_CONFIG_NAME": true, "VALIDATION_WEBHOOK_CONFIG_NAME": true, "CA_TRUSTED_NODE_ACCOUNTS": true, "PLATFORM": true,
+	"HOME": true, "PATH": true,
+}
+
+// ownValues are values that a replay's own installation has, which need not be stated.
+var ownValues = map[string]string{"PILOT_CERT_PROVIDER": "istiod", "PILOT_TRACE_SAMPLING": "1", "PILOT_ENABLE_ANALYSIS": "false"}
+
+// otherSettings are those that are not taken over, with what may be otherwise for it.
+var otherSettings = map[string]string{
+	"PILOT_CERT_PROVIDER": ofCertificates, "EXTERNAL_CA": ofCertificates, "K8S_SIGNER": ofCertificates, "ROOT_CA_DIR": ofCertificates, "CA_ADDR": ofCertificates,
+	"USE_CACERTS_FOR_SELF_SIGNED_CA": ofCertificates, "ISTIO_MULTIROOT_MESH": ofCertificates, "CERT_SIGNER_DOMAIN": ofCertificates,
+	"PILOT_CA_CERT_CONFIGMAP": ofRoots, "PILOT_CRL_CONFIGMAP": ofRoots, "ENABLE_CLUSTER_TRUST_BUNDLE_API": ofRoots,
+	"EXTERNAL_ISTIOD": ofClusters, "LOCAL_CLUSTER_SECRET_WATCHER": ofClusters, "PILOT_MULTI_NETWORK_DISCOVER_GATEWAY_API": ofClusters,
+	"PILOT_ENABLE_AMBIENT": ofAmbient, "PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS": ofAmbient, "PILOT_NODE_UNTAINT_CONTROLLERS_TAINT_NAME": ofAmbient,
+	"PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER": ofFile,
+	"SHARED_MESH_CONFIG":                             "settings of the mesh in a second ConfigMap, which is not read",
+	"INJECT_ENABLED":                                 "nothing: pods of the replay are injected if the captured ones were",
+}
+
+// ownArgs are arguments that a replay has of its own, by their names.
+var ownArgs = map[string]bool{
+	"monitoringAddr": true, "grpcAddr": true, "secureGRPCAddr": true, "httpAddr": true, "httpsAddr": true, "log_output_level": true, "log_as_json": true, "kubeconfig": true,
+	"ctrlz_port": true, "ctrlz_address": true, "clusterID": true,
+}
+
+// ownArgValues are values of arguments that a replay's own have.
+var ownArgValues = map[string]string{"domain": domain, "keepaliveMaxServerConnectionAge": "30m"}
+
+// Settings are the variables (NAME=VALUE) of a revision that a replay takes over, in their order, and the
+// differences for which the others are not.
+func (r *Revision) Settings() (env []string, not []Difference) {
+	for _, v := range r.Env {
+		differ := func(changes string) {
+			if v.Value == mask.Masked {
+				v.Value = ""
+			}
+			not = append(not, Difference{"setting " + v.Name, v.Value, changes})
+		}
+		changes, other := otherSettings[v.Name]
+		switch own, known := ownValues[v.Name]; {
+		case ownSettings[v.Name], known && v.Value == own, v.Value == "" && v.From == "":
+		case strings.HasPrefix(v.From, "field "), strings.HasPrefix(v.From, "resource "):
+			differ(ofReferences)
+		case v.From != "":
+			v.Value = "of " + v.From
+			differ(ofSecrets)
+		case other && (v.Value == "false" || v.Value == "0"): // it is off
+		case other:
+			differ(changes)
+		case v.Value == mask.Masked:
+			differ(ofSecrets)
+		case strings.Contains(v.Value, "$("):
+			differ(ofReferences)
+		default:
+			env = append(env, v.Name+"="+v.Value)
+		}
+	}
+	return env, append(not, r.arguments()...)
+}
+
+// arguments are those of a revision that a replay does not have.
+func (r *Revision) arguments() (not []Difference) {
+	args := r.Args
+	for i := 0; i < len(args); i++ {
+		name, isFlag := strings.CutPrefix(args[i], "--")
+		if !isFlag {
+			continue // the name of the command
+		}
+		name, value, joined := strings.Cut(name, "=")
+		if !joined && i+1 < len(args) && !strings.HasPrefix(args[i+1], "--") {
+			i++
+			value = args[i]
+		}
+		changes := "what it sets: a replay has the control plane's default"
+		switch own, known := ownArgValues[name]; {
+		case ownArgs[name], known && value == own:
+			continue
+		case name == "domain":
+			changes = "hosts: services of the replay are below " + domain
+		case name == "keepaliveMaxServerConnectionAge":
+			changes = "reconnections of sidecars: the replay closes connections after " + own
+		}
+		if value == mask.Masked {
+			value = ""
+		}
+		not = append(not, Difference{"argument --" + name, value, changes})
+	}
+	return not
+}
+
+// Processors is the number of processors of each replica: its limit, rounded up as its GOMAXPROCS is, or those of its node;
+// 0 = not known.
+func (r *Revision) Processors() int {
+	for _, v := range r.Env {
+		if v.Name == "GOMAXPROCS" && wholeProcessors(v.Value) > 0 {
+			return wholeProcessors(v.Value)
+		}
+	}
+	if limit := r.Limits["cpu"]; limit != "" {
+		return wholeProcessors(limit)
+	}
+	return wholeProcessors(r.NodeProcessors)
+}
+
+// wholeProcessors is a quantity of processors, rounded up; 0 of a text that is none.
+func wholeProcessors(text string) int {
+	q, err := quantity.ParseQuantity(text)
+	if err != nil || text == "" {
+		return 0
+	}
+	return int(math.Ceil(q.AsApproximateFloat64()))
+}
+
+// Memory is the memory limit of each replica in bytes; 0 = none is known.
+func (r *Revision) Memory() int64 {
+	q, err := quantity.ParseQuantity(r.Limits["memory"])
+	if err != nil {
+		return 0
+	}
+	return q.Value()
+}
+
+// foreign are the fields of a mesh configuration that name what a replay does not have: they are left out, with what may
+// be otherwise for it.
+var foreign = map[string]string{
+	"ca": ofCertificates, "caCertificates": ofCertificates, "certificates": ofCertificates,
+	"configSources": "configuration from other servers, which is not captured",
+}
+
+// ownMetadata are variables of proxies that the replay's own installation decides.
+var ownMetadata = map[string]string{
+	"ISTIO_META_CLUSTER_ID": ofClusters, "ISTIO_META_NETWORK": ofClusters, "ISTIO_META_ENABLE_HBONE": ofAmbient, "CA_ADDR": ofCertificates, "CA_PROVIDER": ofCertificates,
+	"ISTIO_META_CERT_SIGNER": ofCertificates, "PROXY_XDS_VIA_AGENT": "", "XDS_ROOT_CA": ofRoots, "CA_ROOT_CA": ofRoots,
+}
+
+// TrustDomain is the trust domain of a replay.
+const TrustDomain = domain
+
+// Configuration is the mesh configuration of a revision as a replay takes it over: without what names things that the replay
+// does not have. discovery is the address at which the replay's proxies find the control plane.
+func (r *Revision) Configuration(discovery string) (config map[string]any, not []Difference) {
+	if r.MeshConfig == nil {
+		return nil, nil
+	}
+	config = clone(r.MeshConfig)
+	drop := func(in map[string]any, name, path, changes string) {
+		if _, there := in[name]; there {
+			delete(in, name)
+			if changes != "" {
+				not = append(not, Difference{What: "meshConfig." + path, Changes: changes})
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(foreign)) {
+		drop(config, name, name, foreign[name])
+	}
+	if trusted, _ := config["trustDomain"].(string); trusted != "" && trusted != TrustDomain {
+		not = append(not, Difference{"meshConfig.trustDomain", trusted, "identities: those of the replay are of " + TrustDomain + ", and so policies that name the domain match none"})
+	}
+	config["trustDomain"] = TrustDomain
+	if config["discoverySelectors"] != nil {
+		if delete(config, "discoverySelectors"); len(r.Undiscovered) > 0 {
+			names := make([]any, 0, len(r.Undiscovered))
+			for _, n := range r.Undiscovered {
+				names = append(names, n)
+			}
+			config["discoverySelectors"] = []any{map[string]any{"matchExpressions": []any{map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names}}}}
+		}
+	}
+	proxies, _ := config["defaultConfig"].(map[string]any)
+	if proxies == nil {
+		proxies = map[string]any{}
+	}
+	proxies["discoveryAddress"] = discovery
+	config["defaultConfig"] = proxies
+	drop(proxies, "caCertificatesPem", "defaultConfig.caCertificatesPem", ofCertificates)
+	drop(proxies, "privateKeyProvider", "defaultConfig.privateKeyProvider", "handshakes of real proxies")
+	if metadata, _ := proxies["proxyMetadata"].(map[string]any); metadata != nil {
+		for _, name := range slices.Sorted(maps.Keys(ownMetadata)) {
+			drop(metadata, name, "defaultConfig.proxyMetadata."+name, ownMetadata[name])
+		}
+		if metadata["ISTIO_META_DNS_CAPTURE"] == "true" {
+			not = append(not, Difference{"meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE", "true", "tables of names that agents ask for: simulated ones do not"})
+		}
+	}
+	if r.MeshNetworks != nil {
+		not = append(not, Difference{What: "meshNetworks", Changes: "endpoints in other networks, of which a replay has none"})
+	}
+	return config, append(not, addresses(config)...)
+}
+
+// addresses names what configuration sends to addresses that a replay does not have. What the control plane sends does not
+// depend on whether they answer.
+func addresses(config map[string]any) (not []Difference) {
+	const changes = "what is sent to it, not the configuration: in a replay nobody answers there"
+	var walk func(path string, value any)
+	walk = func(path string, value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				if text, ok := v[name].(string); ok && (name == "address" || name == "service") && text != "" {
+					not = append(not, Difference{"meshConfig." + path + "." + name, text, changes})
+					continue
+				}
+				walk(path+"."+name, v[name])
+			}
+		case []any:
+			for i, of := range v {
+				if named, ok := of.(map[string]any); ok && named["name"] != nil {
+					walk(fmt.Sprintf("%s[%v]", path, named["name"]), of)
+				} else {
+					walk(fmt.Sprintf("%s[%d]", path, i), of)
+				}
+			}
+		}
+	}
+	if providers, ok := config["extensionProviders"]; ok {
+		walk("extensionProviders", providers)
+	}
+	if proxies, ok := config["defaultConfig"].(map[string]any); ok && proxies["tracing"] != nil {
+		walk("defaultConfig.tracing", proxies["tracing"])
+	}
+	return not
+}
+
+// clone is a copy of a value of JSON.
+func clone(value map[string]any) map[string]any {
+	var copied func(any) any
+	copied = func(value any) any {
+		switch v := value.(type) {
+		case map[string]any:
+			to := make(map[string]any, len(v))
+			for name, of := range v {
+				to[name] = copied(of)
+			}
+			return to
+		case []any:
+			to := make([]any, len(v))
+			for i, of := range v {
+				to[i] = copied(of)
+			}
+			return to
+		default:
+			return v
+		}
+	}
+	to, _ := copied(value).(map[string]any)
+	return to
+}
+
+// Differences are the parts of a mesh that a replay of its served revision does not reproduce.
+func (m *Mesh) Differences() (all []Difference) {
+	if r := m.Served(); r != nil {
+		_, settings := r.Settings()
+		_, config := r.Configuration("")
+		all = append(settings, config...)
+		for i := range m.ControlPlane.Revisions {
+			if other := &m.ControlPlane.Revisions[i]; other != r && (other.Pods > 0 || len(other.Namespaces) > 0) {
+				all = append(all, Difference{"revision " + other.Name, output.Many(other.Pods, "pod"), "what its pods connect to: revision " + r.Name + ", which has most, serves them too"})
+			}
+		}
+		for _, w := range m.ControlPlane.Webhooks {
+			all = append(all, Difference{"webhook " + w.Name, "", "pods as they are created: a replay has no such webhook"})
+		}
+	}
+	for _, o := range m.Objects {
+		id := Identity(o.GetKind(), o.GetNamespace(), o.GetName())
+		switch o.GetKind() {
+		case "WasmPlugin":
+			if spec, _ := o.Object["spec"].(map[string]any); spec["url"] != nil {
+				all = append(all, Difference{id + ": url", fmt.Sprint(spec["url"]), "what the module does to requests: simulated sidecars hold its configuration and do not load it"})
+			}
+		case "RequestAuthentication":
+			if rules, _ := o.Object["spec"].(map[string]any); rules != nil {
+				list, _ := rules["jwtRules"].([]any)
+				for _, one := range list {
+					if rule, _ := one.(map[string]any); rule["jwksUri"] != nil {
+						all = append(all, Difference{id + ": jwksUri", fmt.Sprint(rule["jwksUri"]), "keys in the configuration, where the address does not answer from here"})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// check checks what of a control plane can be wrong in a file that was edited.
+func (c *ControlPlane) check() error {
+	if c == nil {
+		return nil
+	}
+	if len(c.Revisions) == 0 {
+		return fieldError(Kind, "controlPlane.revisions", "", "one at least, or no controlPlane")
+	}
+	seen := map[string]bool{}
+	for i := range c.Revisions {
+		r := &c.Revisions[i]
+		at := fmt.Sprintf("controlPlane.revisions[%d]", i)
+		switch id := r.Namespace + "/" + r.Name; {
+		case r.Name == "":
+			return fieldError(Kind, at+".name", r.Name, "the name of a revision, default of one that has none")
+		case seen[id]:
+			return fieldError(Kind, at+".name", r.Name, "each revision of a namespace once")
+		default:
+			seen[id] = true
+		}
+		for name, text := range r.Limits {
+			if _, err := quantity.ParseQuantity(text); err != nil {
+				return fieldError(Kind, at+".limits."+name, text, "a quantity, as in 500m or 2Gi")
+			}
+		}
+		for k, v := range r.Env {
+			if v.Name == "" || strings.ContainsAny(v.Name, "=\x00") || strings.Contains(v.Value, "\x00") {
+				return fieldError(Kind, fmt.Sprintf("%s.env[%d].name", at, k), v.Name, "the name of a variable")
+			}
+		}
+		if r.Replicas < 0 || r.Pods < 0 {
+			return fieldError(Kind, at+".replicas", r.Replicas, "0 or more")
+		}
+		r.MeshConfig, _ = wholeNumbers(r.MeshConfig).(map[string]any)
+		r.MeshNetworks, _ = wholeNumbers(r.MeshNetworks).(map[string]any)
+		if j := r.Injection; j != nil {
+			j.Config, _ = wholeNumbers(j.Config).(map[string]any)
+			j.Values, _ = wholeNumbers(j.Values).(map[string]any)
+		}
+	}
+	return nil
+}
