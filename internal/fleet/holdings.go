@@ -158,7 +158,7 @@ func (d *difference) add(id string, these, those map[convergence.Key]bool) {
 	d.resources += len(keys)
 }
 
-// warnings are the differences as warnings.
+// warnings returns the differences as warnings.
 func (d *differences) warnings() []record.Warning {
 	var all []record.Warning
 	for _, one := range []struct {

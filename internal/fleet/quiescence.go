@@ -16,10 +16,10 @@ import (
 // lookInterval is the time between two looks at whether a mesh is quiescent.
 const lookInterval = time.Second
 
-// Rest is how a fleet learns whether its control plane is at rest, which its silence alone does not show.
+// Rest reads whether the control plane is at rest, which its silence alone does not show.
 type Rest struct {
-	// Window is for how long, in real time, nothing must have happened: longer than the control plane waits at most
-	// before it pushes a change that it has seen, and computes what it pushes.
+	// Window returns the time, in real time, in which nothing may happen: longer than the control plane waits
+	// before it pushes a change that it has seen, and computes the push.
 	Window func() time.Duration
 	// Read reads what all programs of the control plane report that serve now.
 	Read func(ctx context.Context) (controlplane.SyncState, error)
@@ -79,7 +79,7 @@ func (f *Fleet) AwaitSettled(ctx context.Context) (record.EndedBy, error) {
 	}
 }
 
-// look is what is known of a mesh at one moment.
+// look is the state of a mesh at one moment.
 type look struct {
 	begun, ended time.Time
 	lacks        string // why the mesh is not quiescent, whatever happens next; "" = it may be
@@ -215,7 +215,7 @@ func (f *Fleet) unknown() string {
 	return ""
 }
 
-// settled takes by what the mesh differs from what is expected, now that it is at rest.
+// settled records the differences of a mesh that is at rest.
 func (f *Fleet) settled(differences []convergence.Difference) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
@@ -225,7 +225,7 @@ func (f *Fleet) settled(differences []convergence.Difference) {
 	}
 }
 
-// Settled is how the mesh was last at rest, as AwaitSettled returned it.
+// Settled returns what AwaitSettled last returned.
 func (f *Fleet) Settled() record.EndedBy {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
@@ -243,7 +243,7 @@ func (f *Fleet) ExpectAnew() {
 	f.known = nil
 }
 
-// Unconverged is how many sidecars have not converged.
+// Unconverged counts the sidecars that have not converged.
 func (f *Fleet) Unconverged() (n int) {
 	for _, t := range f.trackers() {
 		counts := t.Counts()
@@ -252,7 +252,7 @@ func (f *Fleet) Unconverged() (n int) {
 	return n
 }
 
-// Differences are the resources by which sidecars differ from what is expected of them, sorted by type and name.
+// Differences returns the resources by which sidecars differ from what is expected of them, sorted by type and name.
 func (f *Fleet) Differences() []convergence.Difference {
 	found := map[convergence.Key]convergence.Difference{}
 	for _, t := range f.trackers() {

@@ -140,7 +140,7 @@ func (r *Readiness) RunTimeouts(ctx context.Context) error {
 	}
 }
 
-// overdue are the pods to be reported although their sidecars lack something, each
+// overdue returns the pods to be reported although their sidecars lack something, each
 // once.
 func (r *Readiness) overdue(now time.Time) []*pod {
 	s, bursting := r.fleet.Pods, r.fleet.bursting.Load()

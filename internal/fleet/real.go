@@ -128,7 +128,7 @@ type RealSidecar struct {
 	Crashes      int
 }
 
-// RealSidecars are all real sidecars that there ever were, in the order in which their pods were seen, and the
+// RealSidecars returns all real sidecars that there ever were, in the order in which their pods were seen, and the
 // latencies of the starts of the rollout's; nil if there are none.
 func (f *Fleet) RealSidecars() ([]RealSidecar, *Latencies) {
 	f.Pods.mu.Lock()

@@ -170,7 +170,7 @@ func (p *realPod) follow(ctx context.Context) {
 	}
 }
 
-// refusedEvent is the event of what a pod's Envoy refused.
+// refusedEvent returns the event of what a pod's Envoy refused.
 func refusedEvent(pod string, refused []sidecar.Refusal) record.ConfigurationRefused {
 	e := record.ConfigurationRefused{Pod: pod}
 	for _, r := range refused {

@@ -118,7 +118,7 @@ func (p *processPod) observe(o *sidecar.Options) {
 	}
 }
 
-// lastLine is the last line of the output of a program that ended.
+// lastLine returns the last line of the output of a program that ended.
 func lastLine(err error) string {
 	text := strings.TrimSpace(fmt.Sprint(err))
 	return text[strings.LastIndexByte(text, '\n')+1:]

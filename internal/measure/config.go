@@ -126,7 +126,7 @@ func config(targets []Target, interval time.Duration) ([]byte, error) {
 	return yaml.Marshal(c)
 }
 
-// scrape is the target's own entry; index distinguishes it from others of its job.
+// scrape returns the target's own entry; index distinguishes it from others of its job.
 func (t Target) scrape(index int) (promScrape, error) {
 	if t.Job == "" {
 		return promScrape{}, fmt.Errorf("job is empty")
@@ -168,10 +168,10 @@ func (t Target) scrape(index int) (promScrape, error) {
 	return s, nil
 }
 
-// timeout is just under the interval: a scrape that takes longer is a gap, and
+// timeout returns a time just under the interval: a scrape that takes longer is a gap, and
 // must be over before the next is due.
 func timeout(interval time.Duration) time.Duration { return interval * 95 / 100 }
 
-// promDuration is a duration as Prometheus writes it; its unit of time is the
+// promDuration writes a duration as Prometheus does; its unit of time is the
 // millisecond.
 func promDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

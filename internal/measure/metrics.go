@@ -153,7 +153,7 @@ func (m *Metrics) Phase(name string) {
 	m.since.WithLabelValues(name).Set(unixSeconds())
 }
 
-// unixSeconds is the time as Prometheus has it: seconds since 1970, to the millisecond.
+// unixSeconds returns the present time as Prometheus has it: seconds since 1970, to the millisecond.
 func unixSeconds() float64 { return float64(time.Now().UnixMilli()) / 1000 }
 
 // Pods sets how many pods have reached a state, such as "created" or "ready".

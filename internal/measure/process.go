@@ -121,7 +121,7 @@ func (s *processSource) Read() (Reading, error) {
 // slowDown is part of slowable.
 func (s *processSource) slowDown(k float64) { s.delays.slowdown = k }
 
-// Uncounted is why readings of a source have no working set; nil where they have one.
+// Uncounted returns why readings of a source have no working set; nil if they have one.
 func Uncounted(src Source) error {
 	s, ok := src.(*processSource)
 	if !ok {
@@ -181,7 +181,7 @@ func keepsDelays(ran uint64, used time.Duration) bool { return ran > 0 || used =
 
 func (s *processSource) threads() (procfs.Procs, error) { return procfs.AllThreads(s.handle.PID()) }
 
-// processClock is the processor time the process has used, by the clock whose
+// processClock returns the processor time the process has used, by the clock whose
 // id clock_getcpuclockid(3) derives from a pid: its complement, shifted, and
 // 2 for the scheduler's count.
 func processClock(pid int) (time.Duration, error) {

@@ -83,7 +83,7 @@ func matrix(result model.Value) ([]Series, error) {
 	return series, nil
 }
 
-// samples are the raw samples of a selector in (from, to], as scraped.
+// samples returns the raw samples of a selector in (from, to], as scraped.
 func (r *Recorder) samples(ctx context.Context, selector string, from, to time.Time) ([]Series, error) {
 	expr := fmt.Sprintf("%s[%s]", selector, promDuration(to.Sub(from)))
 	result, _, _, err := r.api.Query(ctx, expr, to)

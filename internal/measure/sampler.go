@@ -363,7 +363,7 @@ type reading struct {
 	from  Source
 }
 
-// remote are the readings of components that run elsewhere. The caller holds mu.
+// remote returns the readings of components that run elsewhere. The caller holds mu.
 func (s *Sampler) remote() []reading {
 	var all []reading
 	for name, t := range s.tracks {

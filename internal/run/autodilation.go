@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// DefaultDilation is the factor of rollouts for which none was given: chosen by what they are expected to need, or none where time
+// DefaultDilation returns the factor of rollouts for which none was given: chosen by what they are expected to need, or none where time
 // cannot be slowed down, where what the control plane uses at rest would be recorded as K times that, and where the mesh
 // is kept for other uses.
 func (s Spec) DefaultDilation() scenario.Dilation {
@@ -78,7 +78,7 @@ func (s *Spec) SlowAs(done *record.Run) {
 	}
 }
 
-// slower is the ladder with a larger factor, after programs waited too long with the one that was chosen.
+// slower returns the ladder with a larger factor, after programs waited too long with the one that was chosen.
 func (l Ladder) slower(slow *tooFast) Ladder {
 	choice := *l.Spec.Choice
 	choice.Restart = &slow.DilationRestart

@@ -36,7 +36,7 @@ func (s Spec) checkCertificates(d controlplane.Driver) error {
 	}, "none with controlPlane.name "+s.ControlPlane.Name+", which itself decides when it issues certificates and for how long")
 }
 
-// renewal is the time after which a sidecar renews its certificate, half of the lifetime
+// renewal returns the time after which a sidecar renews its certificate, half of the lifetime
 // that it requests; 0 = it requests none.
 func (s Spec) renewal(d controlplane.Driver) time.Duration {
 	if !d.Proxy.RequestsCertificates() {

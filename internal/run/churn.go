@@ -31,7 +31,7 @@ const (
 	lateChurn = 0.95
 )
 
-// churn is the phase in which pods are replaced. Where changes are made at a rate, pods
+// churn executes the phase in which pods are replaced. Where changes are made at a rate, pods
 // are replaced in that phase instead.
 func (r *run) churn(ctx context.Context) (steps.Undo, error) {
 	if r.spec.Load.Churn == 0 || r.spec.Load.Changes.PerSecond > 0 {

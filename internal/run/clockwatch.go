@@ -35,7 +35,7 @@ func (c clockWatch) Run(ctx context.Context) error {
 // observing are the phases in which scaler takes the times of what it sees.
 var observing = []record.PhaseName{record.PhaseRollout, record.PhaseProbe, record.PhaseCycle, record.PhaseStorm, record.PhaseChurn, record.PhaseChange}
 
-// clockWarnings are about exactly the figures of a phase that are affected: time series
+// clockWarnings returns warnings about exactly the figures of a phase that are affected: time series
 // are on the wall clock, all else is on the monotonic one, which stands still while the
 // machine is suspended. Nothing is affected between phases and in settle.
 func clockWarnings(phase record.PhaseName, d measure.Disturbance) []record.Warning {

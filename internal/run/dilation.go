@@ -13,10 +13,10 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// dilation is the factor by which time is slowed down, 1 where it is not.
+// dilation returns the factor by which time is slowed down, 1 where it is not.
 func (s Spec) dilation() float64 { return max(1, s.Instrument.Dilation.Factor) }
 
-// slowed is a length of time, of the modelled machine, on this one.
+// slowed converts a length of time of the modelled machine to one of this machine.
 func (s Spec) slowed(d time.Duration) time.Duration {
 	return proxy.Slowdown(s.dilation()).Of(d)
 }
@@ -24,7 +24,7 @@ func (s Spec) slowed(d time.Duration) time.Duration {
 // inRealTime is why time cannot be slowed down.
 type inRealTime struct{ what, why string }
 
-// inRealTime is why time cannot be slowed down in a run; nil if it can.
+// inRealTime returns why time cannot be slowed down in a run; nil if it can.
 func (s Spec) inRealTime(driver controlplane.Driver) *inRealTime {
 	switch {
 	case s.Existing != nil:
@@ -51,7 +51,7 @@ func (s Spec) checkDilation(driver controlplane.Driver) error {
 	return nil
 }
 
-// onMachine is the specification with all that is a matter of time as it is on this machine.
+// onMachine returns the specification with all that is a matter of time as it is on this machine.
 func (s Spec) onMachine() Spec {
 	k := s.dilation()
 	if k == 1 {
@@ -73,7 +73,7 @@ func (s Spec) onMachine() Spec {
 	return s
 }
 
-// realTime are the phases that are not slowed down. In these the control plane is at rest, and its own timers, which cannot be
+// realTime returns the phases that are not slowed down. In these the control plane is at rest, and its own timers, which cannot be
 // slowed down, decide what it uses. In a phase that is slowed down that is recorded as K times as much.
 func (s Spec) realTime() []record.PhaseName {
 	driver, err := s.Driver()
@@ -86,7 +86,7 @@ func (s Spec) realTime() []record.PhaseName {
 	return []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
 }
 
-// likeSteady is the length on this machine of a phase that is as long as steady and is slowed down.
+// likeSteady returns the length on this machine of a phase that is as long as steady and is slowed down.
 func (s Spec) likeSteady() time.Duration {
 	if s.realTime() == nil {
 		return time.Duration(s.Phases.Steady) // onMachine slowed it down
@@ -150,7 +150,7 @@ func (r *run) describeDilation(source *record.ControlPlaneSource) {
 	}
 }
 
-// undilated is the document as it is saved. Its error is joined with that of the run.
+// undilated returns the document as it is saved. Its error is joined with that of the run.
 func undilated(document record.Run, err error) (record.Run, error) {
 	scaled, scaleErr := document.Undilated()
 	if scaleErr != nil {

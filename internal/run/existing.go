@@ -99,7 +99,7 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 	return nil
 }
 
-// kwokPod is KWOK in the cluster.
+// kwokPod specifies KWOK as a pod of the cluster.
 func (e *Existing) kwokPod(run string, addresses netip.Prefix) existing.KwokPod {
 	return existing.KwokPod{Run: run, Namespace: "scaler-kwok-" + e.ID, Image: e.KwokImage, Addresses: addresses}
 }

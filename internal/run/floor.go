@@ -39,7 +39,7 @@ func (r *run) calibrate(ctx context.Context) error {
 	return nil
 }
 
-// floor is the instrument's floor for a run of this size; nil where it is not
+// floor returns the instrument's floor for a run of this size; nil where it is not
 // known.
 func (s Spec) floor() map[string]float64 {
 	known, err := calibrate.Cached(s.Programs)

@@ -57,7 +57,7 @@ func setCollected(u *record.Usage, live *float64) {
 	}
 }
 
-// liveHeap is the heap of the programs of a job together in bytes that is live after
+// liveHeap returns the heap of the programs of a job together in bytes that is live after
 // collections, which each does when its URL is requested; nil if they do not report it.
 func liveHeap(ctx context.Context, from *measure.Recorder, name string, urls ...string) (*float64, error) {
 	limited, cancel := context.WithTimeout(ctx, collectTimeout)

@@ -80,7 +80,7 @@ func (i instances) targets() []measure.Target {
 	return targets
 }
 
-// local are the names of the programs that run on this machine.
+// local returns the names of the programs that run on this machine.
 func (i instances) local() []string {
 	switch {
 	case i.adapter.Instances != nil:
@@ -95,7 +95,7 @@ func (i instances) local() []string {
 	return names
 }
 
-// components are the programs of the cluster, and those that help the control plane.
+// components returns the programs of the cluster, and those that help the control plane.
 func (b *system) components() []place.Component {
 	all := b.env.Components()
 	for _, h := range b.adapter.Helpers {

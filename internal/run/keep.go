@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// keepConfiguration is the step that writes what every sidecar holds into the record, where that is
+// keepConfiguration writes the resources of every sidecar into the record, if that is
 // asked for.
 func (r *run) keepConfiguration(ctx context.Context) (steps.Undo, error) {
 	if !r.spec.KeepConfiguration {
@@ -33,8 +33,8 @@ func (r *run) keepConfiguration(ctx context.Context) (steps.Undo, error) {
 	return nil, r.journal.Writer().Configuration(held)
 }
 
-// configurationOf is what the proxies of a worker hold, by their pods. A resource that several hold is there
-// once: they share it.
+// configurationOf returns the resources that the proxies of a worker hold, by their pods. A resource that several
+// hold is in it once.
 func configurationOf(pods []corev1.Pod, services []corev1.Service, local *worker.Local) *record.Configuration {
 	c := new(record.Configuration)
 	contents := local.Contents()

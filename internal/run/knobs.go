@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Knobs are the mesh's settings: those of the mode, each replaced by what was
+// Knobs returns the mesh's settings: those of the mode, each replaced by what was
 // asked for it alone.
 func (s Spec) Knobs() controlplane.Knobs {
 	driver, _ := s.Driver() // Validate reports one that there is not
@@ -44,7 +44,7 @@ func (s Spec) checkKnobs(d controlplane.Driver) error {
 	}, "none with controlPlane.name "+s.ControlPlane.Name+", whose mode sets all settings")
 }
 
-// modes are the modes that a run may have; a captured mesh has none but its own.
+// modes returns the modes that a run may have; a captured mesh has none but its own.
 func (s Spec) modes(d controlplane.Driver) []string {
 	if s.Captured != nil {
 		return []string{s.Mode()}
@@ -52,7 +52,7 @@ func (s Spec) modes(d controlplane.Driver) []string {
 	return d.ModeNames()
 }
 
-// preset is the mode that the run is recorded with: "" when any knob was set by
+// preset returns the mode that the run is recorded with: "" when any knob was set by
 // itself.
 func (s Spec) preset() string {
 	switch {
@@ -64,7 +64,7 @@ func (s Spec) preset() string {
 	return s.Mode()
 }
 
-// Name is the run's name, also its folder's in the record: control plane, mode
+// Name returns the run's name, also its folder's in the record: control plane, mode
 // and size, as in istiod-strict-200. When knobs were set by themselves all three
 // take the mode's place, in the order of controlplane.Knobs:
 // istiod-permissive-declared-none-200. The repeats of a run carry their number,
@@ -90,7 +90,7 @@ func (s Spec) Name() string {
 	return name
 }
 
-// modeOrKnobs is the mode whose knobs these are, else the knobs, as in
+// modeOrKnobs returns the mode whose knobs these are, else the knobs, as in
 // permissive-declared-none.
 func (s Spec) modeOrKnobs() string {
 	if mode := s.preset(); mode != "" {

@@ -90,7 +90,7 @@ func eachOnce[T comparable](path string, values []T) error {
 // Runner does one run and returns its record; RunOne is one. Tests have others.
 type Runner func(ctx context.Context, spec Spec, progress Progress) (record.Run, error)
 
-// RunOne is a ladder of one run. The error is that of [Ladder.Run]; the record has no folder
+// RunOne runs a ladder of one run. The error is that of [Ladder.Run]; the record has no folder
 // if the run did not begin.
 func RunOne(ctx context.Context, spec Spec, progress Progress) (record.Run, error) {
 	ladder := Ladder{Spec: spec}
@@ -225,7 +225,7 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	return climb.runs, climb.err()
 }
 
-// expected is about how long all runs take.
+// expected estimates how long all runs take.
 func (l Ladder) expected() (sum time.Duration) {
 	for _, spec := range l.Runs() {
 		sum += spec.Expected()

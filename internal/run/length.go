@@ -41,7 +41,7 @@ func (s Spec) rolloutLength() time.Duration {
 	return perSecond(pods, rate) + s.Mesh.Sidecars.StartDelay.Longest(pods) + lastPush
 }
 
-// readyPerSecond is the rate at which pods that come at once become ready.
+// readyPerSecond returns the rate at which pods that come at once become ready.
 func (s Spec) readyPerSecond() float64 {
 	driver, err := s.Driver()
 	if err != nil || driver.Dilation == nil || driver.Dilation.Cost == nil {

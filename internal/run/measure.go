@@ -309,7 +309,7 @@ func explainedPush(pushes map[record.ChangeKind]*record.Latency, stages []string
 	return &e
 }
 
-// waitingCluster is the program of the cluster that waited for processors for the
+// waitingCluster returns the program of the cluster that waited for processors for the
 // greatest share of a phase; "" where none did for long, and where the control plane
 // waited too: its own warning reaches the figures of all.
 func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share float64) {

@@ -31,7 +31,7 @@ func (r *run) makeNodes(ctx context.Context) (steps.Undo, error) {
 	return nil, group.Wait()
 }
 
-// pool are the nodes of a run's pods.
+// pool returns the nodes of a run's pods.
 func (r *run) pool() kwok.Pool { return r.spec.place().pool(r.runLabel()) }
 
 // nodes returns the number of fake nodes of a run.
@@ -42,7 +42,7 @@ func (s Spec) nodes(profile topology.Profile) int {
 	return max(1, (s.Pods()+s.Mesh.PodsPerNode-1)/s.Mesh.PodsPerNode)
 }
 
-// nodeLabels are the labels of the fake nodes of a run, in turns of the zones of its mesh; each zone of a captured
+// nodeLabels returns the labels of the fake nodes of a run, in turns of the zones of its mesh; each zone of a captured
 // mesh has its own.
 func (s Spec) nodeLabels() []map[string]string {
 	if s.Captured == nil {

@@ -72,12 +72,12 @@ func (r *run) outside() outside {
 	}
 }
 
-// makePodsOutside is the step that creates the pods without sidecars.
+// makePodsOutside creates the pods without sidecars.
 func (r *run) makePodsOutside(ctx context.Context) (steps.Undo, error) {
 	return nil, r.outside().makePods(ctx)
 }
 
-// startChurnOutside is the step that begins the churn outside the mesh. Taken back, it reports
+// startChurnOutside begins the churn outside the mesh. Undone, it reports
 // whether the churn kept its rate.
 func (r *run) startChurnOutside(ctx context.Context) (steps.Undo, error) {
 	return r.outside().startChurn(ctx), nil
@@ -128,7 +128,7 @@ func (o outside) makeDeployment(ctx context.Context, number, pods int) error {
 	})
 }
 
-// outsidePod is a pod on a fake node. It does not carry the run's label, so that it is Ready
+// outsidePod returns a pod on a fake node. It does not carry the run's label, so that it is Ready
 // at once and no sidecar is made for it.
 func outsidePod(labels map[string]string, grace time.Duration) corev1.PodTemplateSpec {
 	pod := corev1.PodTemplateSpec{

@@ -19,15 +19,15 @@ import (
 
 // location is a kind of cluster that a run happens in: one that it starts, or an existing one.
 type location interface {
-	// programs are the components that the run starts.
+	// programs returns the components that the run starts.
 	programs(controlplane.Driver) []string
-	// kubernetes is the version of the cluster.
+	// kubernetes returns the version of the cluster.
 	kubernetes(ctx context.Context, p programs) (string, error)
-	// label is the value of the run label on everything that a run makes.
+	// label returns the value of the run label on everything that a run makes.
 	label(name string) string
-	// pool are the nodes of the run's pods.
+	// pool returns the nodes of the run's pods.
 	pool(label string) kwok.Pool
-	// mesh is a mesh under the names that it has there.
+	// mesh returns a mesh under the names that it has there.
 	mesh(topology.Mesh) topology.Mesh
 	// startCluster starts what is missing of the cluster.
 	startCluster(context.Context, clusterStart) (place.Environment, error)

@@ -18,7 +18,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// newRecord is the record as far as it is known before anything runs.
+// newRecord returns the record as far as it is known before anything runs.
 func newRecord(spec Spec) record.Run {
 	t := spec.topology().Defaults()
 	knobs := spec.Knobs()
@@ -46,7 +46,7 @@ func newRecord(spec Spec) record.Run {
 	}
 }
 
-// recorded is the scenario of a single run as a record has it: what follows from the size, the number of processors and
+// recorded returns the scenario of a single run as a record has it: what follows from the size, the number of processors and
 // what scaler chose are stated, what the run does not have is not, and secrets are masked.
 func (s Spec) recorded() scenario.Scenario {
 	asked := s.Scenario
@@ -58,7 +58,7 @@ func (s Spec) recorded() scenario.Scenario {
 	return asked
 }
 
-// recordedParts are the parts of a synthetic mesh, those that its profile has included.
+// recordedParts returns the parts of a synthetic mesh, those that its profile has included.
 func (s Spec) recordedParts() scenario.Parts {
 	if s.Captured != nil {
 		return scenario.Parts{}

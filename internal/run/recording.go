@@ -102,7 +102,7 @@ func (r *run) late(d time.Duration) {
 	r.metrics.Observe(measure.SchedulingLag, d)
 }
 
-// currentPhase is the phase that goes on; "" before the first and between two.
+// currentPhase returns the present phase; "" before the first and between two.
 func (r *run) currentPhase() record.PhaseName { return r.timeline.Current().Phase }
 
 // runInfo returns the description of the run for its time series.

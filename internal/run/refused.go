@@ -44,7 +44,7 @@ func (r *run) newRefusals() *refusals {
 	}
 }
 
-// outsideOf are the names of the services without sidecars.
+// outsideOf returns the names of the services without sidecars.
 func outsideOf(services []topology.Service) map[string]bool {
 	outside := map[string]bool{}
 	for _, s := range services {
@@ -113,7 +113,7 @@ func failing(d *appsv1.Deployment) bool {
 	return false
 }
 
-// refusal is why a pod of a Deployment is refused; nil if it is not, or what refuses it may pass, as
+// refusal returns why a pod of a Deployment is refused; nil if it is not, or what refuses it may pass, as
 // a webhook that is not reached. The Deployment has the reason only as a text, so a pod is created as a
 // dry run, whose answer has a code.
 func (r *refusals) refusal(ctx context.Context, d *appsv1.Deployment) error {

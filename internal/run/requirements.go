@@ -122,5 +122,5 @@ func check(ctx context.Context, req doctor.Requirements, say func(string)) error
 	return doctor.Error(results)
 }
 
-// recordBytes is the room that the record of a run of so many pods may take.
+// recordBytes returns the room that the record of a run of so many pods may take.
 func recordBytes(pods int) uint64 { return runBytes + runBytesPerPod*uint64(pods) }

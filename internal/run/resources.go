@@ -14,7 +14,7 @@ import (
 // variable matches the name of an environment variable.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// processors is the number of processors of the machine that each replica of the control plane is modelled
+// processors returns the number of processors of the machine that each replica of the control plane is modelled
 // on: what the scenario states, else [scenario.DefaultProcessors] where time can be slowed down, and those of this
 // machine where it cannot. 0 = scaler does not start the control plane, and does not know.
 func (s Spec) processors() int {
@@ -41,7 +41,7 @@ func (s Spec) checkResources(d controlplane.Driver) error {
 	return checkEnv("controlPlane.env", s.ControlPlane.Env)
 }
 
-// machineProcessors is a warning about a control plane whose number of processors is that of the machine that it happens to
+// machineProcessors returns a warning about a control plane whose number of processors is that of the machine that it happens to
 // run on; nil where the scenario decides it.
 func (s Spec) machineProcessors(d controlplane.Driver) *record.Warning {
 	why := s.inRealTime(d)

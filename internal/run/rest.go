@@ -13,8 +13,8 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// pushTime is how long a control plane may take for a push before it has counted or sent anything of it: it first
-// computes the state of the whole mesh.
+// pushTime bounds the time in which a control plane prepares a push, without having counted or sent anything of it: it
+// computes the state of the whole mesh first.
 const pushTime = 5 * time.Second
 
 // servers are the programs of the control planes of a run that serve its mesh now. The zero value are the first control plane's
@@ -35,7 +35,7 @@ func (s *servers) set(next bool, programs func() []controlplane.Endpoints) {
 	}
 }
 
-// endpoints are those of all that serve now.
+// endpoints returns the endpoints of all servers that serve now.
 func (s *servers) endpoints() (all []controlplane.Endpoints) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *servers) endpoints() (all []controlplane.Endpoints) {
 	return all
 }
 
-// debounce is for how long one of them waits at most before it pushes a change.
+// debounce returns the longest time that one of them waits before it pushes a change.
 func (s *servers) debounce() (most time.Duration) {
 	for _, e := range s.endpoints() {
 		if e.Sync != nil {
@@ -84,7 +84,7 @@ func (s *servers) read(ctx context.Context) (controlplane.SyncState, error) {
 	return all, nil
 }
 
-// rest is how it is known that the control plane of the run is at rest. It is nil where the control plane does not report
+// rest returns the reader of whether the control plane of the run is at rest. It is nil where the control plane does not report
 // which proxies are behind; where nodes have proxies; and where the API server is to be gone while the mesh is rolled out: a control plane
 // that has yet to watch again is silent, too.
 func (r *run) rest() *fleet.Rest {
@@ -100,7 +100,7 @@ func (r *run) rest() *fleet.Rest {
 	return &fleet.Rest{Window: func() time.Duration { return r.servers.debounce() + r.spec.slowed(pushTime) }, Read: r.servers.read}
 }
 
-// explains is what explains why sidecars hold otherwise than expected; nil where nothing does.
+// explains returns the function that explains why sidecars hold other resources than expected; nil if there is none.
 func (r *run) explains() func(convergence.Difference) string {
 	if r.spec.Captured == nil || r.adapter.Captured == nil || r.adapter.Captured.Explain == nil {
 		return nil

@@ -255,13 +255,13 @@ func (r *run) startCluster(ctx context.Context) (_ steps.Undo, err error) {
 	return func(context.Context) error { b.stop(); return nil }, err // the group stops the cluster
 }
 
-// complete is the last step: all phases were done.
+// complete is the last step: it records that all phases were done.
 func (r *run) complete(context.Context) (steps.Undo, error) {
 	r.completed = true
 	return nil, nil
 }
 
-// runLabel is the value of the run label on everything the run makes in its
+// runLabel returns the value of the run label on everything the run makes in its
 // cluster, and part of the names of its nodes.
 func (r *run) runLabel() string { return r.spec.place().label(r.spec.Name()) }
 

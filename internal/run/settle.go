@@ -53,7 +53,7 @@ func (s settling) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// holdings are the names of all resources that the sidecars of each service
+// holdings returns the keys of all resources that the sidecars of each service
 // hold when converged, with these pods there; nil if the adapter cannot say. "" stands for the proxies of
 // nodes, the name of a waypoint for it. optional are those that sidecars may hold.
 func (d dataplane) holdings(pods []string) (expected map[string]map[convergence.Key]bool, optional map[convergence.Key]bool) {

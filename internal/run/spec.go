@@ -53,7 +53,7 @@ type Spec struct {
 	State    string            // folder that holds embedded clusters
 }
 
-// DefaultSpec is the run of the default scenario.
+// DefaultSpec returns the run of the default scenario.
 func DefaultSpec() Spec {
 	s := Spec{Scenario: scenario.Default()}
 	s.Mesh.Mode, s.Mesh.Sidecars.XDS = scenario.List[string]{"permissive"}, "delta"
@@ -114,7 +114,7 @@ func withValues(env []string) []string {
 	return env
 }
 
-// newExisting is the cluster of a place.
+// newExisting returns the cluster of a place.
 func newExisting(p scenario.Place) (_ *Existing, err error) {
 	e := &Existing{WorkerImage: p.WorkerImage, KwokImage: p.KwokImage}
 	if e.Place, err = attach.NewPlace(p); err != nil {
@@ -143,7 +143,7 @@ func conditions(path, text string) (guard.Conditions, error) {
 	return all, err
 }
 
-// Asked is the scenario of the specification in JSON, with the digest of a captured mesh: two runs with
+// Asked returns the scenario of the specification in JSON, with the digest of a captured mesh: two runs with
 // the same text are asked the same.
 func (s Spec) Asked() string {
 	text, err := json.Marshal(s.Scenario)
@@ -156,16 +156,16 @@ func (s Spec) Asked() string {
 	return string(text)
 }
 
-// Pods is the number of pods with sidecars of a single run.
+// Pods returns the number of pods with sidecars of a single run.
 func (s Spec) Pods() int { return s.Mesh.Pods.First() }
 
-// Mode is the mode of a single run.
+// Mode returns the mode of a single run.
 func (s Spec) Mode() string { return s.Mesh.Mode.First() }
 
-// Dataplane is the data plane of a single run.
+// Dataplane returns the data plane of a single run.
 func (s Spec) Dataplane() string { return s.Mesh.Dataplane.First() }
 
-// topology is the synthetic mesh of a single run, or the size of a captured one.
+// topology returns the synthetic mesh of a single run, or the size of a captured one.
 func (s Spec) topology() topology.Spec {
 	m := s.Mesh
 	if s.Captured != nil {
@@ -177,7 +177,7 @@ func (s Spec) topology() topology.Spec {
 	}
 }
 
-// ownParts are the parts of a profile that a scenario states. One that is 0 there is left out.
+// ownParts returns the parts of a profile that a scenario states. One that is 0 there is left out.
 func ownParts(p scenario.Parts) topology.Profile {
 	whole := func(n *int) int {
 		switch {
@@ -238,7 +238,7 @@ func PartsOf(p topology.Profile) scenario.Parts {
 	return parts
 }
 
-// upgrade is the upgrade of the mesh; nil = there is none.
+// upgrade returns the upgrade of the mesh; nil = there is none.
 func (s Spec) upgrade() *upgrade.Plan {
 	u := s.ControlPlane.Upgrade
 	if u.To == "" {
@@ -281,7 +281,7 @@ func (s Spec) Validate() error {
 	return nil
 }
 
-// meshPath is the path of a field of a topology, which has its name there, as in replica-skew.
+// meshPath returns the path of a field of a topology, which has its name there, as in replica-skew.
 func meshPath(field string) string {
 	for _, p := range scenario.Parameters {
 		name := p.Path[strings.LastIndex(p.Path, ".")+1:]
@@ -364,7 +364,7 @@ func (s Spec) checkProxyVersion(d controlplane.Driver) error {
 	return d.Proxy.CheckVersion(version)
 }
 
-// Driver is the control plane that is asked for, as it serves the data plane.
+// Driver returns the control plane that is asked for, as it serves the data plane.
 func (s Spec) Driver() (controlplane.Driver, error) {
 	d, _, err := drivers.Find(s.Drivers, s.ControlPlane.Name)
 	if err != nil {

@@ -37,7 +37,7 @@ func (s Spec) checkUpgrade(d controlplane.Driver) error {
 	return checkEnv("controlPlane.upgrade.env", s.upgrade().ToEnv)
 }
 
-// revisions are the names of the two control planes of an upgrade; "" where there is none.
+// revisions returns the names of the two control planes of an upgrade; "" where there is none.
 func (s Spec) revisions() (from, to string) {
 	if s.upgrade() == nil {
 		return "", ""
@@ -45,7 +45,7 @@ func (s Spec) revisions() (from, to string) {
 	return s.upgrade().Revisions()
 }
 
-// ownPrograms are the options by which the programs of the first control plane are found.
+// ownPrograms returns the options by which the programs of the first control plane are found.
 func (s Spec) ownPrograms() component.Options {
 	o := s.Programs
 	if s.upgrade() != nil {

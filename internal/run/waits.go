@@ -56,7 +56,7 @@ type watchedPhase struct {
 	found bool
 }
 
-// spent is how long a program waited until a moment.
+// spent holds the waits of a program until a moment.
 type spent struct {
 	late  time.Duration
 	until time.Time

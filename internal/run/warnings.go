@@ -67,7 +67,7 @@ func (s symptoms) warnings() []record.Warning {
 	return all
 }
 
-// unknowns are warnings about what is not known with a control plane that is external, or
+// unknowns returns warnings about what is not known with a control plane that is external, or
 // whose sidecars request no certificate, or do not speak xDS.
 func (s Spec) unknowns(d controlplane.Driver) []record.Warning {
 	var warnings []record.Warning

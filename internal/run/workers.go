@@ -48,7 +48,7 @@ type workers struct {
 	timed   atomic.Bool      // phase may be called: the run has its timeline
 }
 
-// workerName is the name of the n-th worker; 0 is this process.
+// workerName returns the name of the n-th worker; 0 is this process.
 func workerName(n int) string {
 	if n == 0 {
 		return measure.InstrumentName
@@ -68,8 +68,8 @@ func (r *run) newWorkers() *workers {
 	}
 }
 
-// startJob is the step that has workers started in the cluster, if the sidecars are to run there.
-// Taking it back ends the connections to them; the objects are the run's.
+// startJob starts the workers in the cluster, if the sidecars are to run there.
+// Undoing it ends the connections to them; the objects are the run's.
 func (r *run) startJob(ctx context.Context) (steps.Undo, error) {
 	r.workers = r.newWorkers()
 	e := r.spec.Existing

@@ -46,7 +46,7 @@ func Listen(ctx context.Context, listener *net.TCPListener, idle time.Duration, 
 // counts as lost. Both ends send something each second.
 const SilenceTimeout = 20 * time.Second
 
-// Timed is a connection on which Read fails when nothing was received for so long.
+// Timed returns a connection on which Read fails when nothing was received for so long.
 func Timed(conn net.Conn, silence time.Duration) net.Conn { return timed{conn, silence} }
 
 type timed struct {

@@ -119,7 +119,7 @@ func (w *Local) Holdings(_ context.Context, names bool) ([]Holding, error) {
 	return all, nil
 }
 
-// Contents are the resources that each running proxy holds now, by its id, with their messages if
+// Contents returns the resources that each running proxy holds now, by its id, with their messages if
 // Options.Keep was set, and without what it holds only until its listeners have drained.
 func (w *Local) Contents() map[string][]*proxy.Resource {
 	w.mu.Lock()
@@ -131,7 +131,7 @@ func (w *Local) Contents() map[string][]*proxy.Resource {
 	return all
 }
 
-// kept are the resources that a proxy holds for good.
+// kept returns the resources that a proxy holds for good.
 func (p *running) kept() []*proxy.Resource {
 	draining := p.proxy.Draining()
 	return slices.DeleteFunc(p.proxy.Held(), func(r *proxy.Resource) bool { return slices.Contains(draining, r.Key) })

@@ -18,7 +18,7 @@ const interval = 2 * time.Second
 // Container names one of a pod.
 type Container struct{ Node, Namespace, Pod, Name string }
 
-// String is NAMESPACE/POD/NAME.
+// String returns NAMESPACE/POD/NAME.
 func (c Container) String() string { return c.Namespace + "/" + c.Pod + "/" + c.Name }
 
 // Reading holds cAdvisor's counters of a container at one moment.

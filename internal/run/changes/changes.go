@@ -65,7 +65,7 @@ type sample struct {
 	due, sent, written time.Time
 }
 
-// Run is the change phase. Without a rate there is none.
+// Run executes the change phase. Without a rate there is none.
 //
 // The error is that of the run: what came of the changes is in the record.
 func Run(ctx context.Context, o Options) error {

@@ -77,7 +77,7 @@ func (p *phase) objects() ([]object, string) {
 	return all, ""
 }
 
-// suitable are services with several pods, those that some sidecar is configured to call
+// suitable returns services with several pods, those that some sidecar is configured to call
 // before the others: a change of the others may concern nobody.
 func (p *phase) suitable() []int {
 	var called, others []int
@@ -101,7 +101,7 @@ var probeKinds = map[scenario.ChangeKind]controlplane.ProbeKind{
 	scenario.RouteChange: controlplane.RouteProbe, scenario.RouteMetadataChange: controlplane.RouteProbe, scenario.PolicyChange: controlplane.PolicyProbe, scenario.MeshWideChange: controlplane.MeshProbe,
 }
 
-// probeObject is an object of the adapter, whose versions are markers.
+// probeObject returns an object of the adapter, whose versions are markers.
 func (p *phase) probeObject(index, service int) object {
 	first, concerned := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, service, marker(index, 0))
 	var names []string
@@ -119,7 +119,7 @@ func (p *phase) probeObject(index, service int) object {
 	}
 }
 
-// annotatedObject is an object of the adapter of which an annotation has the version, and nothing
+// annotatedObject returns an object of the adapter of which an annotation has the version, and nothing
 // else changes.
 func (p *phase) annotatedObject(index, service int) object {
 	of := p.probeObject(index, service)
@@ -135,7 +135,7 @@ func (p *phase) annotatedObject(index, service int) object {
 	}
 }
 
-// endpointObject is an EndpointSlice of a service in addition to its own, with one
+// endpointObject returns an EndpointSlice of a service in addition to its own, with one
 // endpoint whose address holds the version. No pod is behind it, no controller changes it
 // and, as the address is of a range for benchmarks, no traffic reaches anybody.
 func (p *phase) endpointObject(index int, s topology.Service) object {
@@ -161,7 +161,7 @@ func (p *phase) endpointObject(index int, s topology.Service) object {
 	}
 }
 
-// metadataObject is a Service of the mesh, of which an annotation changes.
+// metadataObject returns a Service of the mesh, of which an annotation changes.
 func metadataObject(s topology.Service) object {
 	return object{
 		at: func(version int) *unstructured.Unstructured {

@@ -268,7 +268,7 @@ func (i *Injector) End(settled record.EndedBy, err error) error {
 	return nil
 }
 
-// open are the faults that go on.
+// open returns the faults that are under way.
 func (i *Injector) open() []*made {
 	i.mu.Lock()
 	defer i.mu.Unlock()

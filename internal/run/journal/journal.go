@@ -23,7 +23,7 @@ func New(run record.Run, writer *record.Writer, fail func(error)) *Journal {
 	return &Journal{writer: writer, fail: fail, run: run}
 }
 
-// Writer is the folder of the record.
+// Writer returns the folder of the record.
 func (j *Journal) Writer() *record.Writer { return j.writer }
 
 // Update changes the document. change must not keep it, or call the journal.
@@ -33,7 +33,7 @@ func (j *Journal) Update(change func(*record.Run)) {
 	change(&j.run)
 }
 
-// Run is the document as it is now. What its pointers, slices and maps lead to is
+// Run returns the document as it is now. What its pointers, slices and maps lead to is
 // shared with the journal.
 func (j *Journal) Run() record.Run {
 	j.mu.Lock()

@@ -149,7 +149,7 @@ func (t *Timeline) Current() State {
 	return t.current
 }
 
-// Wait is the body of a phase of fixed length.
+// Wait returns the body of a phase of fixed length.
 func Wait(length time.Duration) Body {
 	return func(ctx context.Context) (record.EndedBy, error) {
 		if err := task.WaitUntil(ctx, time.Now().Add(length)); err != nil {

@@ -216,7 +216,7 @@ func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, s
 	return created, p.quiet(ctx)
 }
 
-// probeObject is a probe's object with a new marker, and whom it concerns.
+// probeObject returns a probe's object with a new marker, and whom it concerns.
 func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, []int) {
 	p.lastMarker = p.marker()
 	object, concerned := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, service, p.lastMarker)

@@ -80,7 +80,7 @@ type followed struct {
 	strays            int
 }
 
-// Run is the probe phase. Without any change asked for there is none.
+// Run executes the probe phase. If no change was asked for there is none.
 func Run(ctx context.Context, o Options) error {
 	if o.Changes == 0 {
 		return nil
@@ -108,7 +108,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, p.save())
 }
 
-// suitable are services with several pods, whose accounts stay the same when a pod
+// suitable returns services with several pods, whose accounts stay the same when a pod
 // comes or goes: a change of the set of accounts would be a push of everything to
 // everyone. Those that some sidecar is configured to call come before those that a
 // change of would concern nobody.
@@ -149,10 +149,10 @@ func (p *prober) run(ctx context.Context) error {
 	return nil
 }
 
-// of is the service that the n-th change is made to.
+// of returns the service that the n-th change is made to.
 func (p *prober) of(n int) int { return p.services[n%len(p.services)] }
 
-// marker is a new marker.
+// marker returns a new marker.
 func (p *prober) marker() string {
 	p.marked++
 	return xdsprobe.Marker(strconv.FormatInt(time.Now().UnixNano(), 36) + strconv.Itoa(p.marked))
@@ -298,7 +298,7 @@ func negative(sorted []time.Duration) int {
 	return n
 }
 
-// pushesOf are the pushes of one change, to the three digits that histograms keep.
+// pushesOf returns the pushes of one change, to the three digits that histograms keep.
 func pushesOf(after []time.Duration, lost int) stats.Cluster {
 	var values []float64
 	for _, d := range after {
@@ -307,7 +307,7 @@ func pushesOf(after []time.Duration, lost int) stats.Cluster {
 	return stats.NewCluster(values, int64(lost))
 }
 
-// pairs are the values of a change with how many sidecars had each.
+// pairs returns the values of a change with how many sidecars had each.
 func pairs(change stats.Cluster) [][2]float64 {
 	var all [][2]float64
 	for i, v := range change.Values {
@@ -403,7 +403,7 @@ func (p *prober) servicePort(service int) string {
 	return s.ServicePort(s.Ports[0])
 }
 
-// without is ids, less one.
+// without returns ids without one of them.
 func without(ids []string, id string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
 }

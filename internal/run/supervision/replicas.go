@@ -96,7 +96,7 @@ func (s *Replicas) serving() []*Replica {
 	return s.ready()
 }
 
-// ready is serving. The caller holds mu.
+// ready is serving for a caller that holds mu.
 func (s *Replicas) ready() (some []*Replica) {
 	for _, r := range s.all {
 		if r.serves {
@@ -226,7 +226,7 @@ func (s *Replicas) Restarted() bool {
 	return slices.ContainsFunc(s.all, func(r *Replica) bool { return r.supervisor.Restarted() })
 }
 
-// Now are the streams of simulated sidecars to each that was started.
+// Now returns the streams of simulated sidecars to each that was started.
 func (s *Replicas) Now() map[string]*record.FaultReplica {
 	to := s.streams()
 	s.mu.Lock()
@@ -248,14 +248,14 @@ func (s *Replicas) Edge(at time.Time) {
 	s.edges[at] = now
 }
 
-// At are the streams at the edge of a phase.
+// At returns the streams at the edge of a phase.
 func (s *Replicas) At(edge time.Time) map[string]*record.FaultReplica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.edges[edge]
 }
 
-// Throughout are the names of those that were there in all of a window.
+// Throughout returns the names of those that were there in all of a window.
 func (s *Replicas) Throughout(from, to time.Time) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

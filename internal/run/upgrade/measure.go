@@ -84,7 +84,7 @@ func (u *Upgrade) side(s *Stage, about string, received *fleet.Received) (*recor
 	return side, nil
 }
 
-// stale is the mean number of stale endpoints at a moment of a stage: the times for which
+// stale returns the mean number of stale endpoints at a moment of a stage: the times for which
 // endpoints were held that were gone, added up, over its length.
 func stale(removed *record.Latency, length time.Duration) *float64 {
 	if length <= 0 {

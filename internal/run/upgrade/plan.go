@@ -29,7 +29,7 @@ type Plan struct {
 	ToEnv      []string      // further NAME=VALUE for the new control plane
 }
 
-// Revisions are the names by which pods know the two control planes: their versions
+// Revisions returns the names by which pods know the two control planes: their versions
 // without dots, as in 1-31-0, the new one of the same version with -next; "" for an upgrade
 // in place, which has no revisions.
 func (p Plan) Revisions() (from, to string) {
@@ -51,7 +51,7 @@ func (p Plan) Next() string {
 	return nameOf(p.To)
 }
 
-// nameOf is a version as part of a name.
+// nameOf returns a version as part of a name.
 func nameOf(version string) string { return strings.ReplaceAll(version, ".", "-") }
 
 // Validate names the first flag whose value cannot be used with a mesh, the value, and
@@ -78,7 +78,7 @@ func (p Plan) Validate(mesh topology.Mesh) error {
 	return nil
 }
 
-// Waves are the workloads of each wave, by their index: as many as it takes that the moved
+// Waves returns the workloads of each wave, by their index: as many as it takes that the moved
 // ones have at least the wave's share of the pods, in the order of the mesh.
 func Waves(mesh topology.Mesh, shares []float64) [][]int {
 	total := 0
@@ -121,5 +121,5 @@ func due(mesh topology.Mesh, workloads []int, rate float64) []time.Duration {
 	return all
 }
 
-// concat are the workloads of several waves.
+// concat returns the workloads of several waves.
 func concat(waves [][]int) []int { return slices.Concat(waves...) }
