@@ -80,6 +80,8 @@ The records of both sides go to --out; 'scaler diff DIR' compares them again. Wi
 	}
 	defaults := shortRollouts()
 	defaults.Phases.Baseline, defaults.Phases.Steady = seconds(1), seconds(1)
+	// What sidecars hold in the end does not depend on time.
+	defaults.Instrument.Dilation, defaults.Load.Arrival, defaults.Mesh.Sidecars.StartDelay = scenario.Dilation{Factor: 1}, scenario.Arrival{}, new(scenario.Delay)
 	o.addFlags(cmd, s, scenario.Diff, defaults)
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "`VERSION` of Istio of the second side, or a line of versions (default that of --from)")

@@ -46,6 +46,9 @@ and in steady state, and the time until every sidecar has its configuration and
 its certificate. A table goes to stdout and the record to --out. Everything that
 was started is stopped at the end.
 
+By default pods arrive at 20 per second and their sidecars start 1 to 5 seconds later,
+as in a cluster with stock settings.
+
 The control plane is that of a machine with 8 processors, whatever this one has. Where
 programs would wait for the processors of this machine, time is slowed down: by how much
 follows from what the run is expected to need, and is printed first. --dilate 1 prevents
@@ -53,8 +56,11 @@ that.
 
 The first run takes the programs that it needs from released images or builds
 them, which takes about a quarter of an hour on two cores; see 'scaler components'.`,
-		Example: `  # 200 pods at once, permissive, against istiod
+		Example: `  # 200 pods, as fast as a stock cluster creates them, permissive, against istiod
   scaler rollout --pods 200
+
+  # in bursts: 100 pods every 10 seconds
+  scaler rollout --pods 400 --burst 100/10s
 
   # a larger mesh, a short steady phase, figures as JSON
   scaler rollout --pods 400 --steady 20s -o json

@@ -81,6 +81,7 @@ type Fleet struct {
 	reals sync.WaitGroup // the real sidecars
 
 	bursting atomic.Bool           // the rollout is under way: latencies are those of its pods
+	prompt   atomic.Bool           // sidecars start without Delay
 	wanted   atomic.Int64          // pods of the mesh
 	healthy  atomic.Int64          // endpoints of the mesh when all is well
 	storm    atomic.Pointer[Storm] // the present one; nil = none
@@ -232,6 +233,20 @@ func (f *Fleet) IDs() []string {
 func (f *Fleet) Rollout() (end func()) {
 	f.bursting.Store(true)
 	return func() { f.bursting.Store(false) }
+}
+
+// Promptly makes sidecars start as soon as their pods have addresses, without Delay, until end is called.
+func (f *Fleet) Promptly() (end func()) {
+	f.prompt.Store(true)
+	return func() { f.prompt.Store(false) }
+}
+
+// delay returns how long the n-th pod's sidecar waits before it starts.
+func (f *Fleet) delay(n int) time.Duration {
+	if f.prompt.Load() {
+		return 0
+	}
+	return f.Delay.Of(f.Seed, n)
 }
 
 // Expect raises the number of pods that the converged mesh has. Each has so many ports.

@@ -20,6 +20,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // connected is a fleet of so many pods, ready and connected, without anything that
@@ -456,4 +457,17 @@ func TestShort(t *testing.T) {
 		time.Sleep(time.Second) //nolint:forbidigo // of the bubble's clock
 		short("a")
 	})
+}
+
+// Sidecars of probes do not wait before they start.
+func TestPromptly(t *testing.T) {
+	f := connected(1)
+	f.Delay = scenario.Delay{Mean: 2 * time.Second}
+	end := f.Promptly()
+	if got := f.delay(0); got != 0 {
+		t.Errorf("promptly it waits %s", got)
+	}
+	if end(); f.delay(0) != 2*time.Second {
+		t.Errorf("later it waits %s", f.delay(0))
+	}
 }

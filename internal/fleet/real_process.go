@@ -35,7 +35,7 @@ func (p *processPod) start(ctx context.Context, object *corev1.Pod) {
 	f := p.fleet
 	p.expect()
 	ctx, p.stop = context.WithCancel(ctx)
-	delay := f.Delay.Of(f.Seed, p.order)
+	delay := f.delay(p.order)
 	f.reals.Go(func() {
 		if delay > 0 && task.WaitUntil(ctx, time.Now().Add(delay)) != nil {
 			return

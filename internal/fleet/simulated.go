@@ -55,7 +55,7 @@ func (s *simulated) start(_ context.Context, object *corev1.Pod) {
 	}
 	w := f.Workers[s.order%len(f.Workers)]
 	s.worker, s.stop = w, func() { w.Do(worker.Stop, s.id) }
-	if err := w.Start(worker.Proxy{Spec: spec, Delay: f.Delay.Of(f.Seed, s.order)}); err != nil {
+	if err := w.Start(worker.Proxy{Spec: spec, Delay: f.delay(s.order)}); err != nil {
 		f.Fail(err)
 	}
 }

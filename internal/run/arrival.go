@@ -47,6 +47,7 @@ func (s Spec) checkArrival(controlplane.Driver) error {
 type deployment struct {
 	plan     []workload.Step
 	overlap  bool          // a step does not wait for the one before
+	atOnce   bool          // that was asked for
 	second   time.Duration // in which the most pods that became ready are counted
 	applier  *workload.Applier
 	injector *faults.Injector
@@ -128,8 +129,16 @@ func (d *deployment) arrival() *record.Arrival {
 	return a
 }
 
-// warning reports that pods came more slowly than planned; nil if they did not.
+// warning reports that pods came more slowly than planned, or all at once, which is as fast as the machine creates them; nil if
+// they came as planned.
 func (d *deployment) warning(a *record.Arrival) *record.Warning {
+	if d.atOnce {
+		w := &record.Warning{About: "arrival", Reason: record.ReasonMachineArrival}
+		if a.AchievedPerSecond != nil {
+			w.Values = map[string]float64{"achievedPerSecond": *a.AchievedPerSecond}
+		}
+		return w
+	}
 	if len(d.plan) < 2 {
 		return nil
 	}

@@ -73,17 +73,17 @@ func TestCheckAuto(t *testing.T) {
 // Where time is slowed down, arrival, probes and settle take as much longer, and phases at rest do not.
 func TestExpected(t *testing.T) {
 	s := DefaultSpec() // baseline 10 s, settle 10 s, steady 60 s and 20 probes
-	s.Load.Arrival, s.Mesh.Sidecars.StartDelay = scenario.Arrival{Rate: 20}, scenario.Delay{}
+	s.Load.Arrival, s.Mesh.Sidecars.StartDelay = scenario.Arrival{Rate: 20}, nil
 	s.Instrument.Dilation.Factor = 3
 	const start = 22*time.Second + 200*7*time.Millisecond
 	if got, want := s.Expected(), start+(10+60+3*(10+11+38))*time.Second; got != want {
 		t.Errorf("it takes %s, want %s", got, want)
 	}
-	s.Mesh.Sidecars.StartDelay = scenario.Delay{Min: time.Second, Max: 5 * time.Second}
+	s.Mesh.Sidecars.StartDelay = &scenario.Delay{Min: time.Second, Max: 5 * time.Second}
 	if got, want := s.Expected(), start+(10+60+3*(10+11+5+38))*time.Second; got != want {
 		t.Errorf("with a delay it takes %s, want %s", got, want)
 	}
-	s.Mesh.Sidecars.StartDelay, s.Mesh.Sidecars.CertificateLifetime = scenario.Delay{}, scenario.Duration(time.Hour) // steady is slowed down, too
+	s.Mesh.Sidecars.StartDelay, s.Mesh.Sidecars.CertificateLifetime = nil, scenario.Duration(time.Hour) // steady is slowed down, too
 	if got, want := s.Expected(), start+3*(10+11+10+60+38)*time.Second; got != want {
 		t.Errorf("with renewals it takes %s, want %s", got, want)
 	}

@@ -23,6 +23,14 @@ func (s Spec) withSidecars() bool {
 	return s.Dataplane() == "" || s.Dataplane() == controlplane.Sidecars
 }
 
+// startDelay is the time from a pod's address to the start of its sidecar; none where pods do not all have one.
+func (s Spec) startDelay() scenario.Delay {
+	if d := s.Mesh.Sidecars.StartDelay; d != nil && s.withSidecars() {
+		return *d
+	}
+	return scenario.Delay{}
+}
+
 // checkDataplane checks what goes with the data plane and what does not. The driver is of it.
 func (s Spec) checkDataplane(d controlplane.Driver) error {
 	if s.withSidecars() {
@@ -41,7 +49,6 @@ func (s Spec) checkDataplane(d controlplane.Driver) error {
 		{s.upgrade() != nil, "controlPlane.upgrade.to"},
 		{s.Load.Changes.PerSecond > 0, "load.changes"},
 		{s.Mesh.Settings.Scope != "" && d.Modes[0].Knobs.Scope == "", "mesh.settings.scope"},
-		{s.Mesh.Sidecars.StartDelay != scenario.Delay{}, "mesh.sidecars.startDelay"},
 	}, "none with mesh.dataplane "+s.Dataplane())
 }
 

@@ -57,7 +57,7 @@ func (s Spec) onMachine() Spec {
 	if k == 1 {
 		return s
 	}
-	s.Load.Arrival, s.Mesh.Sidecars.StartDelay = s.Load.Arrival.Slowed(k), s.Mesh.Sidecars.StartDelay.Slowed(k)
+	s.Load.Arrival, s.Mesh.Sidecars.StartDelay = s.Load.Arrival.Slowed(k), new(s.startDelay().Slowed(k))
 	slow := func(d *scenario.Duration) { *d = scenario.Duration(s.slowed(time.Duration(*d))) }
 	if s.realTime() == nil {
 		slow(&s.Phases.Baseline)

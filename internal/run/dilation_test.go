@@ -48,14 +48,14 @@ func TestCheckDilation(t *testing.T) {
 func TestOnMachine(t *testing.T) {
 	asked := DefaultSpec()
 	asked.Instrument.Dilation.Factor, asked.Load.Arrival.Rate, asked.Load.Churn = 4, 20, 2
-	asked.Mesh.Sidecars.StartDelay = scenario.Delay{Min: time.Second, Max: 2 * time.Second}
+	asked.Mesh.Sidecars.StartDelay = &scenario.Delay{Min: time.Second, Max: 2 * time.Second}
 	asked.Mesh.Sidecars.CertificateLifetime = scenario.Duration(time.Minute)
 	asked.Load.Changes = scenario.Changes{PerSecond: 6, Kind: scenario.RouteChange}
 	want := asked
 	want.Load.Arrival.Rate, want.Load.Churn, want.Load.Changes.PerSecond = 5, 0.5, 1.5
 	want.Phases = scenario.Phases{Baseline: seconds(40), ConvergeTimeout: seconds(2400), Settle: seconds(40), Steady: seconds(240), Changes: seconds(120)}
 	want.Mesh.Sidecars.CertificateLifetime = seconds(240)
-	want.Mesh.Sidecars.StartDelay.Min, want.Mesh.Sidecars.StartDelay.Max = 4*time.Second, 8*time.Second
+	want.Mesh.Sidecars.StartDelay = &scenario.Delay{Min: 4 * time.Second, Max: 8 * time.Second}
 	if diff := cmp.Diff(want, asked.onMachine()); diff != "" {
 		t.Errorf("on this machine (-want +got):\n%s", diff)
 	}

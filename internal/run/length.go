@@ -38,7 +38,7 @@ func (s Spec) rolloutLength() time.Duration {
 	if asked, _ := s.Load.Arrival.PerSecond(); asked > 0 {
 		rate = min(rate, asked)
 	}
-	return perSecond(pods, rate) + s.Mesh.Sidecars.StartDelay.Longest(pods) + lastPush
+	return perSecond(pods, rate) + s.startDelay().Longest(pods) + lastPush
 }
 
 // readyPerSecond returns the rate at which pods that come at once become ready.

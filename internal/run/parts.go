@@ -39,7 +39,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Variant:   xdsprobe.Variant(r.spec.Mesh.Sidecars.XDS),
 		Latencies: r.observed.latencies, Metrics: r.metrics,
 		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
-		Seed: r.spec.Mesh.Seed, Delay: r.spec.Mesh.Sidecars.StartDelay, Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Real: r.realOptions(),
+		Seed: r.spec.Mesh.Seed, Delay: r.spec.startDelay(), Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Real: r.realOptions(),
 		Slowdown: proxy.Slowdown(r.spec.dilation()), Nodes: r.dataplane().nodeProxies(), Machines: r.machines, Rest: r.rest(),
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/internal/ztunnel"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -28,7 +29,7 @@ type rollout struct {
 func (r *run) rollOut(ctx context.Context) (steps.Undo, error) {
 	phase := &rollout{
 		deployment: deployment{
-			plan: workload.Plan(r.mesh, r.spec.Load.Arrival), overlap: r.spec.Load.Arrival.Rate > 0, second: r.spec.slowed(time.Second),
+			plan: workload.Plan(r.mesh, r.spec.Load.Arrival), overlap: r.spec.Load.Arrival.Rate > 0, atOnce: r.spec.Load.Arrival == scenario.Arrival{}, second: r.spec.slowed(time.Second),
 			applier: r.applier, injector: r.injector, fleet: r.fleet, journal: r.journal,
 		},
 		dataplane: r.dataplane(), timeline: r.timeline, timeout: time.Duration(r.spec.Phases.ConvergeTimeout), observed: &r.observed,

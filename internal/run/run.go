@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,6 +97,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	if err != nil {
 		return record.Run{}, err
 	}
+	outer := ctx
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	document := newRecord(spec)
@@ -158,13 +160,13 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "finishing", Do: r.complete},
 	})
 	if startsAgain(err) != nil {
-		return record.Run{}, r.discard(err)
+		return record.Run{}, r.discard(cmp.Or(context.Cause(outer), err))
 	}
 	r.speedAfter(ctx)
 	return r.finish(err)
 }
 
-// discard removes the record of a run that is started again, and returns the reason.
+// discard removes the record of a run that is started again, and returns why it ended.
 func (r *run) discard(err error) error {
 	if discardErr := r.journal.Writer().Discard(); discardErr != nil {
 		return fmt.Errorf("starting the run again: %w", discardErr)

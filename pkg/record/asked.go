@@ -83,6 +83,14 @@ func (r *Run) Waypoints() string {
 	return ""
 }
 
+// StartDelay is the time from a pod's address to the start of its sidecar; "" if there was none.
+func (r *Run) StartDelay() string {
+	if d := r.Scenario.Mesh.Sidecars.StartDelay; d != nil && *d != (scenario.Delay{}) {
+		return d.String()
+	}
+	return ""
+}
+
 // Slowdown is the factor K by which time was slowed down; 1 = it was not.
 func (r *Run) Slowdown() float64 { return max(1, r.Scenario.Instrument.Dilation.Factor) }
 

@@ -56,7 +56,7 @@ var Conditions = []Condition{
 	{"dilation", []string{"instrument.dilation"}, scenario.Condition, func(r *Run) string { return strconv.FormatFloat(r.Slowdown(), 'g', -1, 64) }},
 	{"phases in real time", nil, scenario.Condition, func(r *Run) string { return r.realTimeText() }},
 	{XDSCondition, []string{"mesh.sidecars.xds"}, scenario.Condition, func(r *Run) string { return r.Scenario.Mesh.Sidecars.XDS }},
-	{"start delay", []string{"mesh.sidecars.startDelay"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Scenario.Mesh.Sidecars.StartDelay.String(), "none") }},
+	{"start delay", []string{"mesh.sidecars.startDelay"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.StartDelay(), "none") }},
 	{"certificate lifetime", []string{"mesh.sidecars.certificateLifetime"}, scenario.Condition, func(r *Run) string {
 		if d := r.Scenario.Mesh.Sidecars.CertificateLifetime; d > 0 {
 			return d.String()

@@ -25,6 +25,7 @@ const (
 	ReasonWorkerLost       Reason = "workerLost"       // the worker Component was lost in Phase, and another took its place [sidecars]
 	ReasonWaitedInstrument Reason = "waitedInstrument" // scaler's threads waited for a processor [share]
 	ReasonLateGenerator    Reason = "lateGenerator"    // requests were sent late [thresholdSeconds]; Detail: the quantiles
+	ReasonMachineArrival   Reason = "machineArrival"   // all pods were requested at once and arrived as fast as the machine created them [achievedPerSecond: absent where it is not known]
 	ReasonLateBurst        Reason = "lateBurst"        // a burst of pods took longer than planned [lateSeconds, intervalSeconds]
 	ReasonScrapeGap        Reason = "scrapeGap"        // of Component's metrics [missed, scrapes]
 	ReasonSeriesEnd        Reason = "seriesEnd"        // the time series end too early; Detail: why
@@ -101,6 +102,7 @@ var sentences = map[Reason]string{
 	ReasonWorkerLost:       "{component} was lost with {sidecars} sidecars, which connected again from another pod: what they missed counts as lost, and serving them again is part of the figures of the phase",
 	ReasonWaitedInstrument: "scaler had a thread that waited for a processor for up to {share:percent} of the time: latencies include the time that its own reading of answers waited",
 	ReasonLateGenerator:    "the generator was itself late at {detail}: by more than a tenth of the latency, and {thresholdSeconds:ms}",
+	ReasonMachineArrival:   "all pods were requested at once and arrived as fast as this machine created them[, {achievedPerSecond:.1f} per second]: pushes, processor time and latencies of the rollout depend on this machine, and not on the scenario alone",
 	ReasonLateBurst:        "a burst was complete {lateSeconds:.1f} s after it was due, with {intervalSeconds:duration} between two",
 	ReasonScrapeGap:        "{missed} of {scrapes} scrapes of {component} were missed",
 	ReasonSeriesEnd:        "the time series end before the last phase does: {detail}",

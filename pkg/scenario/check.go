@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Default is the scenario of a command without flags: 200 pods, permissive, all at once,
-// against istiod on a cluster that the run starts.
+// Default is the scenario of a command without flags: 200 pods, permissive, that come and start as in a stock
+// cluster, against istiod on a cluster that the run starts.
 func Default() Scenario {
 	seconds := func(n int) Duration { return Duration(time.Duration(n) * time.Second) }
 	return Scenario{
@@ -17,9 +17,10 @@ func Default() Scenario {
 		Mesh: Mesh{
 			Pods: List[int]{200}, Topology: "layers", FanOut: 3, Seed: 1, Dataplane: List[string]{"sidecar"},
 			PodsPerNode: 20, Waypoints: "none", Profile: "plain", Scale: 1,
+			Sidecars: Sidecars{StartDelay: new(stockStart)},
 		},
 		ControlPlane: ControlPlane{Name: "istiod", Replicas: 1, Upgrade: Upgrade{Canary: Shares{0.1, 0.5, 1}, Pause: seconds(15)}},
-		Load:         Load{Probes: 20},
+		Load:         Load{Arrival: Arrival{Rate: stockRate}, Probes: 20},
 		Phases:       Phases{Baseline: seconds(10), ConvergeTimeout: seconds(600), Settle: seconds(10), Steady: seconds(60), Changes: seconds(30)},
 		Place:        Place{RefuseIf: new("apiserver-p99>1s")},
 		Instrument:   Instrument{Workers: 1, Calibrate: true, Priority: true},
@@ -114,6 +115,8 @@ func (s *Scenario) misplaced(where Where) string {
 		return "none with mesh.file, which states it"
 	case where == CapturedMesh && s.Mesh.File == "":
 		return "it with mesh.file"
+	case where == OwnProxies && len(s.Mesh.Dataplane) > 0 && !slices.Contains(s.Mesh.Dataplane, "sidecar"):
+		return "it with mesh.dataplane sidecar"
 	case where == NodeProxies && !slices.Contains(s.Mesh.Dataplane, "ambient") && !slices.Contains(s.Mesh.Dataplane, "mixed"):
 		return "it with mesh.dataplane ambient or mixed"
 	case (where == InUpgrade || where == InWaves) && s.ControlPlane.Upgrade.To == "":

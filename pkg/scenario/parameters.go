@@ -51,6 +51,7 @@ const (
 	ExternalServer Where = "xds://HOST:PORT"                 // with a control plane that the run does not start, alone
 	SyntheticMesh  Where = "no mesh.file"                    // with a mesh that is built
 	CapturedMesh   Where = "mesh.file"                       // with a captured mesh
+	OwnProxies     Where = "mesh.dataplane sidecar"          // where each pod has a proxy
 	NodeProxies    Where = "mesh.dataplane"                  // with data plane ambient or mixed
 	InUpgrade      Where = "controlPlane.upgrade"            // in an upgrade
 	InWaves        Where = "no controlPlane.upgrade.inPlace" // in an upgrade that has waves
@@ -152,7 +153,7 @@ var Parameters = []Parameter{
 	{Path: "mesh.parts.gracePeriod", Group: MeshGroup, Help: "time for which a pod that is deleted runs on, terminating, with its sidecar; 0s = it is gone at once", Where: SyntheticMesh, Max: 300, Compared: Condition},
 	{Path: "mesh.sidecars.xds", Flag: "xds", Group: MeshGroup, Help: "xDS variant of the sidecars, as far as the control plane speaks it", Default: "the control plane's first", Choices: []string{"delta", "sotw"}, Compared: Condition},
 	{Path: "mesh.sidecars.version", Flag: "proxy-version", Group: MeshGroup, Help: "version of Istio that simulated sidecars report, as in 1.29.1", Default: "the control plane's", Commands: ofOne, Compared: Subject},
-	{Path: "mesh.sidecars.startDelay", Flag: "start-delay", Group: MeshGroup, Help: "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s", Compared: Condition},
+	{Path: "mesh.sidecars.startDelay", Flag: "start-delay", Group: MeshGroup, Help: "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s", Where: OwnProxies, Compared: Condition},
 	{Path: "mesh.sidecars.certificateLifetime", Flag: "certificate-lifetime", Group: MeshGroup, Help: "certificate lifetime that sidecars request; they renew after half of it", Default: "24h", Min: 10, Max: 10 * 365 * day, Off: true, Compared: Condition},
 	{Path: "mesh.sidecars.real", Flag: "real-sidecars", Group: MeshGroup, Help: "pods with a real sidecar, agent and Envoy, as processes on this machine; in an existing cluster, injected pods on real nodes", Commands: notUpgrade, Max: MaxPods, Compared: Condition},
 	{Path: "mesh.sidecars.image", Group: MeshGroup, Value: "IMAGE", Help: "application of pods on real nodes, whose entrypoint is scaler", Where: InCluster, Commands: notUpgrade, Compared: Irrelevant},
@@ -183,7 +184,7 @@ var Parameters = []Parameter{
 	{Path: "controlPlane.upgrade.pause", Flag: "pause", Group: ControlPlaneGroup, Help: "time for which both versions run before the first wave, and length of the stage after the upgrade", Where: InUpgrade, Commands: onlyUpgrade, Min: 1, Max: 3600, Compared: Condition},
 	{Path: "controlPlane.upgrade.env", Flag: "to-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the new version alone, repeatable", Where: InUpgrade, Commands: onlyUpgrade, Compared: Condition},
 
-	{Path: "load.arrival", Flag: "arrival", Alias: "burst", Group: LoadGroup, Basic: true, Help: "how pods arrive: all at once, in bursts of SIZE/INTERVAL as in 100/10s, or one by one at a rate as in 20/s; stock is 20/s, what the stock limit of a cluster's controllers allows", Compared: Condition},
+	{Path: "load.arrival", Flag: "arrival", Alias: "burst", Group: LoadGroup, Basic: true, Help: "how pods arrive: in bursts of SIZE/INTERVAL as in 100/10s, one by one at a rate as in 20/s, or all at once, which is as fast as this machine creates them; stock is 20/s, what the stock limit of a cluster's controllers allows", Compared: Condition},
 	{Path: "load.probes", Flag: "probes", Group: LoadGroup, Basic: true, Help: "changes of each kind that are made one at a time and followed to the sidecars after steady; 0 for none", Commands: measuring, Max: 100000, Compared: Condition},
 	{Path: "load.changes", Flag: "change", Group: LoadGroup, Basic: true, Value: "RATE[:KIND]", Help: "make changes at this rate, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are " + oneOf(ChangeKinds), Commands: notUpgrade, Compared: Condition},
 	{Path: "load.churn", Flag: "churn", Group: LoadGroup, Basic: true, Help: "replace pods at this rate, as in 2/s, in a phase as long as steady; with changes, in their phase", Commands: notUpgrade, Compared: Condition},

@@ -102,9 +102,9 @@ func (p Parts) String() string {
 
 // Sidecars are the proxies of the pods.
 type Sidecars struct {
-	XDS                 string   `json:"xds,omitempty"`     // delta or sotw; "" = the control plane's own
-	Version             string   `json:"version,omitempty"` // that simulated ones report; "" = the control plane's
-	StartDelay          Delay    `json:"startDelay,omitzero"`
+	XDS                 string   `json:"xds,omitempty"`                 // delta or sotw; "" = the control plane's own
+	Version             string   `json:"version,omitempty"`             // that simulated ones report; "" = the control plane's
+	StartDelay          *Delay   `json:"startDelay,omitempty"`          // nil = none
 	CertificateLifetime Duration `json:"certificateLifetime,omitempty"` // that they request; 0 = 24 h, as agents do
 	Real                int      `json:"real,omitempty"`                // of the pods have a real proxy
 	Image               string   `json:"image,omitempty"`               // of the application of pods on real nodes

@@ -87,7 +87,7 @@ var _ = Describe("a ladder of both modes", Ordered, func() {
 		for _, run := range []record.Run{permissive, strict} {
 			Expect(run.Scenario.Mesh).To(And(
 				HaveField("Topology", "star"), HaveField("FanOut", 2), HaveField("Seed", BeEquivalentTo(7)),
-				HaveField("Services", 6), HaveField("Namespaces", 2), HaveField("Sidecars.StartDelay", scenario.Delay{Max: 500 * time.Millisecond}),
+				HaveField("Services", 6), HaveField("Namespaces", 2), HaveField("Sidecars.StartDelay", HaveValue(Equal(scenario.Delay{Max: 500 * time.Millisecond}))),
 			))
 			Expect(run.Scenario.Load.Arrival).To(Equal(scenario.Arrival{Size: 10, Interval: 2 * time.Second}))
 			Expect(*run.Arrival.OfferedPerSecond).To(Equal(5.0))

@@ -116,12 +116,15 @@ func session(cmd *exec.Cmd) *gexec.Session {
 // counted in steady, and where there is something to measure in steady.
 const longSettle, longSteady = "--settle=3s", "--steady=4s"
 
-// rollout starts `scaler rollout` with so many pods and short phases, in which time is not
-// slowed down.
+// rollout starts `scaler rollout` with so many pods, at once unless args say otherwise, and short phases, in which time is
+// not slowed down.
 func (p place) rollout(pods int, args ...string) *gexec.Session {
 	GinkgoHelper()
+	if !slices.Contains(args, "--dataplane") { // sidecars alone start later than their pods
+		args = append([]string{"--set", "mesh.sidecars.startDelay=0s"}, args...)
+	}
 	return p.start(append([]string{
-		"rollout", "--dilate", "1", "--pods", strconv.Itoa(pods), "--out", p.out, "-o", "json",
+		"rollout", "--dilate", "1", "--set", "load.arrival=all", "--pods", strconv.Itoa(pods), "--out", p.out, "-o", "json",
 		"--baseline", "1s", "--settle", "1s", "--steady", "2s", "--probes", "0",
 		"--converge-timeout", "90s", // of each phase: below wait's, so that scaler says what is lacking
 	}, args...)...)
@@ -130,7 +133,7 @@ func (p place) rollout(pods int, args ...string) *gexec.Session {
 // referenceArgs are those of a small rollout against the reference control plane, which starts in seconds.
 func (p place) referenceArgs(args ...string) []string {
 	return append([]string{
-		"rollout", "--dilate", "1", "--control-plane", "reference", "--pods", "5", "--out", p.out, "--calibrate=false",
+		"rollout", "--dilate", "1", "--set", "load.arrival=all", "--control-plane", "reference", "--pods", "5", "--out", p.out, "--calibrate=false",
 		"--baseline", "1s", "--settle", "1s", "--steady", "2s", "--probes", "0", "--converge-timeout", "90s",
 	}, args...)
 }

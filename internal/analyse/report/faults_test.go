@@ -15,7 +15,7 @@ func disturbedRun() record.Run {
 	run := fullRun()
 	run.Status = record.StatusUnconverged
 	run.Arrival.Steps, run.Arrival.StepsLateSeconds = new(2), new(0.042)
-	run.Scenario.Mesh.Sidecars.StartDelay, run.Scenario.Load.Churn = scenario.Delay{Min: time.Second, Max: 5 * time.Second}, 2
+	run.Scenario.Mesh.Sidecars.StartDelay, run.Scenario.Load.Churn = &scenario.Delay{Min: time.Second, Max: 5 * time.Second}, 2
 	run.Scenario.Load.Faults = []scenario.Fault{
 		{Kind: scenario.KillControlPlane, Phase: scenario.PhaseRollout}, {Kind: scenario.RollingRestart, Phase: scenario.PhaseSteady},
 		{Kind: scenario.ResetStreams, Share: 0.2, Phase: scenario.PhaseSteady},

@@ -40,6 +40,7 @@ var explanations = []explanation{
 	{record.ReasonLateReceipt, "scaler received responses late", "Responses waited until scaler had room for them. Latencies include this wait.", "longestSeconds", "up to %s"},
 	{record.ReasonWaitedInstrument, "scaler waited for a processor", "Latencies include the time for which answers waited to be read.", "share", "%s of the time"},
 	{record.ReasonLateGenerator, "Requests sent late", "The load generator sent requests late. Latencies count from the time at which a request was due.", "", ""},
+	{record.ReasonMachineArrival, "Arrival of this machine", "All pods were requested at once and arrived as fast as this machine created them. Pushes, processor time and latencies of the rollout depend on it.", "achievedPerSecond", "%s pods per second"},
 	{record.ReasonLateBurst, "Pods created late", "Bursts of pods took longer than planned, so the arrival rate is lower than offered.", "lateSeconds", "%s late"},
 	{record.ReasonSlowArrival, "Pods arrived slowly", "Pods were created more slowly than offered.", "achievedPerSecond", "%s pods per second"},
 	{record.ReasonSlowChange, "Changes written slowly", "Changes were written more slowly than offered.", "achievedPerSecond", "%s changes per second"},

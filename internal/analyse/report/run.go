@@ -81,7 +81,7 @@ func (r *runReport) facts() []fact {
 	if env.Priority != nil {
 		facts = append(facts, fact{"priority", unmarked(env.Priority.Text())})
 	}
-	if delay := asked.Mesh.Sidecars.StartDelay.String(); delay != "" {
+	if delay := r.run.StartDelay(); delay != "" {
 		facts = append(facts, fact{"start delay", unmarked(delay)})
 	}
 	if c := r.run.Certificates; c != nil && c.Storm != nil {

@@ -29,7 +29,7 @@ var texts = []axis{
 	{name: "seed", value: func(r *record.Run) string { return strconv.FormatUint(r.Scenario.Mesh.Seed, 10) }},
 	{name: "arrival", value: arrivalOf},
 	{name: "xds", value: func(r *record.Run) string { return orAbsent(r.Scenario.Mesh.Sidecars.XDS) }},
-	{name: "start delay", value: func(r *record.Run) string { return r.Scenario.Mesh.Sidecars.StartDelay.String() }},
+	{name: "start delay", value: (*record.Run).StartDelay},
 	{name: "change", value: func(r *record.Run) string { return r.Scenario.Load.Changes.String() }},
 	{name: "churn", value: func(r *record.Run) string { return r.Scenario.Load.Churn.String() }},
 	{name: "faults", value: func(r *record.Run) string { return r.Scenario.Load.FaultsText() }},

@@ -101,6 +101,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Journal.Warn(record.Warning{About: "latencies.push", Reason: record.ReasonNothingToProbe})
 		return nil
 	}
+	defer o.Fleet.Promptly()() // how long containers take to start is no part of a push
 	err := o.Timeline.Measure(ctx, record.PhaseProbe, 0, func(ctx context.Context) (record.EndedBy, error) {
 		err := p.run(ctx)
 		return record.EndedByConverged, err
