@@ -110,7 +110,7 @@ func (s Spec) pace() string {
 		if c.Speed > 0 {
 			machine += fmt.Sprintf(" of speed %.3g", c.Speed)
 		}
-		text += fmt.Sprintf(", so that the %.3g reference processors that are expected to be needed are at most %.0f %% of this machine's %s", c.Cores, c.Limit*100, machine)
+		text += fmt.Sprintf(": %.3g reference processors are expected to be needed, and %.0f %% of this machine's %s may be used", c.Cores, c.Limit*100, machine)
 	}
 	return text
 }

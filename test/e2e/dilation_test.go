@@ -22,7 +22,7 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 			return printed(session), string(session.Err.Contents())
 		}
 		chosen, said := rollout()
-		Expect(said).To(MatchRegexp(`time is (not slowed down|slowed down [0-9]+ times), so that .* expected duration: about [0-9]+`))
+		Expect(said).To(MatchRegexp(`time is (not slowed down|slowed down [0-9]+ times): .* expected duration: about [0-9]+`))
 		auto := chosen.Environment.Dilation.Auto
 		Expect(auto).NotTo(BeNil())
 		Expect(auto.Processors).To(Equal(len(where.Processors())))
