@@ -231,9 +231,6 @@ func (o *rolloutOptions) ladder(cmd *cobra.Command, s streams, changes ...func(*
 	if err != nil {
 		return l, false, err
 	}
-	if done, err = o.printed(s, f, document); done || err != nil {
-		return l, done, err
-	}
 	spec := o.spec
 	if spec.Out, err = outFolder(cmd, spec.Out); err != nil {
 		return l, false, err
@@ -243,6 +240,9 @@ func (o *rolloutOptions) ladder(cmd *cobra.Command, s streams, changes ...func(*
 	}
 	if l, err = run.NewLadder(spec, document); err != nil {
 		return l, false, o.named(document, err)
+	}
+	if done, err = o.printed(s, f, document); done || err != nil {
+		return l, done, err
 	}
 	if err := l.Validate(); err != nil {
 		return l, false, o.named(document, err)

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/scenario"
@@ -67,6 +68,31 @@ func istioReleaseOf(version string) (string, bool) {
 		return "", false
 	}
 	return istioReleases[i], true
+}
+
+// NearestIstio gives the release that can be built which is nearest to a version: that version, the one of its line, or
+// that of the line next to it, the newer of two. exact reports that it is that version.
+func NearestIstio(version string) (release string, exact bool) {
+	version = strings.TrimPrefix(version, "v")
+	if slices.Contains(istioReleases, version) {
+		return version, true
+	}
+	if release, ok := istioReleaseOf(version); ok {
+		return release, false
+	}
+	apart := func(release string) int {
+		of, to := minor(release)-minor(version), minor(version)-minor(release)
+		return max(of, to)
+	}
+	return slices.MinFunc(istioReleases, func(a, b string) int { return apart(a) - apart(b) }), false
+}
+
+// minor is the number of the line of a version, counted over all major versions.
+func minor(version string) int {
+	major, line, _ := strings.Cut(IstioLine(version), ".")
+	of, _ := strconv.Atoi(major)
+	n, _ := strconv.Atoi(line)
+	return of*1000 + n
 }
 
 // istioModFiles gives the module files of a release.

@@ -320,6 +320,9 @@ type StartOptions struct {
 	Knobs      Knobs               // of the mesh that it is to serve; zero = not known
 	Mesh       topology.Mesh       // that it is to serve; zero = not known
 
+	// As is the captured control plane whose configuration it has; nil = that of a stock installation.
+	As *capture.Revision
+
 	// Replicas is how many processes share the work, reached as through a Service: the
 	// ControlPlane then has Replicas in place of Program. 0 = one, which is reached directly.
 	Replicas int

@@ -15,8 +15,14 @@ func (r *run) startControlPlane(ctx context.Context) (_ steps.Undo, err error) {
 	if warning := r.spec.machineProcessors(r.driver); warning != nil {
 		warnings = append(warnings, *warning)
 	}
+	if other := r.spec.otherVersion(); other != nil {
+		warnings = append(warnings, *other)
+	}
 	for _, warning := range warnings {
 		r.journal.Warn(warning)
+	}
+	if text := r.spec.capturedText(); text != "" {
+		r.progress.say(text)
 	}
 	r.resources, r.dilation = r.spec.dilate(r.driver, r.resources)
 	var undo steps.Undo

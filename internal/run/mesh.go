@@ -110,8 +110,9 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 	return nil
 }
 
-// record describes the mesh for the record, as far as it is known before anything runs.
-func (m *MeshFile) record() *record.Mesh {
+// recordedMesh describes a captured mesh for the record, as far as it is known before anything runs.
+func (s Spec) recordedMesh() *record.Mesh {
+	m := s.Captured
 	if m == nil {
 		return nil
 	}
@@ -125,6 +126,9 @@ func (m *MeshFile) record() *record.Mesh {
 		if w.Spec.Proxy == capture.Gateway {
 			r.Gateways += w.Spec.Replicas
 		}
+	}
+	for _, of := range s.notReproduced() {
+		r.NotReproduced = append(r.NotReproduced, record.NotReproduced(of))
 	}
 	for _, of := range m.Mesh.ObjectCounts() {
 		r.Objects[of.Kind] = of.Count

@@ -89,6 +89,9 @@ func (embeddedPlace) startCluster(ctx context.Context, s clusterStart) (place.En
 func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, steps.Undo, error) {
 	o := r.startOptions()
 	o.Revision, _ = r.spec.revisions()
+	if r.spec.Captured != nil {
+		o.As = r.spec.Captured.Mesh.Served()
+	}
 	if r.spec.Captured != nil && r.driver.Captured.Env != nil {
 		o.Resources.Env = append(r.driver.Captured.Env(&r.spec.Captured.Mesh), o.Resources.Env...)
 	}

@@ -27,7 +27,7 @@ func newRecord(spec Spec) record.Run {
 		processor = &record.Processor{Model: place.Machine().CPUModel}
 	}
 	return record.Run{
-		Mesh:       spec.Captured.record(),
+		Mesh:       spec.recordedMesh(),
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema,
 		Name:     spec.Name(),
 		Started:  time.Now().UTC(),

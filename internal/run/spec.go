@@ -61,9 +61,19 @@ func DefaultSpec() Spec {
 }
 
 // New completes a specification, which has folders and programs, with a scenario document: it reads
-// the file of a captured mesh, and takes from the control plane what the document does not state.
+// the file of a captured mesh, states in the document what follows from the captured control plane, and takes from the control
+// plane that runs what the document does not state.
 // Nothing is started or created. Errors of fields are of type *[scenario.Error].
-func New(s Spec, d *scenario.Document) (Spec, error) {
+func New(s Spec, d *scenario.Document) (_ Spec, err error) {
+	var file *MeshFile
+	if path := d.Scenario.Mesh.File; path != "" {
+		if file, err = ReadMesh(path, d.Scenario.Mesh.Scale); err != nil {
+			return s, err
+		}
+		if err := file.takeOver(s, d); err != nil {
+			return s, err
+		}
+	}
 	s.Scenario = d.Scenario
 	s.Programs.Istio = s.ControlPlane.Version
 	driver, err := s.Driver()
@@ -79,11 +89,7 @@ func New(s Spec, d *scenario.Document) (Spec, error) {
 		s.Mesh.Sidecars.XDS = driver.Proxy.Variants()[0]
 	}
 	s.ControlPlane.Env, s.ControlPlane.Upgrade.Env = withValues(s.ControlPlane.Env), withValues(s.ControlPlane.Upgrade.Env)
-	if s.Mesh.File != "" {
-		file, err := ReadMesh(s.Mesh.File, s.Mesh.Scale)
-		if err != nil {
-			return s, err
-		}
+	if file != nil {
 		s.UseMesh(file)
 		if !d.Stated("load.probes") {
 			s.Load.Probes = 0 // changes of a captured mesh are not followed

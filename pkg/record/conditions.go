@@ -132,6 +132,12 @@ var Conditions = []Condition{
 	{"program", nil, scenario.Subject, func(r *Run) string { return r.Environment.ControlPlane.Program }},
 	{"program's source", nil, scenario.Subject, (*Run).programSource},
 	{"sidecars' version", []string{"mesh.sidecars.version"}, scenario.Subject, func(r *Run) string { return r.Environment.ControlPlane.ProxyVersion }},
+	{"configuration", []string{"controlPlane.configuration"}, scenario.Subject, func(r *Run) string {
+		if r.Mesh == nil {
+			return ""
+		}
+		return cmp.Or(r.Scenario.ControlPlane.Configuration, scenario.StockConfiguration)
+	}},
 	{ReplicasCondition, []string{"controlPlane.replicas"}, scenario.Subject, func(r *Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
 	{"processors", []string{"controlPlane.processors"}, scenario.Subject, func(r *Run) string {
 		if r.Environment.ControlPlane.GOMAXPROCS == 0 {

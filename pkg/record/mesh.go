@@ -17,6 +17,15 @@ type Mesh struct {
 
 	Objects    map[string]int `json:"objects,omitempty"`    // of the mesh's configuration, by kind
 	NotChecked []NotChecked   `json:"notChecked,omitempty"` // what may differ from what the sidecars should hold, unseen
+	// NotReproduced is what of the captured cluster the run did not have as it was.
+	NotReproduced []NotReproduced `json:"notReproduced,omitempty"`
+}
+
+// NotReproduced is a part of a captured mesh or of its control plane that a run did not have as it was.
+type NotReproduced struct {
+	What    string `json:"what"`              // as in "setting EXTERNAL_CA"
+	Value   string `json:"value,omitempty"`   // that was captured; "" = it has none, or it looks like a secret
+	Changes string `json:"changes,omitempty"` // what may be otherwise for it
 }
 
 // Topology describes a run's mesh in words, without its size; "" = not known.
@@ -58,7 +67,7 @@ const (
 	UncheckedAmbient    Unchecked = "ambient"             // pods in ambient mode, ztunnels and waypoints: their proxies, which are not replayed
 	UncheckedScope      Unchecked = "scope"               // Sidecars whose egress is not read in full
 	UncheckedPatches    Unchecked = "patches"             // EnvoyFilters, WasmPlugins, Telemetries and ProxyConfigs
-	UncheckedMeshConfig Unchecked = "mesh-config"         // settings of the captured mesh's control plane, which is not captured
+	UncheckedMeshConfig Unchecked = "mesh-config"         // settings of the captured mesh's control plane, where they were not captured
 	UncheckedTemplates  Unchecked = "injection-templates" // pods that ask for templates of injection which the file does not have: they are injected without
 	UncheckedDangling   Unchecked = "dangling-references" // references to what the mesh does not have
 )

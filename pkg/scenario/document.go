@@ -231,6 +231,19 @@ func (d *Document) Set(path, text, flag string) error {
 	return placed(setLeaf(v, texts), path, 0)
 }
 
+// Fill states the value of a field by its texts, of which one that is no list has one, as what follows from a file that the
+// document names. Where the field was stated, that stays its source.
+func (d *Document) Fill(path, file string, texts ...string) error {
+	v, _, ok := at(reflect.ValueOf(&d.Scenario).Elem(), path)
+	if !ok || section(v.Type()) {
+		return &Error{Path: path, Want: "a field of a scenario"}
+	}
+	if !d.Stated(path) {
+		d.given[path] = Source{File: file}
+	}
+	return placed(setLeaf(v, texts), path, 0)
+}
+
 // adds reports whether a further value of the type is added to those before it, as flags are that
 // may be repeated.
 func adds(t reflect.Type) bool {

@@ -112,15 +112,24 @@ type Sidecars struct {
 
 // ControlPlane is the program under test, and what it is given.
 type ControlPlane struct {
-	Name       string     `json:"name,omitempty"`       // istiod, osm, linkerd, reference or xds://HOST:PORT
-	Version    string     `json:"version,omitempty"`    // release; "" = the newest known one
-	Replicas   int        `json:"replicas,omitempty"`   // among which sidecars choose for each connection
-	Processors int        `json:"processors,omitempty"` // of the machine of each replica; 0 = DefaultProcessors or, where time cannot be slowed down, those that there are
-	Memory     Bytes      `json:"memory,omitempty"`     // limit of each replica; 0 = none
-	Env        []string   `json:"env,omitempty"`        // further NAME=VALUE of its environment
-	Connection Connection `json:"connection,omitzero"`
-	Upgrade    Upgrade    `json:"upgrade,omitzero"`
+	Name       string   `json:"name,omitempty"`       // istiod, osm, linkerd, reference or xds://HOST:PORT
+	Version    string   `json:"version,omitempty"`    // release; "" = the newest known one
+	Replicas   int      `json:"replicas,omitempty"`   // among which sidecars choose for each connection
+	Processors int      `json:"processors,omitempty"` // of the machine of each replica; 0 = DefaultProcessors or, where time cannot be slowed down, those that there are
+	Memory     Bytes    `json:"memory,omitempty"`     // limit of each replica; 0 = none
+	Env        []string `json:"env,omitempty"`        // further NAME=VALUE of its environment
+	// Configuration is whose configuration it has with a captured mesh: that of the captured control plane, which also
+	// decides what of the above is not stated, or that of a stock installation; "" = the captured one, where it is known.
+	Configuration string     `json:"configuration,omitempty"`
+	Connection    Connection `json:"connection,omitzero"`
+	Upgrade       Upgrade    `json:"upgrade,omitzero"`
 }
+
+// Configurations of a control plane with a captured mesh.
+const (
+	CapturedConfiguration = "captured"
+	StockConfiguration    = "stock"
+)
 
 // DefaultProcessors is the number of processors of the machine that a control plane is modelled on
 // unless a scenario states another: the same wherever the run is done. A control plane without a limit

@@ -70,6 +70,7 @@ var explanations = []explanation{
 	{record.ReasonWatchesUnknown, "Clients of the API server unknown", "It is not known whether all clients of the API server watch again.", "", ""},
 	{record.ReasonWatchesClosed, "Watches closed", "The API server closed watches of clients that did not read fast enough. These saw changes later, so times may be too long.", "watches", "%s watches"},
 	{record.ReasonMachineProcessors, "Processors of this machine", "The control plane had the processors of the machine that it ran on, because time could not be slowed down. New streams a second, pushes at once and what follows from them are those of that machine.", "processors", "%s processors"},
+	{record.ReasonOtherVersion, "Another version than the captured one", "The run is of another version of the control plane than the captured one: of one that scaler has, the nearest unless another was asked for.", "", ""},
 	{record.ReasonProcessorsNotEnforced, "Processors not enforced", "The control plane may have used more processor time than its modelled machine has.", "", ""},
 	{record.ReasonLimitNotEnforced, "Memory limit not enforced", "The memory limit is only a setting of the control plane.", "", ""},
 	{record.ReasonScrapeGap, "Missed scrapes", "Some scrapes of a program's metrics were missed, so figures made from them have gaps.", "missed", "%s scrapes"},

@@ -71,6 +71,9 @@ func (r *runReport) facts() []fact {
 	}
 	if m := r.run.Mesh; m != nil {
 		facts = append(facts, fact{"captured mesh", unmarked(meshText(r.run))}, fact{"not checked", unmarked(notCheckedText(m))})
+		if text := notReproducedText(m); text != "" {
+			facts = append(facts, fact{"not reproduced", unmarked(text)})
+		}
 	}
 	if text := dilationText(r.run); text != "" {
 		facts = append(facts, fact{"dilation", unmarked(text)})
@@ -159,6 +162,15 @@ func meshText(r *record.Run) string {
 	m := r.Mesh
 	return fmt.Sprintf("%s (%s), scale %d: %s, %s, %s without sidecars", r.Scenario.Mesh.File, m.Digest, r.Scenario.Mesh.Scale,
 		output.Many(m.Endpoints, "endpoint"), output.Many(m.Gateways, "gateway"), output.Many(m.Outside, "pod"))
+}
+
+// notReproducedText lists the parts of the captured cluster that the run did not have as they were.
+func notReproducedText(m *record.Mesh) string {
+	var parts []string
+	for _, n := range m.NotReproduced {
+		parts = append(parts, n.What)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // notCheckedText lists the parts of a captured mesh that are not checked.

@@ -35,7 +35,7 @@ func Driver() controlplane.Driver {
 				Program: o.Programs[component.Istiod], Manifests: o.Programs[component.IstioManifests], Kubeconfig: o.Kubeconfig, REST: o.REST,
 				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources, Versions: o.Versions,
 				UpstreamEnvoy: o.RealSidecars, ProxyVersion: o.ProxyVersion, Replicas: o.Replicas, Spare: o.SpareReplicas,
-				Name: o.Name, Revision: o.Revision, Next: o.Next,
+				Name: o.Name, Revision: o.Revision, Next: o.Next, As: o.As,
 				Ambient: o.Dataplane == Ambient || o.Dataplane == mixedName, Mixed: o.Dataplane == mixedName, Waypoints: o.Waypoints,
 			})
 			if err != nil {

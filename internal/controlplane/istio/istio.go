@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/interrupt"
@@ -66,6 +68,9 @@ type Options struct {
 	// Resources is what istiod is given of this machine; the chart sets GOMAXPROCS
 	// from the processor limit, too.
 	Resources controlplane.Resources
+
+	// As is the captured revision whose configuration it has; nil = that of a stock installation.
+	As *capture.Revision
 
 	// Name is that of its process, pod and log, where other istiods run in its cluster; ""
 	// = Name, of one that is the only one of its cluster.
@@ -113,6 +118,8 @@ type ControlPlane struct {
 	first        *instance      // the istiod that was started first
 	reached      reached
 	replicas     *replicas // nil: there is one istiod
+
+	configured map[string]string // settings of its configuration that a stock installation does not have
 
 	promoted atomic.Bool // the tag "default" was moved to this revision
 }
@@ -223,6 +230,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 	if c.opts.Mixed {
 		settings["meshConfig.defaultConfig.proxyMetadata."+hboneSetting] = "true"
 	}
+	maps.Copy(settings, c.configured)
 	resources := c.opts.Resources
 	var limits *record.Limits
 	if expected(c.report.Version) {

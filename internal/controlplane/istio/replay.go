@@ -35,6 +35,9 @@ func (c captured) Replay(mesh *capture.Mesh) (controlplane.Mesh, []record.NotChe
 type replayed struct {
 	configuration
 	mesh     *capture.Mesh
+	root     string                       // namespace
+	objects  []*unstructured.Unstructured // that istiod sees
+	defaults exports
 	services []visible
 	scopes   []egress       // of the workloads, with their indices
 	shared   map[int32]bool // ports of more than HTTP services, of which something else may have the listener on any address
@@ -48,6 +51,9 @@ type replayed struct {
 
 	configured bool // ProxyConfigs change what proxies are configured to
 }
+
+// exports are who sees what says nothing of it, by the mesh's configuration; nil = all.
+type exports struct{ services, rules []string }
 
 // visible is a service of Kubernetes, and who sees it.
 type visible struct {
@@ -68,11 +74,21 @@ type egress struct {
 }
 
 func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
-	r := &replayed{configuration: c, mesh: mesh, shared: map[int32]bool{}, named: map[string]int{}}
+	r := &replayed{configuration: c, mesh: mesh, root: mesh.Root(), shared: map[int32]bool{}, named: map[string]int{}}
+	unseen := r.readControlPlane()
+	for _, o := range mesh.Objects {
+		if !slices.Contains(unseen, o.GetNamespace()) {
+			r.objects = append(r.objects, o)
+		}
+	}
 	for i := range mesh.Services {
 		s := &mesh.Services[i]
-		v := visible{Service: s, host: fqdn(s.Name, s.Namespace)}
+		if slices.Contains(unseen, s.Namespace) {
+			continue
+		}
+		v := visible{Service: s, host: fqdn(s.Name, s.Namespace), exportTo: r.defaults.services}
 		if to := s.Annotations["networking.istio.io/exportTo"]; to != "" {
+			v.exportTo = nil
 			for namespace := range strings.SplitSeq(to, ",") {
 				v.exportTo = append(v.exportTo, strings.TrimSpace(namespace))
 			}
@@ -84,7 +100,7 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 			}
 		}
 	}
-	for _, o := range mesh.Objects {
+	for _, o := range r.objects {
 		r.readObject(o)
 	}
 	for i := range r.services {
@@ -99,6 +115,26 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 		r.scopes = append(r.scopes, r.egressOf(&mesh.Workloads[i]))
 	}
 	return r
+}
+
+// readControlPlane takes what the captured control plane's configuration decides about the expectations, and
+// returns the namespaces that it does not see.
+func (r *replayed) readControlPlane() (unseen []string) {
+	served := r.mesh.Served()
+	if served == nil {
+		return nil
+	}
+	list := func(name string) (texts []string) {
+		all, _ := served.MeshConfig[name].([]any)
+		for _, of := range all {
+			if text, ok := of.(string); ok {
+				texts = append(texts, text)
+			}
+		}
+		return texts
+	}
+	r.defaults = exports{services: list("defaultServiceExportTo"), rules: list("defaultDestinationRuleExportTo")}
+	return served.Undiscovered
 }
 
 // readObject takes what an object of the configuration decides about the expectations.
@@ -120,7 +156,7 @@ func (r *replayed) readObject(o *unstructured.Unstructured) {
 			r.routed = append(r.routed, capture.FullHost(host, o.GetNamespace(), trustDomain))
 		}
 	case "DestinationRule":
-		r.rules = append(r.rules, readRule(o))
+		r.rules = append(r.rules, r.readRule(o))
 		if holdsText(o.Object["spec"], "simple", "PASSTHROUGH") {
 			host, _, _ := unstructured.NestedString(o.Object, "spec", "host")
 			r.chosen = append(r.chosen, capture.FullHost(host, o.GetNamespace(), trustDomain))
@@ -128,9 +164,11 @@ func (r *replayed) readObject(o *unstructured.Unstructured) {
 	case "ProxyConfig":
 		r.configured = true
 	case "WorkloadEntry":
-		r.machines = append(r.machines, readMachine(o))
+		if r.on("PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES", true) {
+			r.machines = append(r.machines, readMachine(o))
+		}
 	case "ServiceEntry":
-		for _, e := range readEntry(o) {
+		for _, e := range r.readEntry(o) {
 			r.entries = append(r.entries, e)
 			for _, p := range e.ports {
 				r.shared[int32(p.number)] = true
@@ -207,7 +245,7 @@ func (r *replayed) egressOf(w *capture.Workload) egress {
 		return egress{all: true}
 	}
 	var own, ofNamespace, ofRoot []*unstructured.Unstructured
-	for _, o := range r.mesh.Objects {
+	for _, o := range r.objects {
 		if o.GetKind() != "Sidecar" {
 			continue
 		}
@@ -219,7 +257,7 @@ func (r *replayed) egressOf(w *capture.Workload) egress {
 			}
 		case o.GetNamespace() == w.Namespace:
 			ofNamespace = append(ofNamespace, o)
-		case o.GetNamespace() == namespace && len(selector) == 0:
+		case o.GetNamespace() == r.root && len(selector) == 0:
 			ofRoot = append(ofRoot, o)
 		}
 	}
@@ -305,6 +343,9 @@ func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []c
 	if w.Spec.Proxy != capture.Gateway {
 		wants = append(wants, convergence.WantOf(convergence.LDS, virtualOutbound), convergence.WantOf(convergence.LDS, virtualInbound))
 		wants = append(wants, r.inbound(w, e)...)
+	}
+	if w.Spec.Proxy == capture.Gateway && r.on("PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", false) {
+		return nil // it has only the clusters that its routes name
 	}
 	routes := map[int32][]string{}
 	for _, v := range r.services {
@@ -394,6 +435,14 @@ func (r *replayed) inbound(w *capture.Workload, e egress) []convergence.Want {
 		wants = append(wants, convergence.WantOf(convergence.CDS, inboundCluster(topology.Port{Target: int(target)})))
 	}
 	return wants
+}
+
+// on is the value of a setting of istiod that is on or off.
+func (r *replayed) on(name string, otherwise bool) bool {
+	if r.ControlPlane == nil {
+		return otherwise
+	}
+	return setting(r.opts.Resources.Env, name, otherwise)
 }
 
 // Holds is not known: the services decide about the least that a sidecar holds.

@@ -156,8 +156,13 @@ func readMesh(t *testing.T, objects string) *capture.Mesh {
 // replayedWants is what the pods of a workload must hold, as text.
 func replayedWants(t *testing.T, objects string, workload int) []string {
 	t.Helper()
+	return textsOf(newReplayed(configuration{&ControlPlane{}}, readMesh(t, objects)), workload)
+}
+
+// textsOf is what the pods of a workload must hold, as text.
+func textsOf(r *replayed, workload int) []string {
 	var all []string
-	for _, w := range newReplayed(configuration{&ControlPlane{}}, readMesh(t, objects)).Wants(topology.Mesh{}, controlplane.Knobs{}, workload) {
+	for _, w := range r.Wants(topology.Mesh{}, controlplane.Knobs{}, workload) {
 		text := w.Key.String()
 		if w.Service != "" {
 			text += " of " + w.Service

@@ -16,6 +16,7 @@ import (
 // rule is a DestinationRule.
 type rule struct {
 	namespace, host string
+	root            string // namespace of the mesh
 	exportTo        []string
 	subsets         []subset
 	selects         bool // it is for some workloads only
@@ -27,13 +28,15 @@ type subset struct {
 	labels map[string]string
 }
 
-func readRule(o *unstructured.Unstructured) rule {
+func (of *replayed) readRule(o *unstructured.Unstructured) rule {
 	host, _, _ := unstructured.NestedString(o.Object, "spec", "host")
-	r := rule{namespace: o.GetNamespace(), host: capture.FullHost(host, o.GetNamespace(), trustDomain)}
-	r.exportTo, _, _ = unstructured.NestedStringSlice(o.Object, "spec", "exportTo")
+	r := rule{namespace: o.GetNamespace(), root: of.root, host: capture.FullHost(host, o.GetNamespace(), trustDomain)}
+	if r.exportTo, _, _ = unstructured.NestedStringSlice(o.Object, "spec", "exportTo"); len(r.exportTo) == 0 {
+		r.exportTo = of.defaults.rules
+	}
 	_, r.selects, _ = unstructured.NestedMap(o.Object, "spec", "workloadSelector")
-	all, _, _ := unstructured.NestedSlice(o.Object, "spec", "subsets")
-	for _, s := range all {
+	subsets, _, _ := unstructured.NestedSlice(o.Object, "spec", "subsets")
+	for _, s := range subsets {
 		of, _ := s.(map[string]any)
 		name, _ := of["name"].(string)
 		labels, _, _ := unstructured.NestedStringMap(of, "labels")
@@ -50,7 +53,7 @@ func (r rule) appliesTo(from string, v visible) bool {
 	case r.selects || r.host != v.host:
 		return false
 	case len(r.exportTo) == 0 || slices.Contains(r.exportTo, "*"):
-		return r.namespace == from || r.namespace == v.Namespace || r.namespace == namespace
+		return r.namespace == from || r.namespace == v.Namespace || r.namespace == r.root
 	default:
 		return r.namespace == from && (slices.Contains(r.exportTo, ".") || slices.Contains(r.exportTo, from))
 	}
@@ -100,9 +103,11 @@ type entryPort struct {
 }
 
 // readEntry are the hosts of a ServiceEntry.
-func readEntry(o *unstructured.Unstructured) []entry {
+func (r *replayed) readEntry(o *unstructured.Unstructured) []entry {
 	var of entry
-	of.exportTo, _, _ = unstructured.NestedStringSlice(o.Object, "spec", "exportTo")
+	if of.exportTo, _, _ = unstructured.NestedStringSlice(o.Object, "spec", "exportTo"); len(of.exportTo) == 0 {
+		of.exportTo = r.defaults.services
+	}
 	of.resolution, _, _ = unstructured.NestedString(o.Object, "spec", "resolution")
 	_, of.chooses, _ = unstructured.NestedMap(o.Object, "spec", "workloadSelector")
 	addresses, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "addresses")

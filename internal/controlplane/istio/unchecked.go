@@ -51,7 +51,9 @@ func (u *uncheckedParts) add(what record.Unchecked, count int, example string) {
 func (r *replayed) notChecked() []record.NotChecked {
 	var u uncheckedParts
 	u.add(record.UncheckedNames, 0, "")
-	u.add(record.UncheckedMeshConfig, 0, "")
+	if served := r.mesh.Served(); served == nil || served.MeshConfig == nil {
+		u.add(record.UncheckedMeshConfig, 0, "")
+	}
 	for _, v := range r.services {
 		id := v.Namespace + "/" + v.Name
 		switch {

@@ -1,0 +1,172 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/mask"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// leastMemory is the least memory limit that a scenario can have.
+const leastMemory = 64 << 20
+
+// takeOver states what the captured control plane of a mesh says of the scenario's, where the document leaves it: version,
+// replicas, processors, memory limit and settings. With the configuration of a stock installation it is none of the mesh's
+// then. notReproduced is what of it the run will not have.
+func (m *MeshFile) takeOver(s Spec, d *scenario.Document) error {
+	const path = "controlPlane.configuration"
+	served := m.Mesh.Served()
+	switch asked := d.Scenario.ControlPlane.Configuration; {
+	case asked == scenario.StockConfiguration:
+		m.Mesh.ControlPlane = nil
+		return nil
+	case served == nil && asked != "":
+		return scenario.Refuse(path, asked, "%s with mesh.file %s, which has no control plane", scenario.StockConfiguration, m.File)
+	case served == nil:
+		return nil
+	}
+	s.Scenario = d.Scenario
+	driver, err := s.Driver()
+	if err != nil || driver.Captured == nil {
+		return nil // which is refused when the run is checked
+	}
+	if err := d.Fill(path, m.File, scenario.CapturedConfiguration); err != nil {
+		return err
+	}
+	settings, _ := served.Settings()
+	if all := merged(settings, d.Scenario.ControlPlane.Env); len(settings) > 0 {
+		if err := d.Fill("controlPlane.env", m.File, all...); err != nil {
+			return err
+		}
+	}
+	fill := func(path string, known bool, text string) error {
+		if !known || d.Stated(path) {
+			return nil
+		}
+		return d.Fill(path, m.File, text)
+	}
+	version := ""
+	if captured := served.Release(); captured != "" {
+		version, _ = component.NearestIstio(captured)
+	}
+	processors := served.Processors()
+	if s.inRealTime(driver) != nil {
+		processors = 0 // those of this machine
+	}
+	replicas, memory := min(served.Replicas, maxReplicas-s.spareReplicas()), served.Memory()
+	for _, f := range []struct {
+		path  string
+		known bool
+		text  string
+	}{
+		{"controlPlane.version", version != "", version},
+		{"controlPlane.replicas", replicas > 0, strconv.Itoa(replicas)},
+		{"controlPlane.processors", processors > 0, strconv.Itoa(processors)},
+		{"controlPlane.memory", memory >= leastMemory, strconv.FormatInt(memory, 10)},
+	} {
+		if err := fill(f.path, f.known, f.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notReproduced are the parts of the captured cluster that a run does not have as they were; nil of a synthetic mesh.
+func (s Spec) notReproduced() (all []capture.Difference) {
+	if s.Captured == nil {
+		return nil
+	}
+	all = s.Captured.Mesh.Differences()
+	r := s.Captured.Mesh.Served()
+	if r == nil {
+		return all
+	}
+	differ := func(what, captured, changes string, args ...any) {
+		all = append(all, capture.Difference{What: what, Value: captured, Changes: fmt.Sprintf(changes, args...)})
+	}
+	c := s.ControlPlane
+	if captured := r.Release(); captured == "" {
+		differ("version", "", "what depends on it: it is not known, and %s runs", s.version())
+	} else if captured != s.version() {
+		differ("version", captured, "what depends on it: %s runs", s.version())
+	}
+	if r.Replicas != c.Replicas && r.Replicas > 0 {
+		differ("replicas", strconv.Itoa(r.Replicas), "what each of them does: %d run", c.Replicas)
+	}
+	if r.Autoscaler != nil && r.Autoscaler.Max > r.Autoscaler.Min {
+		differ("autoscaler", fmt.Sprintf("%d to %d replicas", r.Autoscaler.Min, r.Autoscaler.Max), "the number of replicas under load: that of a run does not change")
+	}
+	const ofProcessors = "limits that follow from the number, and waits for processors: "
+	switch captured := r.Processors(); {
+	case captured == 0:
+		differ("processors", "", ofProcessors+"neither a limit nor the nodes are known")
+	case captured != s.processors():
+		differ("processors", strconv.Itoa(captured), ofProcessors+"each replica has %d", s.processors())
+	case r.Limits["cpu"] != "" && r.Limits["cpu"] != strconv.Itoa(captured):
+		differ("limits.cpu", r.Limits["cpu"], "waits for processors: each replica has %d whole ones", captured)
+	}
+	if captured := r.Memory(); captured > 0 && captured != int64(c.Memory) {
+		limit := c.Memory.String()
+		if c.Memory == 0 {
+			limit = "none"
+		}
+		differ("limits.memory", r.Limits["memory"], "what happens at the limit: that of the run is %s", limit)
+	}
+	settings, _ := r.Settings()
+	for _, kv := range settings {
+		if !slices.Contains(mask.Env(c.Env), kv) {
+			name, value, _ := strings.Cut(kv, "=")
+			differ("setting "+name, value, "what it sets: the run has another value")
+		}
+	}
+	return all
+}
+
+// version is that of the control plane of a run, in full.
+func (s Spec) version() string {
+	version, _ := component.NearestIstio(cmp.Or(s.ControlPlane.Version, component.IstioDefault))
+	return version
+}
+
+// merged are variables (NAME=VALUE), of which the latter replace the former of their name.
+func merged(former, latter []string) []string {
+	name := func(kv string) string { name, _, _ := strings.Cut(kv, "="); return name }
+	all := slices.DeleteFunc(slices.Clone(former), func(kv string) bool {
+		return slices.ContainsFunc(latter, func(by string) bool { return name(by) == name(kv) })
+	})
+	return append(all, latter...)
+}
+
+// capturedText states which control plane a run of a captured mesh has; "" = a stock one.
+func (s Spec) capturedText() string {
+	if s.Captured == nil || s.Captured.Mesh.Served() == nil {
+		return ""
+	}
+	text := fmt.Sprintf("the control plane is configured as revision %s of the mesh: version %s, %s, %s", s.Captured.Mesh.Served().Name,
+		s.version(), output.Many(s.ControlPlane.Replicas, "replica"), output.Many(len(s.ControlPlane.Env), "setting"))
+	if n := len(s.notReproduced()); n > 0 {
+		text += fmt.Sprintf("; not reproduced: %s, see mesh.notReproduced of the record", output.Many(n, "part"))
+	}
+	return text
+}
+
+// otherVersion is a doubt about a run whose control plane is of another version than the captured one; nil = it is not, or
+// that is not known.
+func (s Spec) otherVersion() *record.Warning {
+	if s.Captured == nil || s.Captured.Mesh.Served() == nil {
+		return nil
+	}
+	captured := s.Captured.Mesh.Served().Release()
+	if captured == "" || captured == s.version() {
+		return nil
+	}
+	return &record.Warning{About: "environment.controlPlane.version", Reason: record.ReasonOtherVersion, Component: s.version(), Detail: captured}
+}

@@ -1,0 +1,119 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// installedMesh is smallMesh with a control plane: field is YAML of its revision.
+func installedMesh(t *testing.T, field string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	text := strings.Replace(smallMesh, "kind: Mesh\n", "kind: Mesh\ncontrolPlane: {revisions: [{name: default, namespace: istio-system, "+field+"}]}\n", 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// The captured control plane decides what is not stated, and what a run does not have of it is recorded.
+func TestCapturedControlPlane(t *testing.T) {
+	const whole = `version: 1.29.1, replicas: 3, limits: {cpu: 1500m, memory: 2Gi}, env: [{name: PILOT_PUSH_THROTTLE, value: "50"}, {name: PILOT_DEBOUNCE_AFTER, value: 250ms}], meshConfig: {rootNamespace: istio-system}`
+	for _, test := range []struct {
+		name, revision string
+		set            map[string]string
+		want           scenario.ControlPlane
+		not            string // what is not reproduced
+		other          string // version, of a warning
+	}{
+		{
+			"as it was", whole, nil,
+			scenario.ControlPlane{Version: "1.29.1", Replicas: 3, Processors: 2, Memory: 2 << 30, Env: []string{"PILOT_PUSH_THROTTLE=50", "PILOT_DEBOUNCE_AFTER=250ms"}, Configuration: "captured"},
+			"limits.cpu", "",
+		},
+		{
+			"with what is stated", whole, map[string]string{"controlPlane.version": "1.31", "controlPlane.replicas": "1", "controlPlane.env": "PILOT_PUSH_THROTTLE=9", "controlPlane.memory": "1Gi"},
+			scenario.ControlPlane{Version: "1.31", Replicas: 1, Processors: 2, Memory: 1 << 30, Env: []string{"PILOT_DEBOUNCE_AFTER=250ms", "PILOT_PUSH_THROTTLE=9"}, Configuration: "captured"},
+			"version replicas limits.cpu limits.memory setting PILOT_PUSH_THROTTLE", "1.31.0",
+		},
+		{"a stock one", whole, map[string]string{"controlPlane.configuration": "stock"}, scenario.ControlPlane{Replicas: 1, Configuration: "stock"}, "", ""},
+		{"a version of the line", `version: 1.29.4, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.29.1", Replicas: 1, Processors: 2, Configuration: "captured"}, "version", "1.29.1"},
+		{"an older line", `version: 1.25.0, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.27.0", Replicas: 1, Processors: 2, Configuration: "captured"}, "version", "1.27.0"},
+		{"a newer line", `version: 1.29.1, reported: 1.33.1, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.31.0", Replicas: 1, Processors: 2, Configuration: "captured"}, "version", "1.31.0"},
+		{"of a node", `version: 1.31.0, replicas: 1, nodeProcessors: 3920m`, nil, scenario.ControlPlane{Version: "1.31.0", Replicas: 1, Processors: 4, Configuration: "captured"}, "", ""},
+		{"little known", `replicas: 40`, nil, scenario.ControlPlane{Replicas: 16, Configuration: "captured"}, "version replicas processors", ""},
+		{
+			"without slowing down", `version: 1.31.0, replicas: 1, limits: {cpu: "64", memory: 1Mi}`, map[string]string{"instrument.workers": "2"},
+			scenario.ControlPlane{Version: "1.31.0", Replicas: 1, Configuration: "captured"}, "processors limits.memory", "",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := scenario.New(scenario.Default())
+			paths := []string{"mesh.file"}
+			for path := range test.set {
+				paths = append(paths, path)
+			}
+			slices.Sort(paths)
+			for _, path := range paths {
+				value := test.set[path]
+				if path == "mesh.file" {
+					value = installedMesh(t, test.revision)
+				}
+				if err := d.Set(path, value, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l, err := NewLadder(Spec{}, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := l.Spec.ControlPlane
+			got.Name, got.Upgrade = "", scenario.Upgrade{}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error("of the scenario (-want +got):", diff)
+			}
+			if diff := cmp.Diff(l.Spec.ControlPlane, d.Scenario.ControlPlane); diff != "" {
+				t.Error("the document, which is printed, differs:", diff)
+			}
+			var not []string
+			for _, n := range newRecord(l.Runs()[0]).Mesh.NotReproduced {
+				not = append(not, n.What)
+			}
+			if got := strings.Join(not, " "); got != test.not {
+				t.Errorf("not reproduced: %q, want %q", got, test.not)
+			}
+			warning := l.Spec.otherVersion()
+			if (warning != nil) != (test.other != "") || warning != nil && warning.Component != test.other {
+				t.Errorf("warning %+v, want one about %q", warning, test.other)
+			}
+			if err := l.Validate(); err != nil {
+				t.Errorf("it is refused: %v", err)
+			}
+		})
+	}
+}
+
+// A configuration that there is not is refused with its field.
+func TestCapturedConfigurationRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	if err := os.WriteFile(file, []byte(smallMesh), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := scenario.New(scenario.Default())
+	for path, value := range map[string]string{"mesh.file": file, "controlPlane.configuration": "captured"} {
+		if err := d.Set(path, value, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `controlPlane.configuration: got "captured", want stock with mesh.file ` + file + ", which has no control plane"
+	if _, err := New(Spec{}, d); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
