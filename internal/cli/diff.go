@@ -273,6 +273,7 @@ func (o *diffOptions) compare(s streams, dir string) error {
 		return err
 	}
 	result.From.Name, result.To.Name = sideNames(runs[0], runs[1])
+	result.From.NotQuiet, result.To.NotQuiet = notQuiet(runs[0]), notQuiet(runs[1])
 	if err := diff.Print(s.out, o.output, result); err != nil {
 		return err
 	}
@@ -301,6 +302,11 @@ func sideNames(from, to record.Run) (string, string) {
 		return strings.TrimSpace(text)
 	}
 	return name(from, to), name(to, from)
+}
+
+// notQuiet reports whether the control plane of a run had not come to rest when the phase settle ended.
+func notQuiet(r record.Run) bool {
+	return slices.ContainsFunc(r.Warnings, func(w record.Warning) bool { return w.Reason == record.ReasonNotQuiet })
 }
 
 // notConverged gives the error of a run that did not converge its exit code.

@@ -25,6 +25,9 @@ type Options struct {
 
 // Result is what differs between two sides.
 type Result struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"` // Diff
+
 	From Side `json:"from"`
 	To   Side `json:"to"`
 	// Sidecars is how many were compared, each with one of the same workload on the other side, and Changed how many
@@ -50,6 +53,9 @@ type Side struct {
 	// Resources are those that differ from each other, and Bytes what all sidecars hold together.
 	Resources int   `json:"resources"`
 	Bytes     int64 `json:"bytes"`
+	// NotQuiet reports that the control plane still sent something shortly before the configuration was kept: the
+	// difference may be of two moments, and not of two sides.
+	NotQuiet bool `json:"notQuiet,omitempty"`
 }
 
 // Group is a difference that several sidecars or resources have.
@@ -60,7 +66,7 @@ type Group struct {
 	Op     Op     `json:"op"`
 	// Path is the field; "" stands for the resource as a whole. [*] stands for an element that is data.
 	Path   string  `json:"path,omitempty"`
-	Values []Value `json:"values"`
+	Values []Value `json:"values,omitempty"`
 	// Resources are the names of those that have the difference, of OfResources of this class.
 	Resources   []string `json:"resources"`
 	OfResources int      `json:"ofResources"`
@@ -120,7 +126,9 @@ type resource struct {
 func classOf(kind, name string) string {
 	direction, _, _ := strings.Cut(name, "|")
 	switch kind {
-	case "CDS", "EDS":
+	case "EDS":
+		return "endpoint list of " + classOf("CDS", name)
+	case "CDS":
 		switch direction {
 		case "outbound", "outbound_":
 			return "outbound cluster"
@@ -175,7 +183,7 @@ type workloadName struct{ namespace, name string }
 // Compare compares two sides.
 func Compare(from, to *record.Configuration, o Options) (*Result, error) {
 	c := &comparison{
-		ids: map[identity]int{}, opaque: map[string]bool{}, groups: map[groupKey]*gathered{}, pairs: map[[2]int][]difference{}, totals: map[workloadName]int{}, result: &Result{},
+		ids: map[identity]int{}, opaque: map[string]bool{}, groups: map[groupKey]*gathered{}, pairs: map[[2]int][]difference{}, totals: map[workloadName]int{}, result: &Result{APIVersion: record.APIVersion, Kind: "Diff", Groups: []Group{}},
 	}
 	for _, r := range Rules {
 		if !slices.Contains(o.KeepNoise, r.Name) {

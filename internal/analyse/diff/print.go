@@ -58,7 +58,7 @@ func bullet(markdown bool) string {
 func (r *Result) headline() string {
 	sides := fmt.Sprintf("%s to %s", output.Text(r.From.Name), output.Text(r.To.Name))
 	if len(r.Groups) == 0 {
-		return fmt.Sprintf("%s: no difference. %s hold the same %s.", sides, output.Many(r.Sidecars, "sidecar"), output.Many(r.To.Resources, "resource"))
+		return fmt.Sprintf("%s: no difference. Compared: %s with %s.", sides, output.Many(r.Sidecars, "sidecar"), output.Many(r.To.Resources, "resource"))
 	}
 	return fmt.Sprintf("%s: %d of %d sidecars change, in %s.", sides, r.Changed, r.Sidecars, output.Many(len(r.Groups), "way"))
 }
@@ -198,6 +198,11 @@ func (r *Result) notes() string {
 	}{{r.From.Name, r.OnlyFrom}, {r.To.Name, r.OnlyTo}} {
 		if len(side.workloads) > 0 {
 			fmt.Fprintf(&b, "\nOnly with %s, and not compared: %s.\n", output.Text(side.name), output.Text(workloads(side.workloads)))
+		}
+	}
+	for _, side := range []Side{r.From, r.To} {
+		if side.NotQuiet {
+			fmt.Fprintf(&b, "\nDoubt: with %s the control plane had not come to rest when the configuration was kept; phases.settle can be longer.\n", output.Text(side.Name))
 		}
 	}
 	if len(r.Opaque) > 0 {

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	"google.golang.org/protobuf/proto"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// side writes the record of one side of a diff, whose only sidecar holds a cluster.
+func side(t *testing.T, dir, version string, cluster *clusterv3.Cluster, warnings ...record.Warning) {
+	t.Helper()
+	w, err := record.Create(dir, "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := &record.Run{Status: record.StatusCompleted, Scenario: scenario.Default(), Warnings: warnings}
+	run.Environment.ControlPlane = record.ControlPlaneSource{Name: "istiod", Version: version}
+	run.Scenario.ControlPlane.Env = []string{"OF=" + version}
+	if err := w.Save(run); err != nil {
+		t.Fatal(err)
+	}
+	if cluster != nil {
+		message, err := proto.Marshal(cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Configuration(&record.Configuration{
+			Resources: []record.HeldResource{{Type: "CDS", Name: cluster.Name, Message: message}},
+			Sidecars:  []record.HeldBy{{Namespace: "shop", Workload: "cart", Pod: "cart-1", Resources: []int{0}}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The records of a diff are compared again without anything being run.
+func TestDiffAgain(t *testing.T) {
+	changed, same, unkept := t.TempDir(), t.TempDir(), t.TempDir()
+	for dir, clusters := range map[string][2]*clusterv3.Cluster{
+		changed: {{Name: "c"}, {Name: "c", AltStatName: "d"}},
+		same:    {{Name: "c"}, {Name: "c"}},
+		unkept:  {{Name: "c"}, nil},
+	} {
+		side(t, filepath.Join(dir, diffFrom), "1.29.1", clusters[0])
+		side(t, filepath.Join(dir, diffTo), "1.31.0", clusters[1], record.Warning{Reason: record.ReasonNotQuiet, About: "controlPlane.steady"})
+	}
+	for _, test := range []struct {
+		args []string
+		exit int
+		want []string // on stdout when exit is 0 or 3, else on stderr
+	}{
+		{[]string{changed}, exitDone, []string{
+			"istiod 1.29.1, controlPlane.env OF=1.29.1 to istiod 1.31.0, controlPlane.env OF=1.31.0: 1 of 1 sidecars change", `alt_stat_name added: "d"`, "had not come to rest",
+		}},
+		{[]string{changed, "--fail-on", "listener-drain,removed"}, exitDone, []string{"1 of 1 sidecars change"}},
+		{[]string{changed, "--fail-on", "cluster-warm"}, exitMissed, []string{"1 of 1 sidecars change"}},
+		{[]string{changed, "-o", "json"}, exitDone, []string{`"effect": "cluster-warm"`}},
+		{[]string{same, "--fail-on", "cluster-warm"}, exitDone, []string{"no difference. Compared: 1 sidecar with 1 resource."}},
+		{[]string{unkept}, exitUsage, []string{"configuration.json.gz: no such file"}},
+		{[]string{filepath.Join(changed, diffFrom)}, exitUsage, []string{"no such file"}},
+		{[]string{changed, "-o", "html"}, exitUsage, []string{"want table, json, yaml or markdown"}},
+	} {
+		var stdout, stderr strings.Builder
+		err := execute(t.Context(), append([]string{"diff"}, test.args...), strings.NewReader(""), &stdout, &stderr)
+		shown := stdout.String()
+		if test.exit == exitUsage {
+			shown = stderr.String()
+		}
+		if exitCode(err) != test.exit {
+			t.Errorf("%v: exit %d, want %d: %v", test.args, exitCode(err), test.exit, err)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%v: %s, want %q", test.args, shown, want)
+			}
+		}
+	}
+}
