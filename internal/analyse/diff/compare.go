@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -204,44 +205,82 @@ func byKey(a, b *node) (before, after map[string]*node, ok bool) {
 	return before, after, len(before) == len(a.items) && len(after) == len(b.items)
 }
 
-// sets compares elements whose order has no meaning and whose keys are not unique: what is equal on both sides
-// stays, and the rest is compared by key.
+// sets compares elements whose order has no meaning and whose keys are not unique, as those of the filter chains of
+// an inbound listener: what is equal on both sides stays, and of the rest those of one key are compared that differ least.
 func (c *comparer) sets(a, b []*node) {
+	gone, come, keys := rest(a, b)
+	for _, key := range keys {
+		for _, p := range closest(gone[key], come[key]) {
+			c.element(p[0], p[1])
+		}
+	}
+}
+
+// rest are the elements of two sets that are not in the other one, by their keys.
+func rest(a, b []*node) (gone, come map[string][]*node, keys []string) {
 	left := map[uint64]int{}
 	for _, y := range b {
 		left[y.sum]++
 	}
-	gone := map[string][]*node{}
-	var keys []string
+	sides := [2]map[string][]*node{{}, {}}
+	add := func(side int, n *node) {
+		key := keyOf(n)
+		if sides[0][key] == nil && sides[1][key] == nil {
+			keys = append(keys, key)
+		}
+		sides[side][key] = append(sides[side][key], n)
+	}
 	for _, x := range a {
 		if left[x.sum] > 0 {
 			left[x.sum]--
 			continue
 		}
-		key := keyOf(x)
-		if gone[key] == nil {
-			keys = append(keys, key)
-		}
-		gone[key] = append(gone[key], x)
+		add(0, x)
 	}
 	for _, y := range b {
-		if left[y.sum] == 0 {
-			continue
-		}
-		left[y.sum]--
-		key := keyOf(y)
-		if of := gone[key]; len(of) > 0 {
-			c.element(of[0], y)
-			gone[key] = of[1:]
-		} else {
-			c.element(nil, y)
+		if left[y.sum] > 0 {
+			left[y.sum]--
+			add(1, y)
 		}
 	}
-	for _, key := range keys {
-		for _, x := range gone[key] {
-			c.element(x, nil)
+	return sides[0], sides[1], keys
+}
+
+// maxPairs bounds the pairs of elements of which the closest are looked for.
+const maxPairs = 400
+
+// closest pairs elements so that those that differ least are together; the others have nil.
+func closest(a, b []*node) (pairs [][2]*node) {
+	type candidate struct{ i, j, distance int }
+	var all []candidate
+	for i, x := range a {
+		for j, y := range b {
+			distance := 0
+			if len(a)*len(b) > 1 && len(a)*len(b) <= maxPairs {
+				distance = len(changesOf(x, y))
+			}
+			all = append(all, candidate{i, j, distance})
 		}
 	}
+	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.distance, y.distance) })
+	left, right := slices.Clone(a), slices.Clone(b)
+	for _, p := range all {
+		if left[p.i] != nil && right[p.j] != nil {
+			pairs = append(pairs, [2]*node{left[p.i], right[p.j]})
+			left[p.i], right[p.j] = nil, nil
+		}
+	}
+	for _, x := range left {
+		if x != nil {
+			pairs = append(pairs, [2]*node{x, nil})
+		}
+	}
+	for _, y := range right {
+		if y != nil {
+			pairs = append(pairs, [2]*node{nil, y})
+		}
+	}
+	return pairs
 }
 
 // maxTable bounds the work of aligning two lists by their contents.

@@ -127,7 +127,7 @@ func classOf(kind, name string) string {
 	direction, _, _ := strings.Cut(name, "|")
 	switch kind {
 	case "EDS":
-		return "endpoint list of " + classOf("CDS", name)
+		return strings.Replace(classOf("CDS", name), "cluster", "endpoint list", 1)
 	case "CDS":
 		switch direction {
 		case "outbound", "outbound_":

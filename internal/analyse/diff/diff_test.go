@@ -252,14 +252,14 @@ func TestEdits(t *testing.T) {
 					a.Endpoints[0].LbEndpoints[1].HealthStatus = corev3.HealthStatus_UNHEALTHY
 				}
 			}
-		}, []one{{EndpointsChanged, "endpoint list of outbound cluster endpoints[*].lb_endpoints[*].health_status changed", "HEALTHY > UNHEALTHY", 12, 1}}},
+		}, []one{{EndpointsChanged, "outbound endpoint list endpoints[*].lb_endpoints[*].health_status changed", "HEALTHY > UNHEALTHY", 12, 1}}},
 		"an endpoint less": {func(_, m *mesh) {
 			m.endpoint = func(s int, a *endpointv3.ClusterLoadAssignment) {
 				if s == 2 {
 					a.Endpoints[0].LbEndpoints = a.Endpoints[0].LbEndpoints[1:]
 				}
 			}
-		}, []one{{EndpointsChanged, "endpoint list of outbound cluster endpoints[*].lb_endpoints[*] removed",
+		}, []one{{EndpointsChanged, "outbound endpoint list endpoints[*].lb_endpoints[*] removed",
 			`{endpoint: {address: {socket_address: {address: "pod(svc-2.mesh)", port_value: 8080}}}, health_status: HEALTHY} > `, 12, 1}}},
 		"a limit in the connection manager of one service's sidecars": {func(_, m *mesh) {
 			m.inbound = func(s int, l *listenerv3.Listener) {
@@ -285,6 +285,21 @@ func TestEdits(t *testing.T) {
 				l.FilterChains = append(l.FilterChains, &listenerv3.FilterChain{Name: "new"})
 			}
 		}, []one{{InPlace, "listener filter_chains[*] added", ` > {name: "new"}`, 12, 1}}},
+		"a limit in one of two filter chains of the same name": {func(from, m *mesh) {
+			named := func(l *listenerv3.Listener) {
+				for i, chain := range l.FilterChains {
+					chain.Name = "virtualInbound"
+					chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: []string{"raw_buffer", "tls"}[i]}
+				}
+			}
+			from.inbound = func(_ int, l *listenerv3.Listener) { named(l) }
+			m.inbound = func(_ int, l *listenerv3.Listener) {
+				named(l)
+				for _, chain := range l.FilterChains {
+					changeManager(t, chain, func(h *hcmv3.HttpConnectionManager) { h.MaxRequestHeadersKb = wrapperspb.UInt32(60) })
+				}
+			}
+		}, []one{{ChainDrained, "listener virtualInbound filter_chains[*].filters[envoy.filters.network.http_connection_manager].typed_config.max_request_headers_kb added", " > 60", 12, 1}}},
 		"no filter chain but the default one": {func(_, m *mesh) {
 			m.outbound = func(l *listenerv3.Listener) { l.FilterChains = nil }
 		}, []one{{ListenerDrained, "listener filter_chains removed", "[{filters: ...", 12, 1}}},
@@ -312,7 +327,7 @@ func TestEdits(t *testing.T) {
 			}
 		}, []one{
 			{ResourceAdded, "outbound cluster added", "", 12, 1},
-			{ResourceAdded, "endpoint list of outbound cluster added", "", 12, 1},
+			{ResourceAdded, "outbound endpoint list added", "", 12, 1},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -380,7 +395,7 @@ func TestRenamed(t *testing.T) {
 	}
 	want := []one{
 		{ResourceRemoved, "outbound cluster renamed", "outbound|80||svc-2.mesh.svc.cluster.local > outbound|80||other.mesh.svc.cluster.local", 12, 1},
-		{ResourceRemoved, "endpoint list of outbound cluster renamed", "outbound|80||svc-2.mesh.svc.cluster.local > outbound|80||other.mesh.svc.cluster.local", 12, 1},
+		{ResourceRemoved, "outbound endpoint list renamed", "outbound|80||svc-2.mesh.svc.cluster.local > outbound|80||other.mesh.svc.cluster.local", 12, 1},
 	}
 	if got := shown(r); !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%v\nwant\n%v", got, want)

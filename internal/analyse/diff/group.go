@@ -24,8 +24,8 @@ type groupKey struct {
 	op       Op
 	path     string
 	from, to string
-	// whole is the name of a resource that is there on one side alone: such groups are joined when all their
-	// sidecars are the same.
+	// whole is the name of a resource or an element that is there on one side alone: such groups are joined when
+	// all their sidecars are the same.
 	whole string
 }
 
@@ -90,6 +90,9 @@ func (c *comparison) pair(a, b *resource) []difference {
 			effect: effectOf(b.kind, ch, b.root), kind: b.kind, class: classOf(b.kind, b.name), op: ch.op, path: ch.path,
 		}}
 		d.key.from, d.key.to = valueText(ch.from, own), valueText(ch.to, own)
+		if strings.HasSuffix(ch.path, "[*]") && len(ch.keys) > 0 && (ch.op == Added || ch.op == Removed) {
+			d.key.whole = b.name + " " + strings.Join(ch.keys, " ")
+		}
 		all = append(all, d)
 	}
 	c.pairs[key] = all
@@ -201,6 +204,7 @@ func (c *comparison) conclude() {
 		switch {
 		case key.op == Renamed:
 		case key.whole != "":
+			field = key.field()
 			field.whole = fmt.Sprint(slices.Sorted(maps.Keys(g.batches))) // joined with the others that the same sidecars have
 		case byField[key.field()] > variants:
 			field = key.field()
