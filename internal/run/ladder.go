@@ -152,7 +152,7 @@ func (l Ladder) prepareVersions(ctx context.Context, progress Progress) error {
 	return nil
 }
 
-// openFolders opens the output folders of the runs, none of which has a run of its name.
+// openFolders opens the output folders of the runs.
 func openFolders(specs []Spec) (folders map[string]*record.Folder, err error) {
 	folders = map[string]*record.Folder{}
 	defer func() {
@@ -167,9 +167,6 @@ func openFolders(specs []Spec) (folders map[string]*record.Folder, err error) {
 				return folders, err
 			}
 		}
-		if err := folders[spec.Out].Check(spec.Name()); err != nil {
-			return folders, err
-		}
 	}
 	return folders, nil
 }
@@ -182,7 +179,8 @@ func closeFolders(folders map[string]*record.Folder) (err error) {
 }
 
 // Run does the runs, one after the other, and returns the records of all that
-// were begun.
+// were begun. Runs of the same ladder that came to a result before are not done again:
+// their records are those in the output folder.
 //
 // A run that does not converge, or fails, ends itself alone: the larger ones may
 // fail alike, but what came before is not lost, and that a control plane runs
@@ -209,11 +207,23 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	if err := l.prepareVersions(ctx, progress); err != nil {
 		return nil, err
 	}
-	climb := newClimb(l.choose(Machine(ctx, l.Spec)), progress.say, func(ctx context.Context, spec Spec) (record.Run, error) {
+	done, err := l.resume()
+	if err != nil {
+		return nil, err
+	}
+	if len(done) > 0 && l.Spec.Instrument.Dilation.Auto {
+		l.Spec.SlowAs(&done[0])
+	}
+	climb := newClimb(l.choose(Machine(ctx, l.Spec)), done, progress.say, func(ctx context.Context, spec Spec) (record.Run, error) {
 		debug.FreeOSMemory() // the instrument's own memory begins anew, after another run
 		return execute(ctx, spec, folders[spec.Out], versions, progress)
 	})
-	s := series.Series{Plan: climb, Out: l.Spec.Out, Say: progress.Say}
+	for _, spec := range climb.specs {
+		if err := folders[spec.Out].Check(spec.Name()); err != nil {
+			return nil, err
+		}
+	}
+	s := series.Series{Plan: climb, Out: l.Spec.Out, Before: len(done), Say: progress.Say}
 	if climb.of > 1 {
 		s.Headline = climb.ladder.Spec.pace() + "; rollouts, each with a cluster and a control plane of its own"
 	} else {
@@ -244,9 +254,16 @@ type climb struct {
 	outcome
 }
 
-func newClimb(l Ladder, say func(string), do func(context.Context, Spec) (record.Run, error)) *climb {
-	c := &climb{ladder: l, specs: l.Runs(), say: say, do: do}
+// newClimb returns the plan of a ladder, of which some runs were done before.
+func newClimb(l Ladder, done []record.Run, say func(string), do func(context.Context, Spec) (record.Run, error)) *climb {
+	c := &climb{ladder: l, specs: l.Runs(), runs: done, say: say, do: do}
 	c.of = len(c.specs)
+	for _, run := range done {
+		c.specs = slices.DeleteFunc(c.specs, func(s Spec) bool { return filepath.Join(s.Out, s.Name()) == run.Dir })
+		if run.Status == record.StatusUnconverged {
+			c.take(run.Name, phases.ErrUnconverged)
+		}
+	}
 	return c
 }
 

@@ -132,7 +132,7 @@ func TestLadderValidate(t *testing.T) {
 func TestLadderInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var said []string
-	c := newClimb(ladderOf([]int{10, 20, 40}, "strict"), func(string) {}, func(ctx context.Context, spec Spec) (record.Run, error) {
+	c := newClimb(ladderOf([]int{10, 20, 40}, "strict"), nil, func(string) {}, func(ctx context.Context, spec Spec) (record.Run, error) {
 		run := record.Run{Name: spec.Name(), Dir: spec.Name(), Status: record.StatusCompleted}
 		if spec.Pods() == 20 {
 			cancel()
@@ -155,7 +155,7 @@ func TestLadderGivesUp(t *testing.T) {
 	broken := errors.New("broken")
 	for dir, want := range map[string]int{"out": givingUp, "": 1} {
 		asked := 0
-		c := newClimb(ladderOf([]int{10, 20, 40}, "strict"), func(string) {}, func(context.Context, Spec) (record.Run, error) {
+		c := newClimb(ladderOf([]int{10, 20, 40}, "strict"), nil, func(string) {}, func(context.Context, Spec) (record.Run, error) {
 			asked++
 			return record.Run{Dir: dir, Status: record.StatusFailed}, broken
 		})
@@ -179,7 +179,7 @@ func waited() error {
 // A ladder whose first run is too fast starts it again, once, and does all runs with twice the factor. The records say why.
 func TestLadderStartsAgain(t *testing.T) {
 	var did, said []string
-	c := newClimb(chosen(10, 20), func(line string) { said = append(said, line) }, func(_ context.Context, spec Spec) (record.Run, error) {
+	c := newClimb(chosen(10, 20), nil, func(line string) { said = append(said, line) }, func(_ context.Context, spec Spec) (record.Run, error) {
 		did = append(did, fmt.Sprint(spec.Name(), " at ", spec.dilation(), " again ", spec.StartsAgain))
 		if spec.StartsAgain {
 			return record.Run{}, fmt.Errorf("rollout: %w", waited())
@@ -203,7 +203,7 @@ func TestLadderStartsAgain(t *testing.T) {
 // Only the first run may start again, and one that was started again does not.
 func TestLadderStartsAgainOnce(t *testing.T) {
 	var again []bool
-	c := newClimb(chosen(10, 20, 40), func(string) {}, func(_ context.Context, spec Spec) (record.Run, error) {
+	c := newClimb(chosen(10, 20, 40), nil, func(string) {}, func(_ context.Context, spec Spec) (record.Run, error) {
 		again = append(again, spec.StartsAgain)
 		return record.Run{Dir: spec.Name(), Status: record.StatusCompleted}, nil
 	})
@@ -225,7 +225,7 @@ func TestLadderDoesNotStartAgain(t *testing.T) {
 		"not taken down": {t.Context(), errors.Join(waited(), left), func() {}},
 	} {
 		asked := 0
-		c := newClimb(chosen(10, 20), func(string) {}, func(context.Context, Spec) (record.Run, error) {
+		c := newClimb(chosen(10, 20), nil, func(string) {}, func(context.Context, Spec) (record.Run, error) {
 			asked++
 			test.do()
 			return record.Run{}, test.err

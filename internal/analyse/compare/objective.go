@@ -133,7 +133,7 @@ func (o Objective) Judge(r *record.Run) (outcome Outcome, why string) {
 	for _, w := range r.Warnings {
 		for _, b := range r.Biases(w) {
 			if record.Within(o.Path, b.Path) && (b.Direction == doubtful || b.Direction == record.EitherWay) {
-				return Undecided, fmt.Sprintf("%s, which is %s: %s", why, b.Direction, r.Sentence(w))
+				return Undecided, fmt.Sprintf("%s, which is %s, by the warning of %s", why, b.Direction, w.About)
 			}
 		}
 	}
