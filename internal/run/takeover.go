@@ -130,7 +130,7 @@ func (s Spec) notReproduced() (all []capture.Difference) {
 	return all
 }
 
-// version is that of the control plane of a run, in full.
+// version returns the version of the control plane of a run, in full.
 func (s Spec) version() string {
 	version, _ := component.NearestIstio(cmp.Or(s.ControlPlane.Version, component.IstioDefault))
 	return version
