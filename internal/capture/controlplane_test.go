@@ -109,6 +109,43 @@ func TestControlPlaneRewritten(t *testing.T) {
 	}
 }
 
+// Settings are taken over unless a replay's own decide: those are named, but where they say nothing.
+func TestSettings(t *testing.T) {
+	for _, test := range []struct {
+		variable  Variable
+		taken     bool
+		different bool
+	}{
+		{Variable{Name: "PILOT_PUSH_THROTTLE", Value: "50"}, true, false},
+		{Variable{Name: "PILOT_ENABLE_CDS_CACHE", Value: "false"}, true, false},
+		{Variable{Name: "PILOT_TRACE_SAMPLING", Value: "1"}, false, false},
+		{Variable{Name: "PILOT_TRACE_SAMPLING", Value: "100"}, true, false},
+		{Variable{Name: "POD_NAME", From: "field metadata.name"}, false, false},
+		{Variable{Name: "NODE", From: "field spec.nodeName"}, false, true},
+		{Variable{Name: "PILOT_ENABLE_AMBIENT", Value: "true"}, false, true},
+		{Variable{Name: "PILOT_ENABLE_AMBIENT", Value: "false"}, false, false},
+		{Variable{Name: "ENABLE_CA_SERVER", Value: "false"}, false, true},
+		{Variable{Name: "ENABLE_CA_SERVER", Value: "true"}, false, false},
+		{Variable{Name: "PILOT_CERT_PROVIDER", Value: "istiod"}, false, false},
+		{Variable{Name: "PILOT_CERT_PROVIDER", Value: "kubernetes"}, false, true},
+		{Variable{Name: "TOKEN_AUDIENCES", Value: "vendor"}, false, true},
+		{Variable{Name: "LICENSE", From: "secret vendor, key license"}, false, true},
+		{Variable{Name: "API_TOKEN", Value: "(masked)"}, false, true},
+		{Variable{Name: "EMPTY"}, false, false},
+		{Variable{Name: "vendor.mode", Value: "a"}, false, true},
+	} {
+		r := Revision{Env: []Variable{test.variable}}
+		env, not := r.Settings()
+		if (len(env) == 1) != test.taken || (len(not) == 1) != test.different {
+			t.Errorf("%+v: taken over %v, not reproduced %v", test.variable, env, not)
+		}
+	}
+	r := Revision{Args: []string{"discovery", "--domain", "corp.local", "--log_as_json", "--monitoringAddr=:15014", "--keepaliveMaxServerConnectionAge=30m"}}
+	if _, not := r.Settings(); len(not) != 1 || not[0].What != "argument --domain" || not[0].Value != "corp.local" {
+		t.Errorf("of the arguments not reproduced: %v", not)
+	}
+}
+
 // A file that was edited is refused with the field.
 func TestControlPlaneRefused(t *testing.T) {
 	for edit, want := range map[string]string{

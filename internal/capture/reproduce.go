@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	quantity "k8s.io/apimachinery/pkg/api/resource"
@@ -52,7 +54,15 @@ var otherSettings = map[string]string{
 	"PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER": ofFile,
 	"SHARED_MESH_CONFIG":                             "settings of the mesh in a second ConfigMap, which is not read",
 	"INJECT_ENABLED":                                 "nothing: pods of the replay are injected if the captured ones were",
+	"ENABLE_CA_SERVER":                               ofCertificates, "SPIFFE_BUNDLE_ENDPOINTS": ofCertificates,
+	"TOKEN_AUDIENCES":       "tokens: those of the replay are for the control plane's default audience",
+	"MAX_WORKLOAD_CERT_TTL": "lifetimes of certificates: simulated sidecars ask for that of mesh.sidecars.certificateLifetime",
+	"ISTIO_WATCH_NAMESPACE": "what is seen of other namespaces: the replay's control plane sees all",
+	"ENABLE_DEBUG_ON_HTTP":  "nothing: which proxies are behind is read there",
 }
+
+// onByDefault are those of otherSettings that say something by being off.
+var onByDefault = map[string]bool{"INJECT_ENABLED": true, "ENABLE_CA_SERVER": true, "ENABLE_DEBUG_ON_HTTP": true}
 
 // ownArgs are arguments that a replay has of its own, by their names.
 var ownArgs = map[string]bool{
@@ -62,6 +72,9 @@ var ownArgs = map[string]bool{
 
 // ownArgValues are values of arguments that a replay's own have.
 var ownArgValues = map[string]string{"domain": domain, "keepaliveMaxServerConnectionAge": "30m"}
+
+// variableName is what a name of the environment may be here; in a pod it may have dots and hyphens.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Settings are the variables (NAME=VALUE) of a revision that a replay takes over, in their order, and the
 // differences for which the others are not.
@@ -81,13 +94,15 @@ func (r *Revision) Settings() (env []string, not []Difference) {
 		case v.From != "":
 			v.Value = "of " + v.From
 			differ(ofSecrets)
-		case other && (v.Value == "false" || v.Value == "0"): // it is off
+		case other && v.Value == strconv.FormatBool(onByDefault[v.Name]): // as it is by default
 		case other:
 			differ(changes)
 		case v.Value == mask.Masked:
 			differ(ofSecrets)
 		case strings.Contains(v.Value, "$("):
 			differ(ofReferences)
+		case !variableName.MatchString(v.Name):
+			differ("what it sets: a program here cannot have a variable of this name")
 		default:
 			env = append(env, v.Name+"="+v.Value)
 		}
