@@ -34,6 +34,15 @@ func (m *Mesh) Topology() topology.Mesh {
 			s.Name = w.unique(taken)
 		}
 		taken[s.Name] = true
+		for i := range m.Services {
+			if of := &m.Services[i]; Selects(of, &w) {
+				for _, p := range of.Spec.Ports {
+					if Target(p, &w) > 0 {
+						s.Listed = append(s.Listed, topology.Listing{Namespace: of.Namespace, Service: of.Name, Port: p.Name})
+					}
+				}
+			}
+		}
 		mesh.Services = append(mesh.Services, s)
 	}
 	return mesh

@@ -116,8 +116,6 @@ func (o *limitsOptions) options(cmd *cobra.Command, s streams) (options limits.O
 	find := limits.Find(o.find)
 	spec, done, err := o.oneSpec(cmd, s, func(d *scenario.Document) error {
 		switch {
-		case find == limits.ChangeRate && d.Scenario.Mesh.File != "":
-			return fmt.Errorf("--find: got %q, want another one with mesh.file, whose changes are not followed", o.find)
 		case find == limits.ChangeRate && !d.Given("load.changes"):
 			d.Scenario.Load.Changes = scenario.Changes{PerSecond: 1, Kind: scenario.EndpointChange}
 		case find == limits.Memory && !d.Given("controlPlane.memory"):

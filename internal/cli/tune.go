@@ -57,10 +57,8 @@ significant gain.
 A setting whose name is not in the control plane's program is refused; so is a
 value that the control plane says it does not take, with that line of its log.
 
-Changes of endpoints are made at 5/s unless --change says otherwise; with a
-captured mesh (--mesh) there are none, and what is compared is the rollout and
-the time at rest. The scenario is that of 'scaler rollout'. Each run has a record below --out, in a
-folder for each value, which 'scaler compare' reads again. tune.json there is the
+Changes of endpoints are made at 5/s unless --change says otherwise. The scenario is
+that of 'scaler rollout'. Each run has a record below --out, in a folder for each value, which 'scaler compare' reads again. tune.json there is the
 result, written after each run. The same command with the same --out resumes a
 tuning that was interrupted; with more --repeats it adds to it. The exit code is
 0 if a value is recommended or none gains, 3 if no value meets the objective, and
@@ -103,8 +101,8 @@ func (o *tuneOptions) options(cmd *cobra.Command, s streams) (options sweep.Opti
 		return sweep.Options{}, nil, false, usageError{err}
 	}
 	spec, done, err := o.oneSpec(cmd, s, func(d *scenario.Document) error {
-		// Of an address none can be made, and of a captured mesh none are followed.
-		if !d.Given("load.changes") && !strings.Contains(d.Scenario.ControlPlane.Name, "://") && d.Scenario.Mesh.File == "" {
+		// Of an address none can be made.
+		if !d.Given("load.changes") && !strings.Contains(d.Scenario.ControlPlane.Name, "://") {
 			d.Scenario.Load.Changes = scenario.Changes{PerSecond: 5, Kind: scenario.EndpointChange}
 		}
 		return nil

@@ -40,6 +40,8 @@ type ControlPlane struct {
 	Sidecars Membership   // of pods that have a sidecar each
 	Nodes    *NodeProxies // nil: every pod of the mesh has a proxy of its own
 	Probes   Probes       // nil: no change of it can be followed by a marker
+	// Unprobed is why a captured mesh has no change of a kind; nil where the mesh is synthetic.
+	Unprobed func(kind ProbeKind) string
 	Real     *RealProxies // nil: it has no real proxies on this machine
 	Revision Revision     // nil: it is the only one of its mesh
 	Captured *Captured    // nil: captured meshes cannot be replayed
@@ -77,6 +79,8 @@ type Captured struct {
 	// Machines are the endpoints that services have besides those which the API server lists, by
 	// "namespace/name:port".
 	Machines func(mesh *capture.Mesh) map[string]convergence.Endpoints
+	// Probes are changes of what the mesh has, and why it has none of a kind.
+	Probes func(mesh *capture.Mesh) (p Probes, unprobed func(kind ProbeKind) string)
 	// Explain is the object of the mesh, as in "EnvoyFilter shop/timeout", by which sidecars hold a resource otherwise than
 	// Replay expects; "" = none is known. nil: none ever is.
 	Explain func(mesh *capture.Mesh, d convergence.Difference) string

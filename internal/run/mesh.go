@@ -92,10 +92,6 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 		return scenario.Refuse("mesh.file", s.Captured.File, "none with controlPlane.name %s, which cannot replay one", s.ControlPlane.Name)
 	case !s.withSidecars():
 		return refused("mesh.dataplane", s.Dataplane(), "whose pods have sidecars")
-	case s.Load.Probes > 0:
-		return refused("load.probes", s.Load.Probes, "whose changes are not followed")
-	case s.Load.Changes.PerSecond > 0:
-		return refused("load.changes", s.Load.Changes, "whose changes are not followed")
 	case s.Mesh.Sidecars.Real > 0:
 		return refused("mesh.sidecars.real", s.Mesh.Sidecars.Real, "whose sidecars are simulated")
 	case s.upgrade() != nil:
@@ -161,7 +157,8 @@ func (r *run) useMesh(ctx context.Context) error {
 		return fmt.Errorf("preparing the control plane for the captured mesh: %w", err)
 	}
 	mesh, unchecked := r.adapter.Captured.Replay(&r.spec.Captured.Mesh)
-	r.adapter.Mesh, r.adapter.Probes = mesh, nil
+	r.adapter.Mesh = mesh
+	r.adapter.Probes, r.adapter.Unprobed = r.adapter.Captured.Probes(&r.spec.Captured.Mesh)
 	r.machines = r.adapter.Captured.Machines(&r.spec.Captured.Mesh)
 	injection, err := r.adapter.Captured.Templates(ctx)
 	if err != nil {

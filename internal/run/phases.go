@@ -28,7 +28,7 @@ func (r *run) probe(ctx context.Context) (steps.Undo, error) {
 	return nil, probes.Run(ctx, probes.Options{
 		Changes: r.spec.Load.Probes, Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),
 		Fleet: r.fleet, Timeline: r.timeline, Journal: r.journal, Metrics: r.metrics, Say: r.progress.say,
-		Disturb: r.injector.DuringProbe, Slowdown: proxy.Slowdown(r.spec.dilation()),
+		Captured: r.spec.Captured != nil, Disturb: r.injector.DuringProbe, Slowdown: proxy.Slowdown(r.spec.dilation()),
 	})
 }
 

@@ -92,7 +92,7 @@ func New(s Spec, d *scenario.Document) (_ Spec, err error) {
 	if file != nil {
 		s.UseMesh(file)
 		if !d.Stated("load.probes") {
-			s.Load.Probes = 0 // changes of a captured mesh are not followed
+			s.Load.Probes = 0 // a captured mesh is changed if that is asked for
 		}
 	}
 	if s.Place.Context != "" {

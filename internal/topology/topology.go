@@ -53,10 +53,11 @@ type Service struct {
 	Real      int  `json:",omitempty"` // of Pods, those on real nodes, where an existing cluster has some
 	Outside   bool // its pods have no sidecars
 	Ports     []Port
-	Calls     []int // indices into Mesh.Services, ascending, without duplicates
-	Gateway   bool  // its pods are gateways, which call every service; else sidecars
-	Headless  bool  // it has no address of its own
-	Address   int   // number of the address that it is given; 0 = the cluster chooses one
+	Listed    []Listing `json:",omitempty"` // the ports of Services that list its pods, in a captured mesh; else see Listings
+	Calls     []int     // indices into Mesh.Services, ascending, without duplicates
+	Gateway   bool      // its pods are gateways, which call every service; else sidecars
+	Headless  bool      // it has no address of its own
+	Address   int       // number of the address that it is given; 0 = the cluster chooses one
 }
 
 // Object returns the name of its workload's object.
@@ -94,6 +95,21 @@ type Port struct {
 // ServicePort returns the name of a service port whose endpoints are followed,
 // "namespace/name:port", as a convergence.Want has it.
 func (s Service) ServicePort(p Port) string { return s.Namespace + "/" + s.Name + ":" + p.Name }
+
+// Listing is a port of a Service that lists the pods of a workload as its endpoints.
+type Listing struct{ Namespace, Service, Port string }
+
+// String returns the listing as a convergence.Want has the service port.
+func (l Listing) String() string { return l.Namespace + "/" + l.Service + ":" + l.Port }
+
+// Listings returns the ports of Services that list the pods of s, as endpoints of each of which a pod comes and goes.
+func (s Service) Listings() []Listing {
+	all := s.Listed
+	for _, p := range s.Ports {
+		all = append(all, Listing{s.Namespace, s.Name, p.Name})
+	}
+	return all
+}
 
 // Build returns the mesh that s describes: services are assigned to namespaces in turn
 // (service i is in namespace i modulo their number), and pods are distributed evenly, the

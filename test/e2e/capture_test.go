@@ -217,6 +217,24 @@ var _ = Describe("a captured mesh", func() {
 		Expect(*run.Faults[0].Reconnected).To(Equal(10))
 	})
 
+	It("is changed and followed, and is afterwards what it was", func() {
+		where := newPlace()
+		file := filepath.Join("testdata", "changed.yaml")
+		_, untouched := replay(where, file, "untouched")
+		run, after := replay(where, file, "changed", "--probes", "2", "--change", "5/s:route", "--change-duration", "3s")
+		for _, kind := range []record.ChangeKind{record.EndpointAdd, record.EndpointRemove, record.EndpointHealth, record.RouteChange, record.PolicyChange} {
+			push := run.Latencies.Push[kind]
+			Expect(push).NotTo(BeNil(), string(kind))
+			Expect(push.Lost).To(BeZero(), string(kind))
+			Expect(push.Count).To(BeNumerically(">", 0), string(kind))
+			Expect(run.Latencies.Changes(kind)).To(BeEquivalentTo(2), string(kind))
+		}
+		Expect(run.Latencies.Push[record.RouteChange].Count).To(BeEquivalentTo(2*13), "all have a route to pay/bill, and shop/cart is routed by a VirtualService of the mesh")
+		Expect(run.Change.Push.Lost).To(BeZero())
+		Expect(run.Warnings).NotTo(ContainElement(HaveField("Reason", record.ReasonStrays)))
+		Expect(text(after)).To(Equal(text(untouched)))
+	})
+
 	It("has what the captured one had: durations, ports of several containers, pods that differ, kinds of one name", func() {
 		where := newPlace()
 		dir := filepath.Dir(where.state)

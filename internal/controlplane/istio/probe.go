@@ -19,32 +19,15 @@ func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, kn
 	if c.opts.Ambient && !c.opts.Mixed && kind != controlplane.PolicyProbe && (kind != controlplane.RouteProbe || !c.opts.withWaypoints()) {
 		return nil, nil // a ztunnel has no routes, and no listeners to be changed
 	}
+	name := "scaler-probe-" + s.Name
 	if kind == controlplane.MeshProbe {
-		return object("networking.istio.io/v1alpha3", "EnvoyFilter", namespace, "scaler-probe-mesh", map[string]any{
-			"configPatches": []any{map[string]any{
-				"applyTo": "LISTENER",
-				"match":   map[string]any{"context": "SIDECAR_INBOUND", "listener": map[string]any{"name": "virtualInbound"}},
-				"patch":   map[string]any{"operation": "MERGE", "value": map[string]any{"stat_prefix": marker}},
-			}},
-		}), everyService(mesh)
+		return meshProbe(namespace, marker), everyService(mesh)
 	}
 	if kind == controlplane.PolicyProbe {
-		return object("security.istio.io/v1", "AuthorizationPolicy", s.Namespace, "scaler-probe-"+s.Name, map[string]any{
-			"selector": map[string]any{"matchLabels": map[string]any{"app": s.Name}},
-			"action":   "DENY",
-			"rules": []any{map[string]any{"from": []any{map[string]any{
-				"source": map[string]any{"principals": []any{marker}},
-			}}}},
-		}), []int{service}
+		return policyProbe(s.Namespace, name, map[string]string{"app": s.Name}, marker), []int{service}
 	}
 	host := hostname(s)
-	probe := object("networking.istio.io/v1", "VirtualService", s.Namespace, "scaler-probe-"+s.Name, map[string]any{
-		"hosts": []any{host},
-		"http": []any{map[string]any{
-			"name":  marker,
-			"route": []any{map[string]any{"destination": map[string]any{"host": host}}},
-		}},
-	})
+	probe := routeObject(s.Namespace, name, host, marker)
 	if hasOwnRoute(mesh, service) { // of two for one host the older counts
 		probe = ownRoute(s, marker)
 	}
@@ -60,6 +43,43 @@ func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, kn
 		}
 	}
 	return probe, concerned
+}
+
+// meshProbe changes the inbound listener of every sidecar.
+func meshProbe(root, marker string) *unstructured.Unstructured {
+	return object("networking.istio.io/v1alpha3", "EnvoyFilter", root, "scaler-probe-mesh", map[string]any{
+		"configPatches": []any{map[string]any{
+			"applyTo": "LISTENER",
+			"match":   map[string]any{"context": "SIDECAR_INBOUND", "listener": map[string]any{"name": "virtualInbound"}},
+			"patch":   map[string]any{"operation": "MERGE", "value": map[string]any{"stat_prefix": marker}},
+		}},
+	})
+}
+
+// policyProbe denies the pods with these labels to a principal that does not exist.
+func policyProbe(namespace, name string, labels map[string]string, marker string) *unstructured.Unstructured {
+	selector := map[string]any{}
+	for label, value := range labels {
+		selector[label] = value
+	}
+	return object("security.istio.io/v1", "AuthorizationPolicy", namespace, name, map[string]any{
+		"selector": map[string]any{"matchLabels": selector},
+		"action":   "DENY",
+		"rules": []any{map[string]any{"from": []any{map[string]any{
+			"source": map[string]any{"principals": []any{marker}},
+		}}}},
+	})
+}
+
+// routeObject routes a host to itself.
+func routeObject(namespace, name, host, marker string) *unstructured.Unstructured {
+	return object("networking.istio.io/v1", "VirtualService", namespace, name, map[string]any{
+		"hosts": []any{host},
+		"http": []any{map[string]any{
+			"name":  marker,
+			"route": []any{map[string]any{"destination": map[string]any{"host": host}}},
+		}},
+	})
 }
 
 // everyService are the services of a mesh that have sidecars.

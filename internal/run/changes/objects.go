@@ -47,11 +47,11 @@ func (p *phase) objects() ([]object, string) {
 	switch p.Load.Kind {
 	case scenario.EndpointChange:
 		for i, service := range services {
-			all = append(all, p.endpointObject(i, p.Mesh.Services[service]))
+			all = append(all, p.endpointObject(i, p.Mesh.Services[service], p.listing(service)))
 		}
 	case scenario.MetadataChange:
 		for _, service := range services {
-			all = append(all, metadataObject(p.Mesh.Services[service]))
+			all = append(all, metadataObject(p.listing(service)))
 		}
 	case scenario.RouteChange, scenario.RouteMetadataChange, scenario.PolicyChange, scenario.MeshWideChange:
 		if p.Adapter.Probes == nil {
@@ -59,6 +59,11 @@ func (p *phase) objects() ([]object, string) {
 		}
 		if p.Load.Kind == scenario.MeshWideChange {
 			services = []int{0}
+		}
+		if p.Adapter.Unprobed != nil {
+			if services = p.probed(services); len(services) == 0 {
+				return nil, p.Adapter.Unprobed(probeKinds[p.Load.Kind])
+			}
 		}
 		for i, service := range services {
 			if made, _ := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, service, marker(i, 0)); made == nil {
@@ -83,8 +88,8 @@ func (p *phase) suitable() []int {
 	var called, others []int
 	for i, s := range p.Mesh.Services {
 		switch {
-		case s.Pods < 2:
-		case len(p.Fleet.Tracker().Subscribers(s.ServicePort(s.Ports[0]))) > p.Mesh.Profile.Gateways: // which know every service
+		case s.Pods < 2 || s.Outside || len(s.Listings()) == 0:
+		case len(p.Fleet.Tracker().Subscribers(p.listing(i).String())) > p.Mesh.Profile.Gateways: // which know every service
 			called = append(called, i)
 		default:
 			others = append(others, i)
@@ -94,6 +99,40 @@ func (p *phase) suitable() []int {
 		called = others
 	}
 	return called[:min(len(called), changedServices)]
+}
+
+// listing is the port of a Service that lists the pods of a service: the first that sidecars compare, or else the first one.
+func (p *phase) listing(service int) topology.Listing {
+	all := p.Mesh.Services[service].Listings()
+	for _, l := range all {
+		if len(p.Fleet.Tracker().Subscribers(l.String())) > 0 {
+			return l
+		}
+	}
+	return all[0]
+}
+
+// probed are the services of a captured mesh that have an object of the kind: of those given, or else any.
+func (p *phase) probed(services []int) []int {
+	able := func(i int) bool {
+		made, _ := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, i, "")
+		return made != nil
+	}
+	var some []int
+	for _, i := range services {
+		if able(i) {
+			some = append(some, i)
+		}
+	}
+	if len(some) > 0 {
+		return some
+	}
+	for i := range p.Mesh.Services {
+		if len(some) < changedServices && able(i) {
+			some = append(some, i)
+		}
+	}
+	return some
 }
 
 // probeKinds are the kinds that the control plane's adapter makes.
@@ -138,8 +177,8 @@ func (p *phase) annotatedObject(index, service int) object {
 // endpointObject returns an EndpointSlice of a service in addition to its own, with one
 // endpoint whose address holds the version. No pod is behind it, no controller changes it
 // and, as the address is of a range for benchmarks, no traffic reaches anybody.
-func (p *phase) endpointObject(index int, s topology.Service) object {
-	name := s.ServicePort(s.Ports[0])
+func (p *phase) endpointObject(index int, s topology.Service, l topology.Listing) object {
+	name := l.String()
 	return object{
 		at: func(version int) *unstructured.Unstructured {
 			addr := address(index, version)
@@ -148,13 +187,13 @@ func (p *phase) endpointObject(index int, s topology.Service) object {
 				"kind":       "EndpointSlice",
 				"metadata": map[string]any{
 					"namespace": s.Namespace, "name": "scaler-change-" + s.Name,
-					"labels": map[string]any{kwok.RunLabel: p.Label, "kubernetes.io/service-name": s.Name, "endpointslice.kubernetes.io/managed-by": "scaler.mesh"},
+					"labels": map[string]any{kwok.RunLabel: p.Label, "kubernetes.io/service-name": l.Service, "endpointslice.kubernetes.io/managed-by": "scaler.mesh"},
 				},
 				"addressType": "IPv4",
 				"endpoints": []any{map[string]any{
 					"addresses": []any{addr.Addr().String()}, "conditions": map[string]any{"ready": true, "serving": true, "terminating": false},
 				}},
-				"ports": []any{map[string]any{"name": s.Ports[0].Name, "port": int64(addr.Port()), "protocol": "TCP"}},
+				"ports": []any{map[string]any{"name": l.Port, "port": int64(addr.Port()), "protocol": "TCP"}},
 			}}
 		},
 		concerned: func() []string { return p.Fleet.Tracker().Subscribers(name) },
@@ -162,7 +201,7 @@ func (p *phase) endpointObject(index int, s topology.Service) object {
 }
 
 // metadataObject returns a Service of the mesh, of which an annotation changes.
-func metadataObject(s topology.Service) object {
+func metadataObject(l topology.Listing) object {
 	return object{
 		at: func(version int) *unstructured.Unstructured {
 			var value any // the annotation is not there
@@ -171,7 +210,7 @@ func metadataObject(s topology.Service) object {
 			}
 			return &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "Service",
-				"metadata": map[string]any{"namespace": s.Namespace, "name": s.Name, "annotations": map[string]any{annotation: value}},
+				"metadata": map[string]any{"namespace": l.Namespace, "name": l.Service, "annotations": map[string]any{annotation: value}},
 			}}
 		},
 		concerned: func() []string { return nil },

@@ -95,7 +95,7 @@ func (p *prober) probeMembers(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			p.Fleet.Expect(change.more*2-1, len(p.Mesh.Services[service].Ports))
+			p.Fleet.Expect(change.more*2-1, len(p.Mesh.Services[service].Listings()))
 			if _, err := p.Fleet.AwaitSettled(ctx); err != nil {
 				return err
 			}
@@ -114,8 +114,14 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		})
 		return nil
 	}
-	if object, _ := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, p.of(0), p.marker()); object == nil {
-		return nil // its data plane has none of this kind
+	services := p.probed(kind)
+	if len(services) == 0 {
+		if p.Adapter.Unprobed != nil {
+			p.Journal.Warn(record.Warning{
+				About: "latencies.push." + string(kind), Reason: record.ReasonNotSupported, Component: "the captured mesh", Detail: p.Adapter.Unprobed(kind),
+			})
+		}
+		return nil // else its data plane has none of this kind
 	}
 	made := map[int]*unstructured.Unstructured{}
 	defer func() {
@@ -134,7 +140,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		}
 	}()
 	for n := range p.Changes {
-		service := p.of(n)
+		service := services[n%len(services)]
 		if made[service] == nil {
 			created, err := p.probeCreate(ctx, kind, service)
 			if created != nil {

@@ -53,6 +53,9 @@ type Options struct {
 	// Slowdown is the factor by which probeTimeout and probeQuiet are longer; 0 = 1.
 	Slowdown proxy.Slowdown
 
+	// Captured states that the mesh was captured: not each of its services has each kind of change.
+	Captured bool
+
 	// Disturb calls change, and does something else once change calls half. It
 	// returns when both are done and the mesh has converged; nil = change alone.
 	Disturb func(ctx context.Context, change func(ctx context.Context, half func()) error) error
@@ -62,8 +65,10 @@ type Options struct {
 // to every sidecar that it concerns.
 type prober struct {
 	Options
-	services []int // indices of those that are probed
-	marked   int   // markers handed out
+	services []int // indices of those whose endpoints are probed
+	// differing are the service ports of which sidecars do not hold the endpoints that are expected.
+	differing map[string]bool
+	marked    int // markers handed out
 
 	lastMarker string
 	kinds      map[record.ChangeKind]*followed
@@ -99,7 +104,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if p.services = p.suitable(); len(p.services) == 0 {
 		o.Journal.Warn(record.Warning{About: "latencies.push", Reason: record.ReasonNothingToProbe})
-		return nil
+		if !p.Captured {
+			return nil
+		}
 	}
 	defer o.Fleet.Promptly()() // how long containers take to start is no part of a push
 	err := o.Timeline.Measure(ctx, record.PhaseProbe, 0, func(ctx context.Context) (record.EndedBy, error) {
@@ -115,10 +122,14 @@ func Run(ctx context.Context, o Options) error {
 // change of would concern nobody.
 func (p *prober) suitable() []int {
 	var called, others []int
+	p.differing = map[string]bool{}
+	for _, d := range p.Fleet.Differences() {
+		p.differing[d.Service] = true
+	}
 	for i, s := range p.Mesh.Services {
-		switch {
-		case s.Pods < 2:
-		case len(p.Fleet.Tracker().Subscribers(p.servicePort(i))) > p.Mesh.Profile.Gateways: // which know every service
+		switch port := p.servicePort(i); {
+		case s.Pods < 2 || s.Outside || port == "":
+		case len(p.Fleet.Tracker().Subscribers(port)) > p.Mesh.Profile.Gateways: // which know every service
 			called = append(called, i)
 		default:
 			others = append(others, i)
@@ -142,6 +153,9 @@ func (p *prober) run(ctx context.Context) error {
 		{record.ServiceChange, p.probeServices},
 		{record.PolicyChange, func(ctx context.Context) error { return p.probeObjects(ctx, controlplane.PolicyProbe) }},
 	} {
+		if endpoints := kind.name == record.EndpointHealth || kind.name == record.EndpointAdd; endpoints && len(p.services) == 0 {
+			continue // the record states why
+		}
 		p.Say(fmt.Sprintf("probing: %d changes of %s", p.Changes, kind.name))
 		if err := kind.do(ctx); err != nil {
 			return fmt.Errorf("probing %s: %w", kind.name, err)
@@ -398,10 +412,43 @@ func (p *prober) listed(service int) string {
 	return controlplane.Listed(p.servicePort(service))
 }
 
-// servicePort names the first port of a service.
+// servicePort names the port of a service whose endpoints are followed: the first that sidecars compare and hold
+// as expected, or else the first one; "" = there is none.
 func (p *prober) servicePort(service int) string {
-	s := p.Mesh.Services[service]
-	return s.ServicePort(s.Ports[0])
+	all := p.Mesh.Services[service].Listings()
+	for _, l := range all {
+		if !p.differing[l.String()] && len(p.Fleet.Tracker().Subscribers(l.String())) > 0 {
+			return l.String()
+		}
+	}
+	if len(all) == 0 || p.differing[all[0].String()] {
+		return ""
+	}
+	return all[0].String()
+}
+
+// probed are the services that changes of objects of a kind are made for: those whose endpoints are changed, too, or
+// else any that has such a change.
+func (p *prober) probed(kind controlplane.ProbeKind) []int {
+	able := func(i int) bool {
+		object, _ := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, i, "")
+		return object != nil
+	}
+	var some []int
+	for _, i := range p.services {
+		if able(i) {
+			some = append(some, i)
+		}
+	}
+	for i := range p.Mesh.Services {
+		if len(some) > 0 && slices.Contains(p.services, some[0]) || len(some) == probedServices {
+			break
+		}
+		if p.Captured && able(i) {
+			some = append(some, i)
+		}
+	}
+	return some
 }
 
 // without returns ids without one of them.

@@ -1,0 +1,172 @@
+package istio
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// replayedProbes are changes of a captured mesh. Each is an object of its own, which is deleted afterwards: no
+// object of the mesh is written.
+type replayedProbes struct {
+	*replayed
+	routes map[string]routeProbe // by host of a service
+}
+
+// routeProbe is a service that can be routed to itself without a change of traffic.
+type routeProbe struct {
+	service   visible
+	concerned []int // workloads whose sidecars certainly have a route to it
+}
+
+// Probes are changes that the mesh can have, and why it has none of a kind.
+func (c captured) Probes(mesh *capture.Mesh) (controlplane.Probes, func(controlplane.ProbeKind) string) {
+	p := &replayedProbes{replayed: newReplayed(configuration(c), mesh)}
+	p.findRoutes()
+	return p, p.unprobed
+}
+
+// findRoutes finds the services with a port of HTTP that no object of the mesh routes, and of which it is certain, for each
+// sidecar, whether it has a route to them.
+func (p *replayedProbes) findRoutes() {
+	p.routes = map[string]routeProbe{}
+	if p.removes {
+		return
+	}
+	hosts := map[string][]int{} // workloads with a route, by host
+	unsure := map[string]bool{}
+	for i := range p.mesh.Workloads {
+		w, e := &p.mesh.Workloads[i], p.scopes[i]
+		if !w.Spec.HasSidecar() || w.Spec.Proxy == capture.Gateway {
+			continue
+		}
+		routed := map[string]bool{}
+		for _, want := range p.Wants(topology.Mesh{}, controlplane.Knobs{}, i) {
+			if want.Type == convergence.RDS {
+				for _, host := range want.Members {
+					routed[host] = true
+				}
+			}
+		}
+		for _, v := range p.services {
+			switch {
+			case routed[v.host]:
+				hosts[v.host] = append(hosts[v.host], i)
+			case e.partial || e.sees(w.Namespace, v):
+				unsure[v.host] = true
+			}
+		}
+	}
+	for _, v := range p.services {
+		if concerned := hosts[v.host]; concerned != nil && !unsure[v.host] && p.named[v.host] == 1 && len(v.exportTo) == 0 && !v.headless() && p.routedBy(v) == "" {
+			p.routes[v.host] = routeProbe{v, concerned}
+		}
+	}
+}
+
+// routedBy is the object of the mesh that routes a service; "" = there is none.
+func (p *replayedProbes) routedBy(v visible) string {
+	for _, o := range p.mesh.Objects {
+		if capture.IsGatewayAPI(o.GroupVersionKind()) {
+			if hosts, _ := routeOfService(o); slices.Contains(hosts, v.host) {
+				return identity(o)
+			}
+			continue
+		}
+		if o.GetKind() != "VirtualService" {
+			continue
+		}
+		hosts, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "hosts")
+		if slices.ContainsFunc(hosts, func(host string) bool {
+			return capture.HostMatches(capture.FullHost(host, o.GetNamespace(), trustDomain), v.host)
+		}) {
+			return identity(o)
+		}
+	}
+	return ""
+}
+
+// Probe is part of controlplane.Probes: a VirtualService that routes a service of the workload to itself, its marker the
+// route's name; an AuthorizationPolicy that denies the workload to a principal that does not exist, its marker; or an EnvoyFilter of the
+// root namespace, as for a synthetic mesh. It is nil where it is not certain which sidecars have the marker.
+func (p *replayedProbes) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ controlplane.Knobs, workload int, marker string) (*unstructured.Unstructured, []int) {
+	if p.removes {
+		return nil, nil
+	}
+	name := "scaler-probe-" + mesh.Services[workload].Name
+	w := &p.mesh.Workloads[workload]
+	switch kind {
+	case controlplane.MeshProbe:
+		return meshProbe(p.systemNamespace(), marker), p.sidecars(func(*capture.Workload, egress) bool { return true })
+	case controlplane.PolicyProbe:
+		if !p.policed(w, p.scopes[workload]) {
+			return nil, nil
+		}
+		return policyProbe(w.Namespace, name, w.Spec.Labels, marker), p.sidecars(func(other *capture.Workload, _ egress) bool {
+			return other.Namespace == w.Namespace && selects(w.Spec.Labels, other.Spec.Labels)
+		})
+	case controlplane.RouteProbe:
+		for _, v := range p.services {
+			if r, ok := p.routes[v.host]; ok && capture.Selects(v.Service, w) {
+				return routeObject(v.Namespace, name, v.host, marker), r.concerned
+			}
+		}
+	}
+	return nil, nil
+}
+
+// policed reports whether a policy for the labels of a workload shows in the inbound listener of each sidecar that it selects.
+func (p *replayedProbes) policed(w *capture.Workload, e egress) bool {
+	if !w.Spec.HasSidecar() || w.Spec.Proxy == capture.Gateway || len(w.Spec.Labels) == 0 || e.ingress {
+		return false
+	}
+	for i := range p.mesh.Workloads {
+		other := &p.mesh.Workloads[i]
+		if other.Namespace == w.Namespace && selects(w.Spec.Labels, other.Spec.Labels) && (other.Spec.Proxy == capture.Gateway || p.scopes[i].ingress) {
+			return false
+		}
+	}
+	return true
+}
+
+// sidecars are the workloads with a sidecar that is no gateway, and of these the ones that are asked for.
+func (p *replayedProbes) sidecars(is func(*capture.Workload, egress) bool) (some []int) {
+	for i := range p.mesh.Workloads {
+		if w := &p.mesh.Workloads[i]; w.Spec.HasSidecar() && w.Spec.Proxy != capture.Gateway && is(w, p.scopes[i]) {
+			some = append(some, i)
+		}
+	}
+	return some
+}
+
+// unprobed is why the mesh has no change of a kind.
+func (p *replayedProbes) unprobed(kind controlplane.ProbeKind) string {
+	for _, o := range p.mesh.Objects {
+		if o.GetKind() == "EnvoyFilter" && holdsText(o.Object["spec"], "operation", "REMOVE") {
+			return fmt.Sprintf("%s removes parts of the configuration, and it is not certain which sidecars have a marker", identity(o))
+		}
+	}
+	if kind != controlplane.RouteProbe {
+		return "no workload with a sidecar that is no gateway has labels of its own, and the stock inbound listeners"
+	}
+	why := "no Service with a workload has a port of HTTP"
+	for _, v := range p.services {
+		http := slices.ContainsFunc(v.Spec.Ports, func(port corev1.ServicePort) bool { return kindOf(port) == routed })
+		if !http || v.external() {
+			continue
+		}
+		if by := p.routedBy(v); by != "" {
+			return fmt.Sprintf("of its HTTP Services each is routed already, or it is not certain which sidecars have a route to it, as Service %s/%s, which %s routes", v.Namespace, v.Name, by)
+		}
+		why = cmp.Or(fmt.Sprintf("it is not certain which sidecars have a route to its HTTP Services, as Service %s/%s", v.Namespace, v.Name), why)
+	}
+	return why
+}

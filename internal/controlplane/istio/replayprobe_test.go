@@ -1,0 +1,83 @@
+package istio
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/internal/controlplane"
+)
+
+// Probes of a captured mesh concern the sidecars that certainly have the marker, and objects of the mesh that make that
+// uncertain are named.
+func TestCapturedProbes(t *testing.T) {
+	const (
+		client, gateway, web = 0, 1, 2 // of meshHead
+		virtualService       = "---\napiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: web, namespace: a}\nspec: {hosts: [web.b.svc.cluster.local], http: [{route: [{destination: {host: web.b.svc.cluster.local}}]}]}\n"
+		ofClient             = "---\napiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: default, namespace: a}\nspec: {egress: [{hosts: [./*]}]}\n"
+		partial              = "---\napiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: default, namespace: a}\nspec: {egress: [{port: {number: 80, protocol: HTTP, name: http}, hosts: [b/*]}]}\n"
+		removing             = "---\napiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: all, namespace: a}\nspec: {configPatches: [{applyTo: CLUSTER, patch: {operation: REMOVE}}]}\n"
+	)
+	for name, c := range map[string]struct {
+		objects       string
+		kind          controlplane.ProbeKind
+		workload      int
+		want          []int  // nil = there is none
+		kindOf, named string // of the object
+		why           string // contains it, where there is none
+	}{
+		"route":               {"", controlplane.RouteProbe, web, []int{client, web}, "VirtualService", "b/scaler-probe-web", ""},
+		"of no service":       {"", controlplane.RouteProbe, client, nil, "", "", ""},
+		"routed already":      {virtualService, controlplane.RouteProbe, web, nil, "", "", "Service b/web, which VirtualService a/web routes"},
+		"not seen by all":     {ofClient, controlplane.RouteProbe, web, []int{web}, "VirtualService", "b/scaler-probe-web", ""},
+		"perhaps seen":        {partial, controlplane.RouteProbe, web, nil, "", "", "as Service b/"},
+		"route, parts gone":   {removing, controlplane.RouteProbe, web, nil, "", "", "EnvoyFilter a/all removes"},
+		"policy":              {"", controlplane.PolicyProbe, web, []int{web}, "AuthorizationPolicy", "b/scaler-probe-web", ""},
+		"policy, no labels":   {"", controlplane.PolicyProbe, client, nil, "", "", "no workload"},
+		"policy of a gateway": {"", controlplane.PolicyProbe, gateway, nil, "", "", "no workload"},
+		"policy, parts gone":  {removing, controlplane.PolicyProbe, web, nil, "", "", "EnvoyFilter a/all removes"},
+		"of the mesh":         {"", controlplane.MeshProbe, 0, []int{client, web}, "EnvoyFilter", "istio-system/scaler-probe-mesh", ""},
+	} {
+		mesh := readMesh(t, c.objects)
+		probes, unprobed := captured{&ControlPlane{}}.Probes(mesh)
+		made := func(marker string) (*unstructured.Unstructured, []int) {
+			return probes.Probe(c.kind, mesh.Topology(), controlplane.Knobs{}, c.workload, marker)
+		}
+		object, concerned := made("marker-1")
+		if !slices.Equal(concerned, c.want) || (object == nil) != (c.want == nil) {
+			t.Errorf("%s: %v concerns %v, want %v", name, object, concerned, c.want)
+			continue
+		}
+		if object == nil {
+			if why := unprobed(c.kind); !strings.Contains(why, c.why) {
+				t.Errorf("%s: %q, want %q", name, why, c.why)
+			}
+			continue
+		}
+		if object.GetKind() != c.kindOf || object.GetNamespace()+"/"+object.GetName() != c.named || !hasText(object.Object, "marker-1") {
+			t.Errorf("%s: %v", name, object)
+		}
+		if again, _ := made("marker-2"); hasText(again.Object, "marker-1") || again.GetName() != object.GetName() {
+			t.Errorf("%s: then %v", name, again)
+		}
+	}
+}
+
+// hasText reports whether a text is anywhere in a value.
+func hasText(value any, text string) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, of := range v {
+			if hasText(of, text) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(of any) bool { return hasText(of, text) })
+	case string:
+		return v == text
+	}
+	return false
+}
