@@ -94,8 +94,6 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 		return refused("mesh.dataplane", s.Dataplane(), "whose pods have sidecars")
 	case s.Mesh.Sidecars.Real > 0:
 		return refused("mesh.sidecars.real", s.Mesh.Sidecars.Real, "whose sidecars are simulated")
-	case s.upgrade() != nil:
-		return scenario.Refuse("mesh.file", nil, "none in an upgrade")
 	}
 	if sidecars, _ := s.Captured.Mesh.Sidecars(); sidecars != s.Pods() {
 		return scenario.Refuse("mesh.file", s.Captured.File, "none where sizes are searched for: it has %d pods with sidecars; mesh.scale multiplies them", sidecars)
@@ -146,6 +144,14 @@ func (m *MeshFile) templates(injection []string) (all []corev1.PodTemplateSpec, 
 	}
 	stock.Examples = stock.Examples[:min(len(stock.Examples), 3)]
 	return all, stock
+}
+
+// capturedEnv are the settings that a control plane needs for a captured mesh; nil = none.
+func (s Spec) capturedEnv(d controlplane.Driver) []string {
+	if s.Captured == nil || d.Captured.Env == nil {
+		return nil
+	}
+	return d.Captured.Env(&s.Captured.Mesh)
 }
 
 // useMesh makes the control plane that of a captured mesh, if there is one.

@@ -92,9 +92,7 @@ func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlpla
 	if r.spec.Captured != nil {
 		o.As = r.spec.Captured.Mesh.Served()
 	}
-	if r.spec.Captured != nil && r.driver.Captured.Env != nil {
-		o.Resources.Env = append(r.driver.Captured.Env(&r.spec.Captured.Mesh), o.Resources.Env...)
-	}
+	o.Resources.Env = append(r.spec.capturedEnv(r.driver), o.Resources.Env...)
 	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.Mesh.Sidecars.Real > 0
 	if r.spec.replicated() {
 		o.Replicas, o.SpareReplicas = max(1, r.spec.ControlPlane.Replicas), r.spec.spareReplicas()

@@ -253,6 +253,7 @@ func (s Spec) upgrade() *upgrade.Plan {
 	plan := &upgrade.Plan{
 		From: s.ControlPlane.Version, To: u.To, Waves: u.Canary, InPlace: u.InPlace, RollbackAt: u.RollbackAt,
 		Rate: float64(u.Rate), Pause: time.Duration(u.Pause), ToEnv: u.Env,
+		ByNamespace: s.Captured != nil,
 	}
 	if u.InPlace {
 		plan.Waves = nil

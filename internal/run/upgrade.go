@@ -111,6 +111,7 @@ type successor struct {
 	watching  *background
 	workers   fleet.Workers
 	servers   *servers
+	captured  *MeshFile // nil = the mesh is synthetic
 
 	supervisor *supervision.Supervisor // set by start
 }
@@ -119,13 +120,16 @@ type successor struct {
 func (r *run) newSuccessor() *successor {
 	o := r.startOptions()
 	o.Programs = r.programs.next
-	o.Resources.Env = slices.Concat(o.Resources.Env, r.spec.upgrade().ToEnv)
+	o.Resources.Env = slices.Concat(r.spec.capturedEnv(r.driver), o.Resources.Env, r.spec.upgrade().ToEnv)
 	o.Name = r.driver.Name + "-" + r.spec.upgrade().Next()
 	_, o.Revision = r.spec.revisions()
 	o.Next = true
+	if r.spec.Captured != nil {
+		o.As = r.spec.Captured.Mesh.Served() // the mesh keeps its configuration
+	}
 	return &successor{
 		driver: r.driver, options: o, old: r.adapter, retired: r.supervisor, supervise: r.supervisionOptions(),
-		sampler: r.sampler, monitor: r.monitor, watching: r.watching, workers: r.fleet.Workers, servers: &r.servers,
+		sampler: r.sampler, monitor: r.monitor, watching: r.watching, workers: r.fleet.Workers, servers: &r.servers, captured: r.spec.Captured,
 	}
 }
 
@@ -136,6 +140,10 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 		return nil, err // what it started is in the run's group
 	}
 	name := adapter.Server.Describe().Name
+	if s.captured != nil { // the kinds that it needs are there
+		adapter.Mesh, _ = adapter.Captured.Replay(&s.captured.Mesh)
+		adapter.Probes, adapter.Unprobed = adapter.Captured.Probes(&s.captured.Mesh)
+	}
 	if err := s.sampler.Watch(name, adapter.Program.Life().Usage()); err != nil {
 		return nil, err
 	}

@@ -235,6 +235,16 @@ var _ = Describe("a captured mesh", func() {
 		Expect(text(after)).To(Equal(text(untouched)))
 	})
 
+	It("is upgraded in waves of namespaces", func() {
+		where := newPlace()
+		session := where.start("upgrade", "--dilate", "1", "--mesh", filepath.Join("testdata", "changed.yaml"), "--from", "1.29.1", "--to", "1.31.0", "--canary", "50%,100%",
+			"--baseline", "1s", "--settle", "1s", "--steady", "1s", "--pause", "2s", "--calibrate=false", "-o", "json", "--out", filepath.Join(where.out, "upgraded"))
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
+		Expect([]int{*run.Upgrade.Stages["wave-1"].Pods, *run.Upgrade.Stages["wave-2"].Pods}).To(Equal([]int{7, 6}), "namespace pay, then shop")
+		Expect(run.Phase(record.UpgradePhase("wave-2")).EndedBy).To(Equal(record.EndedByConverged))
+	})
+
 	It("has what the captured one had: durations, ports of several containers, pods that differ, kinds of one name", func() {
 		where := newPlace()
 		dir := filepath.Dir(where.state)

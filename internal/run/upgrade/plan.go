@@ -27,6 +27,16 @@ type Plan struct {
 	Rate       float64       // pods of workloads that are restarted a second, a workload at a time; 0 = all of a wave at once
 	Pause      time.Duration // for which the new control plane runs before the first wave, and what is left after the old one is removed
 	ToEnv      []string      // further NAME=VALUE for the new control plane
+	// ByNamespace has each wave move whole namespaces, as somebody does who moves the label of a namespace; else workloads.
+	ByNamespace bool
+}
+
+// unit is what a wave moves as a whole.
+func (p Plan) unit() string {
+	if p.ByNamespace {
+		return "namespace"
+	}
+	return "workload"
 }
 
 // Revisions returns the names by which pods know the two control planes: their versions
@@ -69,30 +79,50 @@ func (p Plan) Validate(mesh topology.Mesh) error {
 	if p.RollbackAt < 0 || p.RollbackAt > len(p.Waves) {
 		return scenario.Refuse("controlPlane.upgrade.rollbackAt", p.RollbackAt, "a wave, 1 to %d", len(p.Waves))
 	}
-	for i, wave := range Waves(mesh, p.Waves) {
+	more := "mesh.pods"
+	if p.ByNamespace {
+		more = "namespaces"
+	}
+	for i, wave := range p.WavesOf(mesh) {
 		if len(wave) == 0 {
-			return scenario.Refuse("controlPlane.upgrade.canary", scenario.Shares(p.Waves), "fewer waves, or more mesh.pods: wave %d has no workload to move; a workload is moved as a whole, and there are %d",
-				i+1, len(mesh.Services))
+			return scenario.Refuse("controlPlane.upgrade.canary", scenario.Shares(p.Waves), "fewer waves, or more %s: wave %d has no %s to move; a %s is moved as a whole, and there are %d",
+				more, i+1, p.unit(), p.unit(), len(p.units(mesh)))
 		}
 	}
 	return nil
 }
 
-// Waves returns the workloads of each wave, by their index: as many as it takes that the moved
-// ones have at least the wave's share of the pods, in the order of the mesh.
-func Waves(mesh topology.Mesh, shares []float64) [][]int {
-	total := 0
-	for _, s := range mesh.Services {
-		total += s.Pods
+// units returns the workloads that have sidecars, by their index: those of each unit that is moved as a whole, in the
+// order of the mesh.
+func (p Plan) units(mesh topology.Mesh) (units [][]int) {
+	at := map[string]int{} // by namespace
+	for i, s := range mesh.Services {
+		if s.Outside {
+			continue
+		}
+		if of, known := at[s.Namespace]; p.ByNamespace && known {
+			units[of] = append(units[of], i)
+			continue
+		}
+		at[s.Namespace] = len(units)
+		units = append(units, []int{i})
 	}
+	return units
+}
+
+// WavesOf are the workloads of each wave, by their index: as many units as it takes that the moved
+// ones have at least the wave's share of the pods, in the order of the mesh.
+func (p Plan) WavesOf(mesh topology.Mesh) [][]int {
+	total := mesh.Sidecars()
+	units := p.units(mesh)
 	var waves [][]int
-	moved, next := 0, 0
-	for _, share := range shares {
+	moved := 0
+	for _, share := range p.Waves {
 		var wave []int
-		for next < len(mesh.Services) && moved < int(math.Ceil(share*float64(total)-1e-9)) {
-			wave = append(wave, next)
-			moved += mesh.Services[next].Pods
-			next++
+		for len(units) > 0 && moved < int(math.Ceil(share*float64(total)-1e-9)) {
+			wave = append(wave, units[0]...)
+			moved += pods(mesh, units[0])
+			units = units[1:]
 		}
 		waves = append(waves, wave)
 	}

@@ -3,6 +3,7 @@ package upgrade
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,13 +39,38 @@ func TestWaves(t *testing.T) {
 		if err := shares.UnmarshalText([]byte(test.canary)); err != nil {
 			t.Fatal(err)
 		}
-		waves := Waves(test.mesh, shares)
+		waves := Plan{Waves: shares}.WavesOf(test.mesh)
 		if got := fmt.Sprint(waves); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 		if all := concat(waves); len(all) != len(test.mesh.Services) || !slices.IsSorted(all) {
 			t.Errorf("%s: %v are not all workloads once", test.name, all)
 		}
+	}
+}
+
+// Of a captured mesh each wave moves whole namespaces, and no workload without sidecars.
+func TestWavesByNamespace(t *testing.T) {
+	mesh := sized(10, 10, 50, 10, 10)
+	for i, namespace := range []string{"a", "b", "a", "a", "c"} {
+		mesh.Services[i].Namespace, mesh.Services[i].Outside = namespace, i == 2
+	}
+	for canary, want := range map[string]string{"20%,100%": "[[0 3] [1 4]]", "60%,100%": "[[0 3 1] [4]]", "100%": "[[0 3 1 4]]"} {
+		var shares scenario.Shares
+		if err := shares.UnmarshalText([]byte(canary)); err != nil {
+			t.Fatal(err)
+		}
+		plan := Plan{From: "1.29.1", To: "1.31.0", Waves: shares, ByNamespace: true}
+		if got := fmt.Sprint(plan.WavesOf(mesh)); got != want {
+			t.Errorf("%s: %s, want %s", canary, got, want)
+		}
+		if err := plan.Validate(mesh); err != nil {
+			t.Errorf("%s: %v", canary, err)
+		}
+	}
+	plan := Plan{From: "1.29.1", To: "1.31.0", Waves: []float64{0.1, 0.2, 0.3, 1}, ByNamespace: true}
+	if err := plan.Validate(mesh); err == nil || !strings.Contains(err.Error(), "wave 2 has no namespace to move; a namespace is moved as a whole, and there are 3") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -101,7 +101,7 @@ func (u *Upgrade) Run(ctx context.Context) error {
 	if err := u.stage(ctx, stageStart, nil, u.start); err != nil {
 		return err
 	}
-	waves := Waves(u.Mesh, u.Plan.Waves)
+	waves := u.Plan.WavesOf(u.Mesh)
 	for i, wave := range waves {
 		if err := u.move(ctx, fmt.Sprintf("wave-%d", i+1), wave, u.next); err != nil {
 			return err
@@ -145,8 +145,8 @@ func (u *Upgrade) inPlace(ctx context.Context) error {
 		return err
 	}
 	var all []int
-	for i := range u.Mesh.Services {
-		all = append(all, i)
+	for _, unit := range u.Plan.units(u.Mesh) {
+		all = append(all, unit...)
 	}
 	if err := u.move(ctx, stageRestart, all, u.next); err != nil {
 		return err
