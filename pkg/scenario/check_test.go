@@ -120,7 +120,6 @@ func TestCheck(t *testing.T) {
 		{scenario.Upgrades, "repeats=4", "got 4, want none with 'scaler upgrade'"},
 		{scenario.Upgrades, "controlPlane.name=osm", `got "osm", want none with 'scaler upgrade'`},
 		{scenario.Upgrades, captured, ""},
-		{scenario.Upgrades, "mesh.sidecars.real=2", "got 2, want none with 'scaler upgrade'"},
 		{scenario.Upgrades, "load.changes=5/s", `got "5/s:endpoint", want none with 'scaler upgrade'`},
 		{scenario.Upgrades, "load.churn=5/s", `got "5/s", want none with 'scaler upgrade'`},
 		{scenario.Upgrades, "load.faults=kill-control-plane@steady", `got "kill-control-plane@steady", want none with 'scaler upgrade'`},
