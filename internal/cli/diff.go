@@ -80,6 +80,7 @@ The records of both sides go to --out; 'scaler diff DIR' compares them again. Wi
 	}
 	defaults := shortRollouts()
 	defaults.Phases.Baseline, defaults.Phases.Steady = seconds(1), seconds(1)
+	defaults.Instrument.Dilation = scenario.Dilation{Factor: 1} // nothing is measured
 	// What sidecars hold in the end does not depend on time.
 	defaults.Instrument.Dilation, defaults.Load.Arrival, defaults.Mesh.Sidecars.StartDelay = scenario.Dilation{Factor: 1}, scenario.Arrival{}, new(scenario.Delay)
 	o.addFlags(cmd, s, scenario.Diff, defaults)
@@ -295,7 +296,7 @@ func sideNames(from, to record.Run) (string, string) {
 		text := r.Environment.ControlPlane.Name + " " + r.Environment.ControlPlane.Version
 		for _, p := range scenario.For(scenario.Diff) {
 			own, _ := r.Scenario.Text(p.Path)
-			if others, _ := other.Scenario.Text(p.Path); own != others && own != "" && p.Path != "controlPlane.version" {
+			if others, _ := other.Scenario.Text(p.Path); own != others && own != "" && p.Path != "controlPlane.version" && p.Group != scenario.InstrumentGroup {
 				text += fmt.Sprintf(", %s %s", p.Path, own)
 			}
 		}

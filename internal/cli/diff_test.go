@@ -22,6 +22,7 @@ func side(t *testing.T, dir, version string, cluster *clusterv3.Cluster, warning
 	run := &record.Run{Status: record.StatusCompleted, Scenario: scenario.Default(), Warnings: warnings}
 	run.Environment.ControlPlane = record.ControlPlaneSource{Name: "istiod", Version: version}
 	run.Scenario.ControlPlane.Env = []string{"OF=" + version}
+	run.Scenario.Instrument.Dilation.Factor = float64(len(warnings) + 1) // settings of the instrument are no difference between sides
 	if err := w.Save(run); err != nil {
 		t.Fatal(err)
 	}
