@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("a rollout whose factor nobody gave", func() {
-	It("has the same one each time, and the control plane the same processors with any", func() {
+	It("has the one of the model, and the control plane the same processors with any", func() {
 		rollout := func(arguments ...string) (record.Run, string) {
 			here := newPlace()
 			session := here.start(append([]string{"rollout", "--pods", "20", "--out", here.out, "-o", "json",
@@ -28,7 +28,7 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 		Expect(auto.Processors).To(Equal(len(where.Processors())))
 		Expect(auto.ControlPlaneSeconds).To(BeNumerically(">", 0.1))
 		Expect(chosen.Slowdown()).To(BeNumerically(">=", 1))
-		given, _ := rollout("--dilate", "6")
+		given, _ := rollout("--dilate", "2", "--burst", "all", "--start-delay", "0s")
 		Expect(given.Environment.Dilation.Auto).To(BeNil())
 		for _, run := range []record.Run{chosen, given} {
 			Expect(run.Environment.ControlPlane.GOMAXPROCS).To(Equal(scenario.DefaultProcessors))

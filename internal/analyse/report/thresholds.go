@@ -10,7 +10,8 @@ func (d *doubts) thresholds(runs ...*record.Run) table {
 	t := table{Head: plain("threshold", "run", "value", "result"), Left: 4}
 	for _, run := range runs {
 		for _, text := range run.Scenario.Thresholds {
-			value, result := unmarked(absent), ""
+			value := unmarked(absent)
+			var result string
 			o, err := compare.ParseObjective(text)
 			if err != nil { // of a scaler that has other figures
 				result = thresholdWords[compare.Unknown] + ": " + err.Error()
