@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/run"
-	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -70,15 +69,12 @@ func (o *benchOptions) run(cmd *cobra.Command, s streams) error {
 	if err := ladder.Validate(); err != nil {
 		return usageError{err}
 	}
-	runErr := withProgress(s, func(p run.Progress) error {
+	runErr := notConverged(withProgress(s, func(p run.Progress) error {
 		_, err := ladder.Run(cmd.Context(), p)
 		return err
-	})
+	}))
 	out := ladder.Spec.Out
 	fmt.Fprintln(s.err, "records:", out)
-	if errors.Is(runErr, phases.ErrUnconverged) {
-		runErr = fmt.Errorf("%w: %w", errMissed, runErr)
-	}
 	if cmd.Context().Err() != nil {
 		return runErr
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"scaler.mesh/scaler/internal/analyse/diff"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
-	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -80,8 +78,7 @@ The records of both sides go to --out; 'scaler diff DIR' compares them again. Wi
 	}
 	defaults := shortRollouts()
 	defaults.Phases.Baseline, defaults.Phases.Steady = seconds(1), seconds(1)
-	defaults.Instrument.Dilation = scenario.Dilation{Factor: 1} // nothing is measured
-	// What sidecars hold in the end does not depend on time.
+	// Nothing is measured, and what sidecars hold in the end does not depend on time.
 	defaults.Instrument.Dilation, defaults.Load.Arrival, defaults.Mesh.Sidecars.StartDelay = scenario.Dilation{Factor: 1}, scenario.Arrival{}, new(scenario.Delay)
 	o.addFlags(cmd, s, scenario.Diff, defaults)
 	f := cmd.Flags()
@@ -308,12 +305,4 @@ func sideNames(from, to record.Run) (string, string) {
 // notQuiet reports whether the control plane of a run had not come to rest when the phase settle ended.
 func notQuiet(r record.Run) bool {
 	return slices.ContainsFunc(r.Warnings, func(w record.Warning) bool { return w.Reason == record.ReasonNotQuiet })
-}
-
-// notConverged gives the error of a run that did not converge its exit code.
-func notConverged(err error) error {
-	if errors.Is(err, phases.ErrUnconverged) {
-		return fmt.Errorf("%w: %w", errMissed, err)
-	}
-	return err
 }

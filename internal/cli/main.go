@@ -15,6 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/series/limits"
 )
 
@@ -127,6 +128,14 @@ the time until every sidecar has its configuration and its certificate.`,
 
 // errMissed marks a run that finished but did not converge: exit code 3.
 var errMissed = errors.New("not converged")
+
+// notConverged gives the error of a run that did not converge its exit code.
+func notConverged(err error) error {
+	if errors.Is(err, phases.ErrUnconverged) {
+		return fmt.Errorf("%w: %w", errMissed, err)
+	}
+	return err
+}
 
 func exitCode(err error) int {
 	var usage usageError

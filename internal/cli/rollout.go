@@ -15,7 +15,6 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
-	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/series/sweep"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -157,11 +156,8 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 			return errors.Join(err, printErr)
 		}
 	}
-	if errors.Is(err, phases.ErrUnconverged) {
-		return fmt.Errorf("%w: %w", errMissed, err)
-	}
 	if err != nil {
-		return err
+		return notConverged(err)
 	}
 	return judgeThresholds(runs)
 }
@@ -172,19 +168,14 @@ func judgeThresholds(runs []record.Run) error {
 	var open []string
 	mark := errUndecided
 	for _, r := range runs {
-		for _, text := range r.Scenario.Thresholds {
-			o, err := compare.ParseObjective(text)
-			if err != nil {
-				return err
-			}
-			outcome, why := o.Judge(&r)
-			switch outcome {
+		for _, t := range compare.Thresholds(&r) {
+			switch t.Outcome {
 			case compare.Inside:
 				continue
 			case compare.Beyond:
 				mark = errBound
 			}
-			open = append(open, fmt.Sprintf("%s, %s: %s, %s", text, r.Name, outcome, why))
+			open = append(open, fmt.Sprintf("%s, %s: %s, %s", t.Text, r.Name, t.Outcome, t.Why))
 		}
 	}
 	if len(open) > 0 {

@@ -8,7 +8,6 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/run"
-	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -84,8 +83,5 @@ func (o *upgradeOptions) run(cmd *cobra.Command, s streams) error {
 			return errors.Join(err, printErr)
 		}
 	}
-	if errors.Is(err, phases.ErrUnconverged) {
-		return fmt.Errorf("%w: %w", errMissed, err)
-	}
-	return err
+	return notConverged(err)
 }

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
-	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // resume returns the runs of the ladder whose results are in its output folders, in the order of the ladder: those of a
@@ -55,13 +53,8 @@ func (s Spec) asksFor(run *record.Run) bool {
 	if s.Instrument.Dilation.Auto {
 		asked.Instrument.Dilation = run.Scenario.Instrument.Dilation
 	}
-	text := func(s scenario.Scenario) string {
-		text, err := json.Marshal(s)
-		if err != nil {
-			return fmt.Sprintf("%+v", s) // no type of a scenario has an encoding that fails
-		}
-		return string(text)
-	}
+	was := s
+	s.Scenario, was.Scenario = asked, run.Scenario
 	sameMesh := s.Captured == nil || run.Mesh != nil && run.Mesh.Digest == s.Captured.Digest
-	return sameMesh && run.Environment.Scaler == component.ScalerVersion() && run.Repeat == s.Repeat && text(asked) == text(run.Scenario)
+	return sameMesh && run.Environment.Scaler == component.ScalerVersion() && run.Repeat == s.Repeat && s.Asked() == was.Asked()
 }

@@ -140,6 +140,34 @@ func (o Objective) Judge(r *record.Run) (outcome Outcome, why string) {
 	return outcome, why
 }
 
+// Threshold is the result of a threshold of a run's scenario in that run.
+type Threshold struct {
+	Text    string // as it was given
+	Path    string // of the figure in the record; "" if there is no such figure
+	Value   string // of the figure, formatted; "" if it is not known
+	Outcome Outcome
+	Why     string // see [Objective.Judge]
+}
+
+// Thresholds judges a run by the thresholds of its scenario, in their order. One of a scaler that has other figures is
+// [Unknown].
+func Thresholds(r *record.Run) (all []Threshold) {
+	for _, text := range r.Scenario.Thresholds {
+		t := Threshold{Text: text, Outcome: Unknown}
+		if o, err := ParseObjective(text); err != nil {
+			t.Why = err.Error()
+		} else {
+			t.Path = o.Path
+			t.Outcome, t.Why = o.Judge(r)
+			if v := o.Of(r).Value; v != nil {
+				t.Value = o.Print(*v)
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
 // Print formats a value of the figure in a unit that is easy to read.
 func (o Objective) Print(v float64) string { return o.Unit.print(v) }
 

@@ -9,22 +9,15 @@ import (
 func (d *doubts) thresholds(runs ...*record.Run) table {
 	t := table{Head: plain("threshold", "run", "value", "result"), Left: 4}
 	for _, run := range runs {
-		for _, text := range run.Scenario.Thresholds {
-			value := unmarked(absent)
-			var result string
-			o, err := compare.ParseObjective(text)
-			if err != nil { // of a scaler that has other figures
-				result = thresholdWords[compare.Unknown] + ": " + err.Error()
-			} else {
-				outcome, why := o.Judge(run)
-				if v := o.Of(run).Value; v != nil {
-					value = d.mark(run, o.Path, "").on(o.Print(*v))
-				}
-				if result = thresholdWords[outcome]; why != value.text {
-					result += ": " + why
-				}
+		for _, judged := range compare.Thresholds(run) {
+			value, result := unmarked(absent), thresholdWords[judged.Outcome]
+			if judged.Value != "" {
+				value = d.mark(run, judged.Path, "").on(judged.Value)
 			}
-			t.Add(unmarked(text), unmarked(orAbsent(run.Name)), value, unmarked(result))
+			if judged.Why != judged.Value {
+				result += ": " + judged.Why
+			}
+			t.Add(unmarked(judged.Text), unmarked(orAbsent(run.Name)), value, unmarked(result))
 		}
 	}
 	return t
