@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -54,6 +55,10 @@ func (o *scenarioFlags) addTo(cmd *cobra.Command, s streams, command string, def
 				complete(cmd, name, p.Choices)
 			}
 		}
+	}
+	if mesh := f.Lookup("mesh"); mesh != nil {
+		mesh.Usage += "; samples are " + strings.Join(capture.Samples(), ", ")
+		_ = cmd.RegisterFlagCompletionFunc("mesh", cobra.FixedCompletions(capture.Samples(), cobra.ShellCompDirectiveDefault)) // and files
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"scaler.mesh/scaler/internal/boundedfile"
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
@@ -22,7 +21,7 @@ import (
 
 // MeshFile is a captured mesh that is rolled out.
 type MeshFile struct {
-	File   string // as it was named
+	File   string // as it was named: a path, or the name of a sample
 	Digest string // first 12 digits of the SHA-256 of its content
 	Scale  int    // copies that Mesh has of the file's mesh, 1 or more
 	Mesh   capture.Mesh
@@ -31,12 +30,12 @@ type MeshFile struct {
 // capturedKnobs are the knobs of a captured mesh: its own configuration decides.
 var capturedKnobs = controlplane.Knobs{MTLS: topology.Captured, Scope: topology.Captured, Authz: topology.Captured}
 
-// ReadMesh reads the file of a captured mesh and makes so many copies of it. The error names
+// ReadMesh reads the file of a captured mesh, or a sample, and makes so many copies of it. The error names
 // the field, mesh.file or mesh.scale.
 func ReadMesh(path string, scale int) (*MeshFile, error) {
-	f, err := boundedfile.Open(path, capture.MaxFile)
+	f, err := capture.Open(path)
 	if err != nil {
-		return nil, scenario.Refuse("mesh.file", path, "the file of a mesh: %s", boundedfile.Cause(err))
+		return nil, err
 	}
 	defer f.Close()
 	digest := sha256.New()

@@ -157,7 +157,7 @@ var Parameters = []Parameter{
 	{Path: "mesh.sidecars.certificateLifetime", Flag: "certificate-lifetime", Group: MeshGroup, Help: "certificate lifetime that sidecars request; they renew after half of it", Default: "24h", Min: 10, Max: 10 * 365 * day, Off: true, Compared: Condition},
 	{Path: "mesh.sidecars.real", Flag: "real-sidecars", Group: MeshGroup, Help: "pods with a real sidecar, agent and Envoy, as processes on this machine; in an existing cluster, injected pods on real nodes", Commands: notUpgrade, Max: MaxPods, Compared: Condition},
 	{Path: "mesh.sidecars.image", Group: MeshGroup, Value: "IMAGE", Help: "application of pods on real nodes, whose entrypoint is scaler", Where: InCluster, Commands: notUpgrade, Compared: Irrelevant},
-	{Path: "mesh.file", Flag: "mesh", Group: MeshGroup, Basic: true, Value: "FILE", Help: "captured mesh, from 'scaler capture', that is rolled out in place of a synthetic one", Compared: Condition},
+	{Path: "mesh.file", Flag: "mesh", Group: MeshGroup, Basic: true, Value: "FILE", Help: "captured mesh, from 'scaler capture', or sample:NAME, that is rolled out in place of a synthetic one", Compared: Condition},
 	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them", Where: CapturedMesh, Min: 1, Max: 100, Compared: Size},
 
 	{Path: "controlPlane.name", Flag: "control-plane", Group: ControlPlaneGroup, Basic: true, Help: "control plane under test: istiod, osm, linkerd, reference or xds://HOST:PORT", HelpOf: map[string]string{Latency: "control plane of the sidecars"}, Commands: []string{Rollout, Bench, Limits, Tune, Latency}, Compared: Subject},
