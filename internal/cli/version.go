@@ -14,7 +14,7 @@ func newVersionCommand(s streams) *cobra.Command {
 		Use:   "version",
 		Short: "Print scaler's version",
 		Long: `Version prints the version of this program, as records name it: a release, the commit
-of a build, or "devel-" with a digest of a program that was built without either.`,
+of a build, or "devel-" with a digest of the build ID of a program that was built without either.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(s.out, "scaler", component.ScalerVersion())

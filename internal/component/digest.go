@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 )
 
 // digestName is the file next to a cached program that has its SHA-256, in the format of
@@ -56,15 +58,62 @@ func verify(path string) (bool, error) {
 	return digest == wanted, err
 }
 
+// digests are those of files that this program has read: a run asks several times which programs it
+// starts, and reading all of them takes about half a second.
+var digests struct {
+	mu    sync.Mutex
+	known map[fileState]string
+}
+
+// fileState tells apart what a file has been: whatever changes it changes the time of its change, which
+// no program can set.
+type fileState struct {
+	device, inode uint64
+	size          int64
+	changed       time.Time
+}
+
+// stateOf gives the state of an open file, and whether a change from now on is sure to make another one: the
+// clock of the file system is coarse.
+func stateOf(f *os.File) (fileState, bool, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return fileState{}, false, err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileState{}, false, nil
+	}
+	changed := time.Unix(stat.Ctim.Unix())
+	return fileState{device: stat.Dev, inode: stat.Ino, size: info.Size(), changed: changed}, time.Since(changed) > time.Second, nil
+}
+
+// digestOf gives the SHA-256 of a file.
 func digestOf(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	state, settled, err := stateOf(f)
+	if err != nil {
+		return "", err
+	}
+	digests.mu.Lock()
+	defer digests.mu.Unlock()
+	if digest, ok := digests.known[state]; ok && settled {
+		return digest, nil
+	}
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return "", err
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	digest := hex.EncodeToString(h.Sum(nil))
+	if settled {
+		if digests.known == nil {
+			digests.known = map[fileState]string{}
+		}
+		digests.known[state] = digest
+	}
+	return digest, nil
 }

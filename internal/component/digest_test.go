@@ -51,6 +51,31 @@ func TestCachedProgramsAreVerified(t *testing.T) {
 	}
 }
 
+// A file is read again where it may have changed since.
+func TestDigestOfAChangedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "program")
+	var before string
+	for _, text := range []string{"one", "two", "one"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		digest, err := digestOf(path)
+		if err != nil || digest == before {
+			t.Errorf("%s: %q, %v, after %q", text, digest, err, before)
+		}
+		before = digest
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	state, settled, err := stateOf(f)
+	if _, known := digests.known[state]; err != nil || settled || known {
+		t.Errorf("settled %v, known %v, %v; want neither of a file that may still change unseen", settled, known, err)
+	}
+}
+
 func TestSettingsAreInTheKey(t *testing.T) {
 	env := map[string]string{"GOAMD64": "v1", "GOFIPS140": "off", "GOEXPERIMENT": "", "GOVERSION": "go1.26"}
 	if got := settingsOf(env); got != "" {

@@ -2,12 +2,8 @@ package component
 
 import (
 	"context"
-	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/hex"
 	"fmt"
-	"io"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -107,14 +103,9 @@ func moduleOf(path string) string {
 
 // Digest gives Report.Digest of a program's file.
 func Digest(path string) (string, error) {
-	program, err := os.Open(path)
+	digest, err := digestOf(path)
 	if err != nil {
 		return "", err
 	}
-	defer program.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, program); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)[:6]), nil
+	return digest[:12], nil
 }

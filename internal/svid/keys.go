@@ -14,10 +14,9 @@ import (
 const (
 	// KeyBits is the length of the keys that Istio's agent makes by default.
 	KeyBits = 2048
-	// poolSize is enough for no two sidecars that start together to share a
-	// key often; making one for each of 1600 would take minutes of the
-	// processor time that is being measured.
-	poolSize = 32
+	// poolSize is small because making a key takes a tenth of a second of processor time at the start of
+	// every run, and minutes for 1600 sidecars.
+	poolSize = 4
 )
 
 // KeyPool hands out private keys made beforehand, in turn. The control plane's
