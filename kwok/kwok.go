@@ -227,9 +227,3 @@ func NodeSelector() map[string]string { return Shared.NodeSelector() }
 // ServiceAddress returns the n-th address, from 1 to 250, of those that the embedded
 // cluster does not assign to services by itself: the first 256 of 10.0.0.0/16.
 func ServiceAddress(n int) string { return fmt.Sprintf("10.0.0.%d", n+1) }
-
-// SetZone puts a node into the zone with this number.
-func SetZone(node *corev1.Node, zone int) {
-	node.Labels[corev1.LabelTopologyRegion] = "region-1"
-	node.Labels[corev1.LabelTopologyZone] = fmt.Sprintf("zone-%d", zone+1)
-}

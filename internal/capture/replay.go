@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/kwok"
 )
 
 // Topology returns the mesh in the form that a rollout uses. Each workload of m becomes a
@@ -273,26 +274,15 @@ func (w Workload) containers() (all []corev1.Container) {
 	return all
 }
 
-// place spreads the pods of a workload evenly over the zones that they were captured in.
+// place spreads the pods of a workload evenly over the zones that they were captured in. Those that are left over are
+// in the zones that had most of them, so a workload that was spread evenly is placed as it was.
 func (w Workload) place(spec *corev1.PodSpec) {
-	var zones []string
-	for _, z := range w.Spec.Zones {
-		zones = append(zones, z.Zone)
+	zones := slices.SortedStableFunc(slices.Values(w.Spec.Zones), func(a, b Zone) int { return cmp.Compare(b.Pods, a.Pods) })
+	var names []string
+	for _, z := range zones {
+		names = append(names, z.Zone)
 	}
-	if zones == nil {
-		return
-	}
-	spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-			Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: zones,
-		}}}},
-	}}}
-	if len(zones) > 1 {
-		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: w.Spec.Labels},
-		}}
-	}
+	kwok.SpreadOverZones(spec, names, w.Spec.Labels)
 }
 
 // Zones returns the zones of all workloads, with the number of pods in each; empty if

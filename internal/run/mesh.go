@@ -15,6 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -133,13 +134,18 @@ func (s Spec) recordedMesh() *record.Mesh {
 // that they named are not part of the replay.
 func (m *MeshFile) templates(injection []string) (all []corev1.PodTemplateSpec, stock record.NotChecked) {
 	stock.What = record.UncheckedTemplates
+	zoned := len(m.Mesh.Zones()) > 0
 	for _, w := range m.Mesh.Workloads {
 		w, others := w.WithTemplates(injection)
 		if others != nil {
 			stock.Count += w.Spec.Replicas
 			stock.Examples = append(stock.Examples, strings.Join(others, ",")+" of "+w.ID())
 		}
-		all = append(all, w.Template())
+		template := w.Template()
+		if len(w.Spec.Zones) == 0 && zoned {
+			kwok.OutsideZones(&template.Spec) // nodeLabels has nodes for them
+		}
+		all = append(all, template)
 	}
 	stock.Examples = stock.Examples[:min(len(stock.Examples), 3)]
 	return all, stock

@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,40 @@ func TestReadMesh(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		case want == "" && len(m.Mesh.Workloads) != 1:
 			t.Errorf("%s: %d workloads, want 1", path, len(m.Mesh.Workloads))
+		}
+	}
+}
+
+// Pods are placed where they were: in their zones, those that had most first, or on a node without one.
+func TestTemplatesOfZones(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mesh.yaml")
+	const zoned = smallMesh + `---
+apiVersion: scaler.mesh/v2
+kind: Workload
+metadata: {name: orders, namespace: shop}
+spec: {owner: Deployment, proxy: sidecar, replicas: 3, labels: {app: orders}, zones: [{zone: a, pods: 1}, {zone: b, pods: 2}]}
+`
+	for _, test := range []struct{ text, want string }{
+		{smallMesh, ""},
+		{zoned, "DoesNotExist [] In [b a]"},
+	} {
+		if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, err := ReadMesh(path, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		templates, _ := m.templates(nil)
+		var got []string
+		for _, template := range templates {
+			if a := template.Spec.Affinity; a != nil {
+				on := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
+				got = append(got, fmt.Sprint(on.Operator, " ", on.Values))
+			}
+		}
+		if text := strings.Join(got, " "); text != test.want {
+			t.Errorf("nodes %s, want %s", text, test.want)
 		}
 	}
 }

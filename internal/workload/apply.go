@@ -275,11 +275,22 @@ func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
 		return a.templated(s, a.Templates[service], int32(replicas))
 	}
 	made := a.deploymentOf(s, replicas)
+	kwok.SpreadOverZones(&made.Spec.Template.Spec, a.zones(service), made.Spec.Selector.MatchLabels)
 	kwok.SetGracePeriod(&made.Spec.Template, a.GracePeriod)
 	if s.Gateway {
 		a.Gateway(&made.Spec.Template)
 	}
 	return made
+}
+
+// zones returns the zones of the mesh, for each service from another one on, so that pods that are left over are not
+// all in the same.
+func (a *Applier) zones(service int) (all []string) {
+	n := a.Mesh.Profile.Zones
+	for i := range n {
+		all = append(all, kwok.ZoneName((service+i)%n))
+	}
+	return all
 }
 
 // deploymentOf returns the Deployment of a service's pods on fake nodes.

@@ -38,7 +38,7 @@ func (p place) captureFile(manifests string) string {
 var _ = Describe("a diff", func() {
 	It("of one version and itself is empty", func() {
 		where := newPlace()
-		result := where.diff(exitDone, "--from", "1.31.0", "--to", "1.31.0", "--pods", "20", "--fail-on", "removed,listener-drain,filter-chain-drain,cluster-warm,added,in-place,endpoints")
+		result := where.diff(exitDone, "--from", "1.31.0", "--to", "1.31.0", "--pods", "20", "--profile", "typical", "--fail-on", "removed,listener-drain,filter-chain-drain,cluster-warm,added,in-place,endpoints")
 		Expect(result.Groups).To(BeEmpty())
 		Expect(result.Sidecars).To(Equal(20))
 	})
