@@ -3,7 +3,12 @@ package docs
 
 import _ "embed"
 
-// Definitions is reference/definitions.md, which states what each figure means.
+// Figures is reference/figures.md, which states what each figure means.
+//
+//go:embed reference/figures.md
+var Figures string
+
+// Definitions is reference/definitions.md, which explains the concepts that figures share.
 //
 //go:embed reference/definitions.md
 var Definitions string

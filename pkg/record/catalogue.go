@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -18,9 +19,16 @@ type Figure struct {
 	Label  string    // for people; what it is of comes before a colon
 	Counts string    // what one observation is
 	Better Better
-	// Definition states what is measured, from where to where, in whole sentences; "" where
-	// docs/reference/definitions.md does.
+
+	// Definition states what is measured, in whole sentences; docs/reference/figures.md prints it. Of a
+	// latency's figure, such as p99, it states which part of the distribution that is.
 	Definition string
+	From, To   string // the events between which each observation of a latency lies
+	Note       string // what else there is to know of the latency; "" = nothing
+	Source     string // where the numbers come from; "" = scaler counts them
+	// Scope states of which programs, proxies or pods it is, where it stands at several places.
+	Scope string
+
 	// NotCompared is set where runs are not compared by it: it is given, one
 	// observation, or contained in others.
 	NotCompared bool
@@ -71,11 +79,13 @@ type FigureOf[T any] struct {
 
 // Distribution is a latency by its place in the record.
 type Distribution struct {
-	Path    string // below the Latencies, as in push.route
-	Label   string
-	Counts  string    // what one observation is
-	Phase   PhaseName // that it is of
-	Latency *Latency  // nil if it was not measured
+	Path     string // below the Latencies, as in push.route
+	Label    string
+	Counts   string    // what one observation is
+	Phase    PhaseName // that it is of
+	From, To string    // the events between which each observation lies
+	Note     string    // what else there is to know of it; "" = nothing
+	Latency  *Latency  // nil if it was not measured
 	// WithheldP99 reports that too few changes were made for p99 and beyond.
 	WithheldP99 bool
 }
@@ -165,11 +175,13 @@ const (
 
 // place is where figures stand: what comes before their paths and labels.
 type place struct {
-	path, label string
-	counts      string
-	phase       PhaseName
-	notCompared bool
-	list        list
+	path, label    string
+	counts         string
+	phase          PhaseName
+	from, to, note string // of a latency there
+	scope          string // of figures that do not state their own
+	notCompared    bool
+	list           list
 }
 
 // of is a figure at the place.
@@ -182,6 +194,8 @@ func (p place) of(f Figure) Figure {
 	if f.Phase == "" {
 		f.Phase = p.phase
 	}
+	f.From, f.To, f.Note = cmp.Or(f.From, p.from), cmp.Or(f.To, p.to), cmp.Or(f.Note, p.note)
+	f.Scope = cmp.Or(f.Scope, p.scope)
 	f.NotCompared = f.NotCompared || p.notCompared
 	if p.list != "" {
 		f.list = p.list

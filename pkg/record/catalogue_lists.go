@@ -12,45 +12,109 @@ var ChangeKinds = []ChangeKind{EndpointAdd, EndpointRemove, EndpointHealth, Rout
 
 // UsageFigures are the figures of a Usage.
 var UsageFigures = []FigureOf[Usage]{
-	{Figure: Figure{Path: "cores.mean", Unit: UnitCores, Label: "cores, mean", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Mean }},
-	{Figure: Figure{Path: "cores.peak", Unit: UnitCores, Label: "cores, peak", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Peak }},
-	{Figure: Figure{Path: "cores.peak100ms", Unit: UnitCores, Label: "cores, peak of 100 ms", Counts: "100 ms", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Peak100ms }},
-	{Figure: Figure{Path: "cpuSeconds", Unit: UnitSeconds, Label: "CPU time", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return u.CPUSeconds }},
-	{Figure: Figure{Path: "referenceCPUSeconds", Unit: UnitSeconds, Label: "CPU time, reference", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return u.ReferenceCPUSeconds }},
-	{Figure: Figure{Path: "referenceCores", Unit: UnitCores, Label: "cores, reference, mean", Counts: "phase", Better: BetterLower, NotCompared: true}, Of: func(u *Usage) *float64 { return u.ReferenceCores }},
-	{Figure: Figure{Path: "memoryBytes.mean", Unit: UnitBytes, Label: "memory, mean", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).Mean }},
-	{Figure: Figure{Path: "memoryBytes.peak", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).Peak }},
-	{Figure: Figure{Path: "memoryBytes.end", Unit: UnitBytes, Label: "memory, end", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).End }},
-	{Figure: Figure{Path: "workingSetBytes.mean", Unit: UnitBytes, Label: "working set, mean", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.WorkingSetBytes).Mean }},
-	{Figure: Figure{Path: "workingSetBytes.peak", Unit: UnitBytes, Label: "working set, peak", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.WorkingSetBytes).Peak }},
-	{Figure: Figure{Path: "workingSetBytes.end", Unit: UnitBytes, Label: "working set, end", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.WorkingSetBytes).End }},
-	{Figure: Figure{Path: "heapBytes.mean", Unit: UnitBytes, Label: "live heap, mean", Counts: "second", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Mean }},
-	{Figure: Figure{Path: "heapBytes.end", Unit: UnitBytes, Label: "live heap, end", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).End }},
-	{Figure: Figure{Path: "heapBytes.collected", Unit: UnitBytes, Label: "live heap, after GC", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Collected }},
-	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower}, Of: func(u *Usage) *float64 { return u.Saturation }},
-	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors", Counts: "phase", Better: BetterLower, NotCompared: true}, Of: func(u *Usage) *float64 { return u.WaitedSeconds }},
-	{Figure: Figure{Path: "restarts", Unit: UnitCount, Label: "restarts", Counts: "restart", Better: BetterLower}, Of: func(u *Usage) *float64 { return whole(u.Restarts) }},
+	{Figure: Figure{Path: "cores.mean", Unit: UnitCores, Label: "cores, mean", Counts: "phase", Better: BetterLower,
+		Definition: "Mean cores: `cpuSeconds` over the length of the phase.",
+		Source:     "counters of `/proc`, read at the edges of the phase"}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Mean }},
+	{Figure: Figure{Path: "cores.peak", Unit: UnitCores, Label: "cores, peak", Counts: "second", Better: BetterLower,
+		Definition: "The largest mean over any 1 s.",
+		Source:     "the same counters, read every second; linear between two readings"}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Peak }},
+	{Figure: Figure{Path: "cores.peak100ms", Unit: UnitCores, Label: "cores, peak of 100 ms", Counts: "100 ms", Better: BetterLower,
+		Definition: "The largest mean over an interval of 100 ms, with time slowed down K times of K x 100 ms. The intervals follow each other between two edges: a burst that lies across two of them is seen in part. An interval is longer if scaler ran late: then it is a lower bound. Of the control plane alone.",
+		Source:     "the clock of the process, read every 100 ms"}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Peak100ms }},
+	{Figure: Figure{Path: "cpuSeconds", Unit: UnitSeconds, Label: "CPU time", Counts: "phase", Better: BetterLower,
+		Definition: "Processor time, user and system, between the edges of the phase, of all processes that were the program meanwhile.",
+		Source:     "counters of `/proc`, read at the edges of the phase"}, Of: func(u *Usage) *float64 { return u.CPUSeconds }},
+	{Figure: Figure{Path: "referenceCPUSeconds", Unit: UnitSeconds, Label: "CPU time, reference", Counts: "phase", Better: BetterLower,
+		Definition: "`cpuSeconds` times the [speed of the machine](definitions.md#speed-of-the-machine), the mean of before and after the run: what a reference processor would need. Of the control plane on this machine alone; absent if the speed is not known.",
+		Source:     "the same, and the measured speed"}, Of: func(u *Usage) *float64 { return u.ReferenceCPUSeconds }},
+	{Figure: Figure{Path: "referenceCores", Unit: UnitCores, Label: "cores, reference, mean", Counts: "phase", Better: BetterLower, NotCompared: true,
+		Definition: "`cores.mean` times the speed of the machine, as `referenceCPUSeconds`.",
+		Source:     "the same, and the measured speed"}, Of: func(u *Usage) *float64 { return u.ReferenceCores }},
+	{Figure: Figure{Path: "memoryBytes.mean", Unit: UnitBytes, Label: "memory, mean", Counts: "second", Better: BetterLower,
+		Definition: "Resident memory, weighted by time.",
+		Source:     "`/proc`, read every second and at the edges"}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).Mean }},
+	{Figure: Figure{Path: "memoryBytes.peak", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower,
+		Definition: "The largest resident memory.",
+		Source:     "readings, and the kernel's high-water mark if it rose between two readings"}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).Peak }},
+	{Figure: Figure{Path: "memoryBytes.end", Unit: UnitBytes, Label: "memory, end", Counts: "phase", Better: BetterLower,
+		Definition: "Resident memory at the last edge.",
+		Source:     "`/proc`, read at the edge"}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).End }},
+	{Figure: Figure{Path: "workingSetBytes.mean", Unit: UnitBytes, Label: "working set, mean", Counts: "second", Better: BetterLower,
+		Definition: "Memory as a control group counts it, weighted by time: all that the kernel charges to the program (anonymous memory, its part of the page cache, page tables and other memory of the kernel, buffers of TCP sockets) without the file pages that were not used lately. Not included: what the program held in its first milliseconds, before it was moved into the group (4 MB of istiod), and pages of its own file that were in the page cache already, which resident memory includes (110 MB of istiod). Of the control plane alone; absent if it is not in a control group of its own, and `environment.controlPlane.workingSetUnknown` states why. The kubelet's working set is the same in version 2 of control groups, and is without sockets in version 1.",
+		Source:     "`memory.current` less `inactive_file` (version 2), `memory.usage_in_bytes` less `total_inactive_file` plus `memory.kmem.tcp.usage_in_bytes` (version 1), read every second and at the edges"}, Of: func(u *Usage) *float64 { return orZero(u.WorkingSetBytes).Mean }},
+	{Figure: Figure{Path: "workingSetBytes.peak", Unit: UnitBytes, Label: "working set, peak", Counts: "second", Better: BetterLower,
+		Definition: "The largest reading of the working set.",
+		Source:     "the same"}, Of: func(u *Usage) *float64 { return orZero(u.WorkingSetBytes).Peak }},
+	{Figure: Figure{Path: "workingSetBytes.end", Unit: UnitBytes, Label: "working set, end", Counts: "phase", Better: BetterLower,
+		Definition: "The working set at the last edge.",
+		Source:     "the same"}, Of: func(u *Usage) *float64 { return orZero(u.WorkingSetBytes).End }},
+	{Figure: Figure{Path: "heapBytes.mean", Unit: UnitBytes, Label: "live heap, mean", Counts: "second", Better: BetterLower,
+		Definition: "Live heap, weighted by time: what the last garbage collection found in use. Absent if the program does not expose it, has not collected yet, or its heap is near its memory limit.",
+		Source:     "the program's own metrics, scraped every second"}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Mean }},
+	{Figure: Figure{Path: "heapBytes.end", Unit: UnitBytes, Label: "live heap, end", Counts: "phase", Better: BetterLower,
+		Definition: "Live heap at the end of the phase.",
+		Source:     "the same"}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).End }},
+	{Figure: Figure{Path: "heapBytes.collected", Unit: UnitBytes, Label: "live heap, after GC", Counts: "phase", Better: BetterLower,
+		Definition: "Live heap after two collections that scaler requested right after the phase (`steady` only). Absent if the program offers no way to request one.",
+		Source:     "the same"}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Collected }},
+	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower,
+		Definition: "Upper bound of the share of the phase in which a thread was runnable and waited for a processor; with [time dilation](definitions.md#time-dilation), without what is no delay of the same thread.",
+		Source:     "the kernel's run delays (schedstat)"}, Of: func(u *Usage) *float64 { return u.Saturation }},
+	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors", Counts: "phase", Better: BetterLower, NotCompared: true,
+		Definition: "For how long threads were runnable and waited for a processor, all threads added, however short the waits.",
+		Source:     "the same"}, Of: func(u *Usage) *float64 { return u.WaitedSeconds }},
+	{Figure: Figure{Path: "restarts", Unit: UnitCount, Label: "restarts", Counts: "restart", Better: BetterLower,
+		Definition: "How often a process replaced an earlier one.",
+		Source:     "scaler's supervision"}, Of: func(u *Usage) *float64 { return whole(u.Restarts) }},
 }
 
 // LatencyFigures are the figures of a Latency. Runs are compared by the median, the
 // 99th percentile and what was lost: the maximum is one observation.
 var LatencyFigures = []FigureOf[Latency]{
-	{Figure: Figure{Path: "count", Unit: UnitCount, Label: "count", Better: BetterNeither, NotCompared: true}, Of: func(l *Latency) *float64 { return whole(&l.Count) }},
-	{Figure: Figure{Path: "min", Unit: UnitSeconds, Label: "min", Better: BetterLower, NotCompared: true}, Of: func(l *Latency) *float64 { return l.Min }},
-	{Figure: Figure{Path: "mean", Unit: UnitSeconds, Label: "mean", Better: BetterLower, NotCompared: true}, Of: func(l *Latency) *float64 { return l.Mean }},
-	quantile("p50", func(l *Latency) *float64 { return l.P50 }, true),
-	quantile("p90", func(l *Latency) *float64 { return l.P90 }, false),
-	quantile("p99", func(l *Latency) *float64 { return l.P99 }, true),
-	quantile("p999", func(l *Latency) *float64 { return l.P999 }, false),
-	{Figure: Figure{Path: "max", Unit: UnitSeconds, Label: "max", Better: BetterLower, NotCompared: true}, Of: func(l *Latency) *float64 { return l.Max }},
-	{Figure: Figure{Path: "lost", Unit: UnitCount, Label: "lost", Better: BetterLower}, Of: func(l *Latency) *float64 { return whole(&l.Lost) }},
+	{Figure: Figure{Path: "count", Unit: UnitCount, Label: "count", Better: BetterNeither, NotCompared: true,
+		Definition: "Observations that arrived."}, Of: func(l *Latency) *float64 { return whole(&l.Count) }},
+	{Figure: Figure{Path: "min", Unit: UnitSeconds, Label: "min", Better: BetterLower, NotCompared: true,
+		Definition: "The smallest of those that arrived; exact."}, Of: func(l *Latency) *float64 { return l.Min }},
+	{Figure: Figure{Path: "mean", Unit: UnitSeconds, Label: "mean", Better: BetterLower, NotCompared: true,
+		Definition: "The mean of those that arrived; exact."}, Of: func(l *Latency) *float64 { return l.Mean }},
+	quantile("p50", "Median", func(l *Latency) *float64 { return l.P50 }, true),
+	quantile("p90", "90th percentile", func(l *Latency) *float64 { return l.P90 }, false),
+	quantile("p99", "99th percentile", func(l *Latency) *float64 { return l.P99 }, true),
+	quantile("p999", "99.9th percentile", func(l *Latency) *float64 { return l.P999 }, false),
+	{Figure: Figure{Path: "max", Unit: UnitSeconds, Label: "max", Better: BetterLower, NotCompared: true,
+		Definition: "The greatest of those that arrived; exact."}, Of: func(l *Latency) *float64 { return l.Max }},
+	{Figure: Figure{Path: "lost", Unit: UnitCount, Label: "lost", Better: BetterLower,
+		Definition: "Observations that were expected and had not arrived by the time limit. Each counts as longer than every one that arrived."}, Of: func(l *Latency) *float64 { return whole(&l.Lost) }},
 }
 
 // quantile is one that may lie among what was lost.
-func quantile(name string, of func(*Latency) *float64, compared bool) FigureOf[Latency] {
+func quantile(name, words string, of func(*Latency) *float64, compared bool) FigureOf[Latency] {
 	return FigureOf[Latency]{
-		Figure: Figure{Path: name, Unit: UnitSeconds, Label: name, Better: BetterLower, NotCompared: !compared},
-		Of:     of, lost: func(l *Latency) bool { return l.Lost > 0 && !l.Unknown() },
+		Figure: Figure{Path: name, Unit: UnitSeconds, Label: name, Better: BetterLower, NotCompared: !compared,
+			Definition: words + ": nearest rank, to three digits, over `count` and `lost` together. Absent where it lies among the lost: it is then only known to be above `max`."},
+		Of: of, lost: func(l *Latency) bool { return l.Lost > 0 && !l.Unknown() },
+	}
+}
+
+// Events at which several latencies begin or end.
+const (
+	sliceSeen     = "the change of the EndpointSlice is seen in scaler's watch"
+	endpointWrite = "the write that causes the change of the endpoint returned"
+	endpointHeld  = "a sidecar received bytes with that address, port and health, or without it"
+	sliceReceived = "a sidecar that already held the service's endpoints received bytes with it, or with a later state of that endpoint"
+	firstRequest  = "a sidecar's first request is sent"
+	followed      = "Each change counts once for each sidecar that it concerns. One that a sidecar does not have 30 s after it was made is lost. A change that is seen later than a sidecar has it counts as 0, and in `clamped`."
+)
+
+// pushed are the events between which the push of a change of a kind lies.
+func pushed(kind ChangeKind) (from, to string) {
+	switch kind {
+	case RouteChange, PolicyChange:
+		return "the API write returned", "a sidecar received bytes that contain the marker of this change"
+	case ServiceChange:
+		return "the API write of an annotation of a Service returned", "the proxy of a node received the Service's changed Address"
+	default:
+		return sliceSeen, endpointHeld
 	}
 }
 
@@ -58,37 +122,81 @@ func quantile(name string, of func(*Latency) *float64, compared bool) FigureOf[L
 // shown, with those of this one.
 func (l *Latencies) All() []Distribution {
 	all := []Distribution{
-		{"podAdmission", "pod admission", "pod", PhaseRollout, l.PodAdmission, false},
-		{"podReady", "pod ready", "pod", PhaseRollout, l.PodReady, false},
-		{"podReadyWithoutKwok", "pod ready, without KWOK", "pod", PhaseRollout, l.PodReadyWithoutKwok, false},
-		{"certificate", "certificate", "pod", PhaseRollout, l.Certificate, false},
-		{"key", "key", "certificate", PhaseRollout, l.Key, false},
-		{"token", "token", "token", PhaseRollout, l.Token, false},
-		{"clientWait", "client wait", "token", PhaseRollout, l.ClientWait, false},
-		{"connect", "connect", "attempt", PhaseRollout, l.Connect, false},
-		{"connectTotal", "connect, total", "sidecar", PhaseRollout, l.ConnectTotal, false},
-		{"reconnect", "reconnect", "stream", "", l.Reconnect, false},
-		{"firstConfiguration", "first configuration", "sidecar", PhaseRollout, l.FirstConfiguration, false},
-		{"completeConfiguration", "complete configuration", "sidecar", PhaseRollout, l.CompleteConfiguration, false},
+		{Path: "podAdmission", Label: "pod admission", Counts: "pod", Phase: PhaseRollout, Latency: l.PodAdmission,
+			From: "the create request is sent: of the pod, or of the object whose controller creates it", To: "the pod is seen in scaler's watch",
+			Note: "It includes the injection webhook and, for pods that a controller creates, the controller's own delay."},
+		{Path: "podReady", Label: "pod ready", Counts: "pod", Phase: PhaseRollout, Latency: l.PodReady,
+			From: "the pod is first seen", To: "it is seen Ready",
+			Note: "It is what an application waits for, the start delay of the sidecar included."},
+		{Path: "podReadyWithoutKwok", Label: "pod ready, without KWOK", Counts: "pod", Phase: PhaseRollout, Latency: l.PodReadyWithoutKwok,
+			From: "the pod is first seen", To: "it is seen Ready",
+			Note: "It omits the time in which KWOK works on the pod: from the moment it is first seen with a node to that with an address, and from the moment it is first seen with its sidecar's report to that Ready. Two of these moments that come in one change count as no time."},
+		{Path: "certificate", Label: "certificate", Counts: "pod", Phase: PhaseRollout, Latency: l.Certificate,
+			From: "the certificate signing request is sent", To: "the chain is received and verified",
+			Note: "It is of the first certificate of each pod. The time for the key, the token and waiting in scaler is not part of it. Where the control plane delivers certificates over SDS it begins when the secret is first requested on the stream that delivers it. Pods without a certificate are lost."},
+		{Path: "key", Label: "key", Counts: "certificate", Phase: PhaseRollout, Latency: l.Key,
+			From: "a private key is needed", To: "it is available and the request is signed"},
+		{Path: "token", Label: "token", Counts: "token", Phase: PhaseRollout, Latency: l.Token,
+			From: "a pod-bound token is requested", To: "it is received"},
+		{Path: "clientWait", Label: "client wait", Counts: "token", Phase: PhaseRollout, Latency: l.ClientWait,
+			From: "a token request is needed", To: "it is sent", Note: "It is time that scaler's own clients waited."},
+		{Path: "connect", Label: "connect", Counts: "attempt", Phase: PhaseRollout, Latency: l.Connect,
+			From: "the dial of an attempt", To: "TLS and the HTTP/2 settings are done",
+			Note: "Waiting for the control plane's limiter and for its token review comes after it, before the first response."},
+		{Path: "connectTotal", Label: "connect, total", Counts: "sidecar", Phase: PhaseRollout, Latency: l.ConnectTotal,
+			From: "the dial of the first attempt", To: "the connection of the attempt that succeeded is up"},
+		{Path: "reconnect", Label: "reconnect", Counts: "stream", Latency: l.Reconnect,
+			From: "a sidecar loses its stream", To: "each type of its configuration was answered on another one",
+			Note: "Sidecars that had not returned at the end are lost. Reconnects of a fault are in that fault's latencies only."},
+		{Path: "firstConfiguration", Label: "first configuration", Counts: "sidecar", Phase: PhaseRollout, Latency: l.FirstConfiguration,
+			From: firstRequest, To: "its first response arrives"},
+		{Path: "completeConfiguration", Label: "complete configuration", Counts: "sidecar", Phase: PhaseRollout, Latency: l.CompleteConfiguration,
+			From: firstRequest, To: "the last resource that was expected at that moment is received and acknowledged", Note: "Certificates are not part of it."},
 	}
 	for _, kind := range ChangeKinds {
-		all = append(all, Distribution{"rolloutPush." + string(kind), "rollout push: " + string(kind), "sidecar of each change", PhaseRollout, l.RolloutPush[kind], false})
+		all = append(all, Distribution{Path: "rolloutPush." + string(kind), Label: "rollout push: " + string(kind), Counts: "sidecar of each change", Phase: PhaseRollout, Latency: l.RolloutPush[kind],
+			From: sliceSeen + ", during the rollout", To: sliceReceived,
+			Note: "Changes overlap and control planes merge them: a state that was superseded counts when the next state of that endpoint arrives."})
 	}
 	for _, kind := range ChangeKinds {
-		all = append(all, Distribution{"push." + string(kind), "push: " + string(kind), "sidecar of each change", PhaseProbe, l.Push[kind], l.WithholdsP99(kind)})
+		from, to := pushed(kind)
+		all = append(all, Distribution{Path: "push." + string(kind), Label: "push: " + string(kind), Counts: "sidecar of each change", Phase: PhaseProbe, Latency: l.Push[kind],
+			From: from, To: to, Note: followed, WithheldP99: l.WithholdsP99(kind)})
 	}
 	for _, kind := range ChangeKinds { // of routes and policies there is none
-		all = append(all, Distribution{"pushFromWrite." + string(kind), "push from write: " + string(kind), "sidecar of each change", PhaseProbe, l.PushFromWrite[kind], l.WithholdsP99(kind)})
+		all = append(all, Distribution{Path: "pushFromWrite." + string(kind), Label: "push from write: " + string(kind), Counts: "sidecar of each change", Phase: PhaseProbe, Latency: l.PushFromWrite[kind],
+			From: endpointWrite, To: endpointHeld,
+			Note: "It contains the cluster's part and does not depend on scaler's watch: an upper bound of the push. There is none of a route, a policy or a service.", WithheldP99: l.WithholdsP99(kind)})
 	}
 	for _, kind := range ChangeKinds {
 		path := "propagation." + string(kind)
+		from, to := pushed(kind)
 		all = append(all,
-			Distribution{path + ".first", "first: " + string(kind), "change", PhaseProbe, l.Propagation[kind].First, l.WithholdsP99(kind)},
-			Distribution{path + ".last", "last: " + string(kind), "change", PhaseProbe, l.Propagation[kind].Last, l.WithholdsP99(kind)})
+			Distribution{Path: path + ".first", Label: "first: " + string(kind), Counts: "change", Phase: PhaseProbe, Latency: l.Propagation[kind].First,
+				From: from, To: to, Note: "The first of all sidecars concerned counts.", WithheldP99: l.WithholdsP99(kind)},
+			Distribution{Path: path + ".last", Label: "last: " + string(kind), Counts: "change", Phase: PhaseProbe, Latency: l.Propagation[kind].Last,
+				From: from, To: to, Note: "The last of all sidecars concerned counts.", WithheldP99: l.WithholdsP99(kind)})
 	}
 	return append(all,
-		Distribution{"changeWrite", "change's write", "change", PhaseProbe, l.ChangeWrite, false},
-		Distribution{"clusterPart", "cluster's part", "change", PhaseProbe, l.ClusterPart, false})
+		Distribution{Path: "changeWrite", Label: "change's write", Counts: "change", Phase: PhaseProbe, Latency: l.ChangeWrite,
+			From: "the write of a followed route or policy is sent", To: "it returned"},
+		Distribution{Path: "clusterPart", Label: "cluster's part", Counts: "change", Phase: PhaseProbe, Latency: l.ClusterPart,
+			From: endpointWrite, To: sliceSeen, Note: "It is the time of Kubernetes' controllers, and of the start of a sidecar where only ready endpoints are sent."})
+}
+
+// realStarts are the distributions of the starts of real sidecars.
+func realStarts(l *Latencies) []Distribution {
+	const started = "the agent starts, or an Envoy without one"
+	return []Distribution{
+		{Path: "certificate", Label: "certificate", Counts: "pod", Phase: PhaseRollout, Latency: l.Certificate,
+			From: started, To: "Envoy, by its own record, took the certificate"},
+		{Path: "token", Label: "token", Counts: "token", Phase: PhaseRollout, Latency: l.Token,
+			From: "a pod-bound token is requested", To: "it is received"},
+		{Path: "firstConfiguration", Label: "first configuration", Counts: "sidecar", Phase: PhaseRollout, Latency: l.FirstConfiguration,
+			From: started, To: "Envoy, by its own record, took the oldest of the clusters, listeners and routes that it holds"},
+		{Path: "completeConfiguration", Label: "complete configuration", Counts: "sidecar", Phase: PhaseRollout, Latency: l.CompleteConfiguration,
+			From: started, To: "the last bytes that Envoy was seen to have received (polled every 0.2 s) before a configuration dump that held everything"},
+	}
 }
 
 // latencies are the figures of Latencies, those that fixed names of that phase.
@@ -99,7 +207,7 @@ func latencies(fixed PhaseName) node[Latencies] { return distributions(fixed, (*
 func distributions[T any](fixed PhaseName, all func(*T) []Distribution) node[T] {
 	parts := leaves(LatencyFigures)
 	spot := func(d Distribution) place {
-		p := place{path: d.Path, label: d.Label + ", ", counts: d.Counts, phase: d.Phase, list: latencyList}
+		p := place{path: d.Path, label: d.Label + ", ", counts: d.Counts, phase: d.Phase, from: d.From, to: d.To, note: d.Note, list: latencyList}
 		if fixed != "" {
 			p.phase = fixed
 		}
@@ -140,40 +248,65 @@ func distribution[T any](p place, of func(*T) *Latency) node[T] {
 
 // PodFigures are the counts of Pods.
 var PodFigures = []FigureOf[Pods]{
-	{Figure: Figure{Path: "requested", Unit: UnitCount, Label: "requested", Counts: "pod", Better: BetterNeither, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(&p.Requested) }},
-	{Figure: Figure{Path: "created", Unit: UnitCount, Label: "created", Counts: "pod", Better: BetterHigher, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(p.Created) }},
-	{Figure: Figure{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "pod", Better: BetterHigher, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(p.Ready) }},
-	{Figure: Figure{Path: "connected", Unit: UnitCount, Label: "connected", Counts: "sidecar", Better: BetterHigher, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(p.Connected) }},
-	{Figure: Figure{Path: "complete", Unit: UnitCount, Label: "complete", Counts: "sidecar", Better: BetterHigher, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(p.Complete) }},
-	{Figure: Figure{Path: "converged", Unit: UnitCount, Label: "converged", Counts: "sidecar", Better: BetterHigher, NotCompared: true}, Of: func(p *Pods) *float64 { return whole(p.Converged) }},
+	{Figure: Figure{Path: "requested", Unit: UnitCount, Label: "requested", Counts: "pod", Better: BetterNeither, NotCompared: true,
+		Definition: "Pods that were asked for."}, Of: func(p *Pods) *float64 { return whole(&p.Requested) }},
+	{Figure: Figure{Path: "created", Unit: UnitCount, Label: "created", Counts: "pod", Better: BetterHigher, NotCompared: true,
+		Definition: "Pods that exist at the end of the rollout."}, Of: func(p *Pods) *float64 { return whole(p.Created) }},
+	{Figure: Figure{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "pod", Better: BetterHigher, NotCompared: true,
+		Definition: "Pods that are Ready at the end of the rollout."}, Of: func(p *Pods) *float64 { return whole(p.Ready) }},
+	{Figure: Figure{Path: "connected", Unit: UnitCount, Label: "connected", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
+		Definition: "Pods whose sidecar was connected at any time; of the proxies of nodes, whose node's proxy was."}, Of: func(p *Pods) *float64 { return whole(p.Connected) }},
+	{Figure: Figure{Path: "complete", Unit: UnitCount, Label: "complete", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
+		Definition: "Pods whose sidecar is [complete](definitions.md#conventions) at the end of the rollout; of the proxies of nodes, whose node's proxy holds the pod and its certificate."}, Of: func(p *Pods) *float64 { return whole(p.Complete) }},
+	{Figure: Figure{Path: "converged", Unit: UnitCount, Label: "converged", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
+		Definition: "Pods whose sidecar has [converged](definitions.md#conventions) at the end of the rollout; of the proxies of nodes, whose node's proxy has and that are Ready."}, Of: func(p *Pods) *float64 { return whole(p.Converged) }},
 }
 
 // ArrivalFigures are those of Arrival.
 var ArrivalFigures = []FigureOf[Arrival]{
-	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered", Counts: "pod", Better: BetterNeither, NotCompared: true}, Of: func(a *Arrival) *float64 { return a.OfferedPerSecond }},
-	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved", Counts: "pod", Better: BetterHigher}, Of: func(a *Arrival) *float64 { return a.AchievedPerSecond }},
-	{Figure: Figure{Path: "readyPerSecond", Unit: UnitPerSecond, Label: "ready", Counts: "pod", Better: BetterNeither, NotCompared: true}, Of: func(a *Arrival) *float64 { return a.ReadyPerSecond }},
-	{Figure: Figure{Path: "readyPeakPerSecond", Unit: UnitPerSecond, Label: "ready, peak", Counts: "second", Better: BetterNeither, NotCompared: true}, Of: func(a *Arrival) *float64 { return a.ReadyPeakPerSecond }},
-	{Figure: Figure{Path: "steps", Unit: UnitCount, Label: "bursts", Counts: "burst", Better: BetterNeither, NotCompared: true}, Of: func(a *Arrival) *float64 { return whole(a.Steps) }},
-	{Figure: Figure{Path: "stepsLateSeconds", Unit: UnitSeconds, Label: "bursts late, most", Counts: "burst", Better: BetterLower, NotCompared: true}, Of: func(a *Arrival) *float64 { return a.StepsLateSeconds }},
+	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered", Counts: "pod", Better: BetterNeither, NotCompared: true,
+		Definition: "Planned pods per second: the pods after the first burst, over the time from the first burst to the last. Absent for a burst of `all`, which creates pods as fast as possible."}, Of: func(a *Arrival) *float64 { return a.OfferedPerSecond }},
+	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved", Counts: "pod", Better: BetterHigher,
+		Definition: "The same for the pods as they are seen: those after the first burst, from its last pod to the very last one. For a burst of `all`, all pods from the first to the last.",
+		Source:     "scaler's watch"}, Of: func(a *Arrival) *float64 { return a.AchievedPerSecond }},
+	{Figure: Figure{Path: "readyPerSecond", Unit: UnitPerSecond, Label: "ready", Counts: "pod", Better: BetterNeither, NotCompared: true,
+		Definition: "The pods after the first that became ready, over the time from the first to the last.",
+		Source:     "scaler's watch"}, Of: func(a *Arrival) *float64 { return a.ReadyPerSecond }},
+	{Figure: Figure{Path: "readyPeakPerSecond", Unit: UnitPerSecond, Label: "ready, peak", Counts: "second", Better: BetterNeither, NotCompared: true,
+		Definition: "The most pods that became ready within one second: much more than `readyPerSecond` where readiness is bunched, whatever the arrival.",
+		Source:     "scaler's watch"}, Of: func(a *Arrival) *float64 { return a.ReadyPeakPerSecond }},
+	{Figure: Figure{Path: "steps", Unit: UnitCount, Label: "bursts", Counts: "burst", Better: BetterNeither, NotCompared: true,
+		Definition: "The number of bursts."}, Of: func(a *Arrival) *float64 { return whole(a.Steps) }},
+	{Figure: Figure{Path: "stepsLateSeconds", Unit: UnitSeconds, Label: "bursts late, most", Counts: "burst", Better: BetterLower, NotCompared: true,
+		Definition: "The longest time from the moment at which a burst was due to the response to its last request."}, Of: func(a *Arrival) *float64 { return a.StepsLateSeconds }},
 }
 
 // StreamFigures are the figures of XDS that are not by type.
 var StreamFigures = []FigureOf[XDS]{
-	{Figure: Figure{Path: "acks", Unit: UnitCount, Label: "acks", Counts: "response", Better: BetterNeither}, Of: func(x *XDS) *float64 { return whole(x.Acks) }},
-	{Figure: Figure{Path: "nacks", Unit: UnitCount, Label: "nacks", Counts: "response", Better: BetterLower}, Of: func(x *XDS) *float64 { return whole(x.Nacks) }},
-	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower}, Of: func(x *XDS) *float64 { return whole(x.Attempts) }},
-	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower}, Of: func(x *XDS) *float64 { return whole(x.Refusals) }},
-	{Figure: Figure{Path: "reconnects", Unit: UnitCount, Label: "reconnects", Counts: "stream", Better: BetterLower}, Of: func(x *XDS) *float64 { return whole(x.Reconnects) }},
-	{Figure: Figure{Path: "wastedResponses", Unit: UnitCount, Label: "wasted", Counts: "response", Better: BetterLower}, Of: func(x *XDS) *float64 { return whole(x.WastedResponses) }},
-	{Figure: Figure{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "sidecar", Better: BetterLower}, Of: func(x *XDS) *float64 { return orZero(x.ConfigurationBytes).Mean }},
-	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "max", Counts: "sidecar", Better: BetterLower}, Of: func(x *XDS) *float64 { return orZero(x.ConfigurationBytes).Max }},
+	{Figure: Figure{Path: "acks", Unit: UnitCount, Label: "acks", Counts: "response", Better: BetterNeither,
+		Definition: "Responses acknowledged, of the whole run."}, Of: func(x *XDS) *float64 { return whole(x.Acks) }},
+	{Figure: Figure{Path: "nacks", Unit: UnitCount, Label: "nacks", Counts: "response", Better: BetterLower,
+		Definition: "Responses rejected, of the whole run."}, Of: func(x *XDS) *float64 { return whole(x.Nacks) }},
+	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower,
+		Definition: "Dials, of the whole run."}, Of: func(x *XDS) *float64 { return whole(x.Attempts) }},
+	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower,
+		Definition: "Streams that the control plane refused before any response, of the whole run."}, Of: func(x *XDS) *float64 { return whole(x.Refusals) }},
+	{Figure: Figure{Path: "reconnects", Unit: UnitCount, Label: "reconnects", Counts: "stream", Better: BetterLower,
+		Definition: "Streams opened by a sidecar that had lost a stream on which it had been answered, of the whole run."}, Of: func(x *XDS) *float64 { return whole(x.Reconnects) }},
+	{Figure: Figure{Path: "wastedResponses", Unit: UnitCount, Label: "wasted", Counts: "response", Better: BetterLower,
+		Definition: "Responses with resources that were all equal to what the sidecar already held. Equal means equal in content: the order of map entries is ignored, as in Envoy. Released builds of istiod (vtprotobuf) write map entries in a different order each time."}, Of: func(x *XDS) *float64 { return whole(x.WastedResponses) }},
+	{Figure: Figure{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "sidecar", Better: BetterLower,
+		Definition: "Bytes of the resources that a sidecar holds when converged, mean over all sidecars. Read after settle, or at the end of a rollout that did not converge."}, Of: func(x *XDS) *float64 { return orZero(x.ConfigurationBytes).Mean }},
+	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "max", Counts: "sidecar", Better: BetterLower,
+		Definition: "The same of the sidecar that holds most."}, Of: func(x *XDS) *float64 { return orZero(x.ConfigurationBytes).Max }},
 }
 
 // PerSidecarFigures are what a sidecar received in the rollout.
 var PerSidecarFigures = []FigureOf[XDS]{
-	{Figure: Figure{Path: "perSidecar.responses", Unit: UnitCount, Label: "responses per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout}, Of: func(x *XDS) *float64 { return orZero(x.PerSidecar).Responses }},
-	{Figure: Figure{Path: "perSidecar.bytes", Unit: UnitBytes, Label: "bytes per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout}, Of: func(x *XDS) *float64 { return orZero(x.PerSidecar).Bytes }},
+	{Figure: Figure{Path: "perSidecar.responses", Unit: UnitCount, Label: "responses per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout,
+		Definition: "Responses of all types up to the end of the rollout, over the simulated sidecars that were connected. Headlines call them pushes."}, Of: func(x *XDS) *float64 { return orZero(x.PerSidecar).Responses }},
+	{Figure: Figure{Path: "perSidecar.bytes", Unit: UnitBytes, Label: "bytes per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout,
+		Definition: "The bytes of those responses as messages, before compression."}, Of: func(x *XDS) *float64 { return orZero(x.PerSidecar).Bytes }},
 }
 
 // RateFigures are the figures of Rates.
@@ -190,10 +323,14 @@ var RateFigures = []FigureOf[Rates]{
 
 // counts are the figures of XDS.
 func counts() []node[XDS] {
-	responses := []FigureOf[int64]{{Figure: Figure{Unit: UnitCount, Counts: "response", Better: BetterLower}, Of: whole[int64]}}
-	bytes := []FigureOf[int64]{{Figure: Figure{Unit: UnitBytes, Counts: "response", Better: BetterLower}, Of: whole[int64]}}
-	held := []FigureOf[float64]{{Figure: Figure{Unit: UnitBytes, Counts: "sidecar", Better: BetterLower}, Of: self}}
-	resources := []FigureOf[float64]{{Figure: Figure{Unit: UnitCount, Counts: "sidecar", Better: BetterLower}, Of: self}}
+	responses := []FigureOf[int64]{{Figure: Figure{Unit: UnitCount, Counts: "response", Better: BetterLower,
+		Definition: "Responses received, by type (CDS, EDS, LDS, RDS, ECDS)."}, Of: whole[int64]}}
+	bytes := []FigureOf[int64]{{Figure: Figure{Unit: UnitBytes, Counts: "response", Better: BetterLower,
+		Definition: "The size of those responses as messages, before compression, by type."}, Of: whole[int64]}}
+	held := []FigureOf[float64]{{Figure: Figure{Unit: UnitBytes, Counts: "sidecar", Better: BetterLower,
+		Definition: "Bytes of the resources of a type that a sidecar holds when converged, mean over all sidecars."}, Of: self}}
+	resources := []FigureOf[float64]{{Figure: Figure{Unit: UnitCount, Counts: "sidecar", Better: BetterLower,
+		Definition: "The number of resources of a type that a sidecar holds when converged, mean over all sidecars."}, Of: self}}
 	all := []node[XDS]{
 		each(place{path: "responses.TYPE", label: "responses: TYPE"}, "TYPE", func(x *XDS) []named[int64] { return entries(x.Responses) }, leaves(responses)),
 		each(place{path: "bytes.TYPE", label: "bytes: TYPE"}, "TYPE", func(x *XDS) []named[int64] { return entries(x.Bytes) }, leaves(bytes)),
@@ -208,51 +345,73 @@ func self(v *float64) *float64 { return v }
 
 // CertificateFigures are the counts of Certificates.
 var CertificateFigures = []FigureOf[Certificates]{
-	{Figure: Figure{Path: "issued", Unit: UnitCount, Label: "issued", Counts: "certificate", Better: BetterNeither}, Of: func(c *Certificates) *float64 { return whole(c.Issued) }},
-	{Figure: Figure{Path: "failed", Unit: UnitCount, Label: "failed", Counts: "pod", Better: BetterLower}, Of: func(c *Certificates) *float64 { return whole(c.Failed) }},
-	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "CSR", Better: BetterLower}, Of: func(c *Certificates) *float64 { return whole(c.Attempts) }},
+	{Figure: Figure{Path: "issued", Unit: UnitCount, Label: "issued", Counts: "certificate", Better: BetterNeither,
+		Definition: "Certificates issued, of the whole run; with a control plane that delivers over SDS also those that it sent unasked."}, Of: func(c *Certificates) *float64 { return whole(c.Issued) }},
+	{Figure: Figure{Path: "failed", Unit: UnitCount, Label: "failed", Counts: "pod", Better: BetterLower,
+		Definition: "Pods without a certificate at the end."}, Of: func(c *Certificates) *float64 { return whole(c.Failed) }},
+	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "CSR", Better: BetterLower,
+		Definition: "Certificate signing requests that were sent, of the whole run; over SDS, those that were answered with a certificate."}, Of: func(c *Certificates) *float64 { return whole(c.Attempts) }},
 	{Figure: Figure{Path: "failedAttempts", Unit: UnitCount, Label: "failed attempts", Counts: "CSR", Better: BetterLower, Definition: "Certificate signing requests that were sent and brought no certificate: refused, lost, or answered with one that is not valid. `attempts` minus `issued`, where certificates come in answer to requests."}, Of: func(c *Certificates) *float64 { return whole(c.FailedAttempts) }},
-	{Figure: Figure{Path: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher, Phase: PhaseRollout}, Of: func(c *Certificates) *float64 { return c.PerSecond }},
+	{Figure: Figure{Path: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher, Phase: PhaseRollout,
+		Definition: "The first certificates of the pods, over the time from the first request sent to the last chain received."}, Of: func(c *Certificates) *float64 { return c.PerSecond }},
 }
 
 // stormFigures are those of a CertificateStorm that come after its latency.
 var stormFigures = []FigureOf[CertificateStorm]{
-	{Figure: Figure{Path: "failures", Unit: UnitCount, Label: "failures", Counts: "CSR", Better: BetterLower}, Of: func(s *CertificateStorm) *float64 { return whole(&s.Failures) }},
-	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "length", Counts: "storm", Better: BetterLower}, Of: func(s *CertificateStorm) *float64 { return s.Seconds }},
-	{Figure: Figure{Path: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher}, Of: func(s *CertificateStorm) *float64 { return s.PerSecond }},
+	{Figure: Figure{Path: "failures", Unit: UnitCount, Label: "failures", Counts: "CSR", Better: BetterLower,
+		Definition: "Requests of those that ended without a certificate."}, Of: func(s *CertificateStorm) *float64 { return whole(&s.Failures) }},
+	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "length", Counts: "storm", Better: BetterLower,
+		Definition: "From the signal to all sidecars to the last certificate."}, Of: func(s *CertificateStorm) *float64 { return s.Seconds }},
+	{Figure: Figure{Path: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher,
+		Definition: "Certificates issued in the storm, over its length."}, Of: func(s *CertificateStorm) *float64 { return s.PerSecond }},
 }
 
 // certificates are the figures of Certificates.
 func certificates() []node[Certificates] {
 	storm := append([]node[CertificateStorm]{
-		distribution(place{path: "latency", counts: "certificate"}, func(s *CertificateStorm) *Latency { return s.Latency }),
+		distribution(place{path: "latency", counts: "certificate", from: "the certificate signing request is sent", to: "the chain is received and verified",
+			note: "Certificates that are not there 5 minutes after the signal are lost."}, func(s *CertificateStorm) *Latency { return s.Latency }),
 	}, leaves(stormFigures)...)
 	return append(leaves(CertificateFigures),
-		distribution(place{path: "renewals", label: "renewals, ", counts: "certificate"}, func(c *Certificates) *Latency { return c.Renewals }),
+		distribution(place{path: "renewals", label: "renewals, ", counts: "certificate", from: "the certificate signing request is sent", to: "the chain is received and verified",
+			note: "It is of certificates that replaced an older one, of simulated sidecars. Certificates of a storm are not included."}, func(c *Certificates) *Latency { return c.Renewals }),
 		at(place{path: "storm", label: "storm, ", phase: PhaseStorm}, func(c *Certificates) *CertificateStorm { return c.Storm }, storm))
 }
 
 // ChurnFigures are those of Churn that are not latencies.
 var ChurnFigures = []FigureOf[Churn]{
-	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "pod", Better: BetterNeither, NotCompared: true}, Of: func(c *Churn) *float64 { return c.OfferedPerSecond }},
-	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "pod", Better: BetterHigher}, Of: func(c *Churn) *float64 { return c.AchievedPerSecond }},
-	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither}, Of: func(c *Churn) *float64 { return whole(c.Replaced) }},
-	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "phase", Better: BetterLower}, Of: func(c *Churn) *float64 { return c.Seconds }},
-	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower}, Of: func(c *Churn) *float64 { return whole(c.Attempts) }},
-	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower}, Of: func(c *Churn) *float64 { return whole(c.Refusals) }},
+	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "pod", Better: BetterNeither, NotCompared: true,
+		Definition: "Pods to be replaced per second. The oldest ready pod is next. The schedule does not wait: if no pod is ready, a turn is skipped."}, Of: func(c *Churn) *float64 { return c.OfferedPerSecond }},
+	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "pod", Better: BetterHigher,
+		Definition: "Pods deleted, over the length of the phase."}, Of: func(c *Churn) *float64 { return c.AchievedPerSecond }},
+	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither,
+		Definition: "Pods created in place of others."}, Of: func(c *Churn) *float64 { return whole(c.Replaced) }},
+	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "phase", Better: BetterLower,
+		Definition: "From the end of the phase until the run had converged again; absent if it did not within the time limit."}, Of: func(c *Churn) *float64 { return c.Seconds }},
+	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower,
+		Definition: "Dials in the phase."}, Of: func(c *Churn) *float64 { return whole(c.Attempts) }},
+	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower,
+		Definition: "Streams that the control plane refused before any response, in the phase."}, Of: func(c *Churn) *float64 { return whole(c.Refusals) }},
 }
 
 // faultBytes is what sidecars received during a Fault, of one type.
-var faultBytes = []FigureOf[int64]{{Figure: Figure{Unit: UnitBytes, Counts: "response", Better: BetterLower}, Of: whole[int64]}}
+var faultBytes = []FigureOf[int64]{{Figure: Figure{Unit: UnitBytes, Counts: "response", Better: BetterLower,
+	Definition: "Bytes of the responses that simulated sidecars received from the start of the fault to `seconds` or the limit, as messages, by type. With `reset-streams:100%@steady` and divided by `reconnected` it is what the control plane sends a sidecar that connects to the converged mesh."}, Of: whole[int64]}}
 
 // FaultFigures are those of a Fault that are neither latencies nor usage.
 var FaultFigures = []FigureOf[Fault]{
-	{Figure: Figure{Path: "lastedSeconds", Unit: UnitSeconds, Label: "lasted", Counts: "fault", Better: BetterNeither}, Of: func(f *Fault) *float64 { return f.LastedSeconds }},
-	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "fault", Better: BetterLower}, Of: func(f *Fault) *float64 { return f.Seconds }},
-	{Figure: Figure{Path: "reconnected", Unit: UnitCount, Label: "reconnected", Counts: "sidecar", Better: BetterNeither}, Of: func(f *Fault) *float64 { return whole(f.Reconnected) }},
-	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither}, Of: func(f *Fault) *float64 { return whole(f.Replaced) }},
-	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower}, Of: func(f *Fault) *float64 { return whole(f.Attempts) }},
-	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower}, Of: func(f *Fault) *float64 { return whole(f.Refusals) }},
+	{Figure: Figure{Path: "lastedSeconds", Unit: UnitSeconds, Label: "lasted", Counts: "fault", Better: BetterNeither,
+		Definition: "From the moment at which it began until what was broken was available again."}, Of: func(f *Fault) *float64 { return f.LastedSeconds }},
+	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "fault", Better: BetterLower,
+		Definition: "From the moment at which it began until the run had converged again. Absent if it did not within the time limit: the run is then `unconverged`."}, Of: func(f *Fault) *float64 { return f.Seconds }},
+	{Figure: Figure{Path: "reconnected", Unit: UnitCount, Label: "reconnected", Counts: "sidecar", Better: BetterNeither,
+		Definition: "Sidecars that lost their stream and returned: each type of their configuration was answered on another stream."}, Of: func(f *Fault) *float64 { return whole(f.Reconnected) }},
+	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither,
+		Definition: "Pods created in place of others."}, Of: func(f *Fault) *float64 { return whole(f.Replaced) }},
+	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower,
+		Definition: "Dials from the start of the fault to `seconds` or the limit."}, Of: func(f *Fault) *float64 { return whole(f.Attempts) }},
+	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower,
+		Definition: "Streams that the control plane refused before any response in that time."}, Of: func(f *Fault) *float64 { return whole(f.Refusals) }},
 }
 
 // UpgradeRoomFigures are those of an UpgradeRoom.
@@ -327,7 +486,7 @@ func replicas(usage []node[Usage]) []node[Replicas] {
 	return []node[Replicas]{
 		each(place{path: "balance.PHASE", label: "streams to replicas: "}, "PHASE", func(r *Replicas) []named[Balance] { return phased(&r.Balance) }, leaves(BalanceFigures)),
 		each(place{path: "each.PROGRAM", label: "PROGRAM: ", notCompared: true}, "PROGRAM", func(r *Replicas) []named[Replica] { return pointed(r.Each) }, []node[Replica]{
-			each(place{path: "usage.PHASE", list: usageList}, "PHASE", func(r *Replica) []named[Usage] { return phased(&r.Usage) }, usage),
+			each(place{path: "usage.PHASE", scope: "One replica; absent for a phase in which it did not run.", list: usageList}, "PHASE", func(r *Replica) []named[Usage] { return phased(&r.Usage) }, usage),
 			each(place{path: "streams.PHASE", label: "streams"}, "PHASE", func(r *Replica) []named[int] { return phased(&r.Streams) }, leaves(ours)),
 			each(place{path: "ownStreams.PHASE", label: "streams by its own count"}, "PHASE", func(r *Replica) []named[float64] { return phased(&r.OwnStreams) }, leaves(theirs)),
 		}),
@@ -345,26 +504,44 @@ func pointed[V any](m map[string]*V) []named[V] {
 
 // InstrumentFigures are those of an Instrument, but for its lag.
 var InstrumentFigures = []FigureOf[Instrument]{
-	{Figure: Figure{Path: "cores", Unit: UnitCores, Label: "cores", Counts: "phase", Better: BetterLower}, Of: func(i *Instrument) *float64 { return i.Cores }},
-	{Figure: Figure{Path: "memoryBytes", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower}, Of: func(i *Instrument) *float64 { return i.MemoryBytes }},
-	{Figure: Figure{Path: "bytesPerSidecar", Unit: UnitBytes, Label: "memory per sidecar", Counts: "sidecar", Better: BetterLower}, Of: func(i *Instrument) *float64 { return i.BytesPerSidecar }},
-	{Figure: Figure{Path: "openFiles", Unit: UnitCount, Label: "open files", Counts: "second", Better: BetterLower, NotCompared: true}, Of: func(i *Instrument) *float64 { return whole(i.OpenFiles) }},
-	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower, NotCompared: true}, Of: func(i *Instrument) *float64 { return i.Saturation }},
-	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors", Counts: "phase", Better: BetterLower, NotCompared: true}, Of: func(i *Instrument) *float64 { return i.WaitedSeconds }},
+	{Figure: Figure{Path: "cores", Unit: UnitCores, Label: "cores", Counts: "phase", Better: BetterLower,
+		Definition: "scaler's own mean cores over the rollout, with those of its workers.",
+		Source:     "`/proc`"}, Of: func(i *Instrument) *float64 { return i.Cores }},
+	{Figure: Figure{Path: "memoryBytes", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower,
+		Definition: "scaler's peak resident memory, with that of its workers.",
+		Source:     "`/proc`"}, Of: func(i *Instrument) *float64 { return i.MemoryBytes }},
+	{Figure: Figure{Path: "bytesPerSidecar", Unit: UnitBytes, Label: "memory per sidecar", Counts: "sidecar", Better: BetterLower,
+		Definition: "scaler's resident memory above that of the idle program, per sidecar.",
+		Source:     "`/proc`"}, Of: func(i *Instrument) *float64 { return i.BytesPerSidecar }},
+	{Figure: Figure{Path: "openFiles", Unit: UnitCount, Label: "open files", Counts: "second", Better: BetterLower, NotCompared: true,
+		Definition: "The largest number of files that scaler had open, connections included.",
+		Source:     "`/proc`"}, Of: func(i *Instrument) *float64 { return whole(i.OpenFiles) }},
+	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower, NotCompared: true,
+		Definition: "As that of [usage](#figures-of-a-usage), of scaler, in the rollout.",
+		Source:     "the kernel's run delays (schedstat)"}, Of: func(i *Instrument) *float64 { return i.Saturation }},
+	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors", Counts: "phase", Better: BetterLower, NotCompared: true,
+		Definition: "As that of [usage](#figures-of-a-usage), of scaler, in the rollout.",
+		Source:     "the same"}, Of: func(i *Instrument) *float64 { return i.WaitedSeconds }},
 }
 
 // explainedFigures are those of Explained.
 var explainedFigures = []FigureOf[Explained]{
-	{Figure: Figure{Path: "ownSeconds", Unit: UnitSeconds, Label: "stages of a push, mean", Counts: "push", Better: BetterLower, NotCompared: true}, Of: func(e *Explained) *float64 { return &e.OwnSeconds }},
-	{Figure: Figure{Path: "pushSeconds", Unit: UnitSeconds, Label: "followed pushes, mean", Counts: "sidecar of each change", Better: BetterLower, NotCompared: true}, Of: func(e *Explained) *float64 { return &e.PushSeconds }},
-	{Figure: Figure{Path: "share", Unit: UnitShare, Label: "share", Counts: "phase", Better: BetterNeither, NotCompared: true}, Of: func(e *Explained) *float64 { return &e.Share }},
+	{Figure: Figure{Path: "ownSeconds", Unit: UnitSeconds, Label: "stages of a push, mean", Counts: "push", Better: BetterLower, NotCompared: true,
+		Definition: "The sum of the means of the control plane's own push stages over the phase: for istiod `own.probe.debounceSeconds` and `own.probe.convergenceSeconds`, sums divided by counts. They cover all its pushes in the phase, including those that undo changes.",
+		Source:     "the control plane's own metrics"}, Of: func(e *Explained) *float64 { return &e.OwnSeconds }},
+	{Figure: Figure{Path: "pushSeconds", Unit: UnitSeconds, Label: "followed pushes, mean", Counts: "sidecar of each change", Better: BetterLower, NotCompared: true,
+		Definition: "The mean over all observations of `latencies.push`."}, Of: func(e *Explained) *float64 { return &e.PushSeconds }},
+	{Figure: Figure{Path: "share", Unit: UnitShare, Label: "share", Counts: "phase", Better: BetterNeither, NotCompared: true,
+		Definition: "`ownSeconds` over `pushSeconds`. The rest is the way to the sidecar and back, and the time before the control plane's clock starts: istiod's starts when its own watch has seen the change. The share is not exact and can exceed 1."}, Of: func(e *Explained) *float64 { return &e.Share }},
 }
 
 // pushIntervals are the figures of PushIntervals.
 func pushIntervals() []node[PushIntervals] {
 	all := leaves([]FigureOf[PushIntervals]{
-		{Figure: Figure{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither}, Of: func(p *PushIntervals) *float64 { return whole(&p.Changes) }},
-		{Figure: Figure{Path: "blocks", Unit: UnitCount, Label: "blocks", Counts: "second", Better: BetterNeither}, Of: func(p *PushIntervals) *float64 {
+		{Figure: Figure{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither,
+			Definition: "Changes that concerned a sidecar: the independent observations, as all sidecars receive a change at about the same time."}, Of: func(p *PushIntervals) *float64 { return whole(&p.Changes) }},
+		{Figure: Figure{Path: "blocks", Unit: UnitCount, Label: "blocks", Counts: "second", Better: BetterNeither,
+			Definition: "Groups of changes that were resampled together: those of one second, where changes follow each other closely and are pushed together. Absent where each change was resampled by itself."}, Of: func(p *PushIntervals) *float64 {
 			if p.Blocks == 0 {
 				return nil
 			}
@@ -372,8 +549,10 @@ func pushIntervals() []node[PushIntervals] {
 		}},
 	})
 	ends := leaves([]FigureOf[QuantileInterval]{
-		{Figure: Figure{Path: "low", Unit: UnitSeconds, Label: "low", Counts: "change", Better: BetterLower}, Of: func(i *QuantileInterval) *float64 { return i.Low }},
-		{Figure: Figure{Path: "high", Unit: UnitSeconds, Label: "high", Counts: "change", Better: BetterLower}, Of: func(i *QuantileInterval) *float64 { return i.High }},
+		{Figure: Figure{Path: "low", Unit: UnitSeconds, Label: "low", Counts: "change", Better: BetterLower,
+			Definition: "The lower end of the 95 % confidence interval of the quantile of `push`, by resampling whole changes: a cluster bootstrap with 2000 resamples and percentile intervals. Absent where there are too few changes: below 6 for p50, 36 for p90, 368 for p99."}, Of: func(i *QuantileInterval) *float64 { return i.Low }},
+		{Figure: Figure{Path: "high", Unit: UnitSeconds, Label: "high", Counts: "change", Better: BetterLower,
+			Definition: "The upper end of that interval; absent also where it lies among the lost."}, Of: func(i *QuantileInterval) *float64 { return i.High }},
 	})
 	return append(all,
 		at(place{path: "p50", label: "p50, "}, func(p *PushIntervals) *QuantileInterval { return p.P50 }, ends),
@@ -394,45 +573,46 @@ func intervalsOf(r *Run) []named[PushIntervals] {
 
 // rolloutFigures are of the run's phases.
 var rolloutFigures = []FigureOf[Run]{
-	{Figure: Figure{Path: "phases.rollout.seconds", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower}, Of: (*Run).RolloutSeconds},
+	{Figure: Figure{Path: "phases.rollout.seconds", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower,
+		Definition: "The rollout time: the length of the phase, if it ended by convergence. After the time limit only a lower bound is known. [Phases](definitions.md#conventions) states from when to when."}, Of: (*Run).RolloutSeconds},
 }
 
 // runFigures is the catalogue.
 var runFigures = sync.OnceValue(func() []node[Run] {
 	usage := leaves(UsageFigures)
-	byPhase := func(path, label string, of func(*Run) *ByPhase[*Usage]) node[Run] {
-		return each(place{path: path + ".PHASE", label: label, list: usageList}, "PHASE", func(r *Run) []named[Usage] { return phased(of(r)) }, usage)
+	byPhase := func(path, label, scope string, of func(*Run) *ByPhase[*Usage]) node[Run] {
+		return each(place{path: path + ".PHASE", label: label, scope: scope, list: usageList}, "PHASE", func(r *Run) []named[Usage] { return phased(of(r)) }, usage)
 	}
 	real := func(r *Run) *RealSidecars { return orZero(r.Sidecars).Real }
 	all := append(leaves(rolloutFigures),
-		byPhase("controlPlane", "control plane: ", func(r *Run) *ByPhase[*Usage] { return r.ControlPlane }),
+		byPhase("controlPlane", "control plane: ", "The control plane, all its [replicas](definitions.md#replicas) together.", func(r *Run) *ByPhase[*Usage] { return r.ControlPlane }),
 		at(place{path: "replicas"}, func(r *Run) *Replicas { return r.Replicas }, replicas(usage)),
 		at(place{path: "latencies"}, func(r *Run) *Latencies { return &r.Latencies }, []node[Latencies]{latencies("")}),
 		each(place{path: "latencies.pushIntervals.KIND", label: "push interval, KIND: ", phase: PhaseProbe, notCompared: true}, "KIND", intervalsOf, pushIntervals()),
 		at(place{path: "latencies.explained", label: "explained: ", phase: PhaseProbe}, func(r *Run) *Explained { return r.Latencies.Explained }, leaves(explainedFigures)),
-		at(place{path: "xds"}, func(r *Run) *XDS { return r.XDS }, counts()),
+		at(place{path: "xds", scope: "Of simulated sidecars, or of the proxies of nodes where pods have none."}, func(r *Run) *XDS { return r.XDS }, counts()),
 		at(place{path: "certificates", label: "certificates: "}, func(r *Run) *Certificates { return r.Certificates }, certificates()),
-		byPhase("sidecars.real", "real sidecars: ", func(r *Run) *ByPhase[*Usage] {
+		byPhase("sidecars.real", "real sidecars: ", "All real sidecars together, agents included. Figures are sums over them; a sum of peaks that need not coincide is an upper bound.", func(r *Run) *ByPhase[*Usage] {
 			if real(r) == nil {
 				return nil
 			}
 			return &real(r).ByPhase
 		}),
-		at(place{path: "sidecars.real.starts", label: "real sidecars: ", notCompared: true}, func(r *Run) *Latencies { return orZero(real(r)).Starts }, []node[Latencies]{latencies(PhaseRollout)}),
+		at(place{path: "sidecars.real.starts", label: "real sidecars: ", notCompared: true}, func(r *Run) *Latencies { return orZero(real(r)).Starts }, []node[Latencies]{distributions("", realStarts)}),
 		at(place{path: "change", label: "change: ", phase: PhaseChange}, func(r *Run) *Change { return r.Change }, changeFigures()),
 		at(place{path: "cycle", label: "cycle: ", phase: PhaseCycle}, func(r *Run) *Cycle { return r.Cycle }, cycleFigures()),
 		at(place{path: "churn", label: "churn: ", phase: PhaseChurn}, func(r *Run) *Churn { return r.Churn }, append(leaves(ChurnFigures),
-			at(place{path: "latencies"}, func(c *Churn) *Latencies { return &c.Latencies }, []node[Latencies]{latencies(PhaseChurn)}))),
+			at(place{path: "latencies", scope: "Of the pods created meanwhile. There is no `podAdmission`: a controller creates these pods, and no request of scaler marks the start."}, func(c *Churn) *Latencies { return &c.Latencies }, []node[Latencies]{latencies(PhaseChurn)}))),
 		each(place{path: "faults.FAULT", label: "FAULT: ", phase: PhaseFault}, "FAULT", faults, append(leaves(FaultFigures),
 			each(place{path: "bytes.TYPE", label: "bytes: TYPE", notCompared: true}, "TYPE", func(f *Fault) []named[int64] { return entries(f.Bytes) }, leaves(faultBytes)),
-			at(place{path: "controlPlane", label: "control plane, ", list: usageList}, func(f *Fault) *Usage { return f.ControlPlane }, usage),
+			at(place{path: "controlPlane", label: "control plane, ", scope: "The control plane, from the start of the fault to `seconds` or the limit; a process that died included.", list: usageList}, func(f *Fault) *Usage { return f.ControlPlane }, usage),
 			at(place{path: "balance", label: "streams to replicas, "}, func(f *Fault) *Balance { return f.Balance }, leaves(BalanceFigures)),
 			each(place{path: "replicas.PROGRAM", label: "PROGRAM, "}, "PROGRAM", func(f *Fault) []named[FaultReplica] { return pointed(f.Replicas) }, leaves(replicaFigures)),
-			at(place{path: "latencies"}, func(f *Fault) *Latencies { return &f.Latencies }, []node[Latencies]{latencies(PhaseFault)}))),
+			at(place{path: "latencies", scope: "Of the sidecars that reconnected (`connect`, `reconnect`, `token`) and of the pods created meanwhile."}, func(f *Fault) *Latencies { return &f.Latencies }, []node[Latencies]{latencies(PhaseFault)}))),
 	)
 	side := func(name, label string, of func(*UpgradeStage) *UpgradeSide) node[UpgradeStage] {
 		return at(place{path: name, label: label}, of, append(leaves(UpgradeSideFigures),
-			at(place{path: "controlPlane", list: usageList}, func(s *UpgradeSide) *Usage { return s.ControlPlane }, usage),
+			at(place{path: "controlPlane", scope: "That control plane, over the stage; of the new one without the live heap.", list: usageList}, func(s *UpgradeSide) *Usage { return s.ControlPlane }, usage),
 			distributions("", pushesOf)))
 	}
 	all = append(all,
@@ -440,16 +620,17 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 		each(place{path: "upgrade.stages.STAGE", label: "STAGE: "}, "STAGE", stages, append(leaves(UpgradeStageFigures),
 			side("from", "old control plane, ", func(s *UpgradeStage) *UpgradeSide { return s.From }),
 			side("to", "new control plane, ", func(s *UpgradeStage) *UpgradeSide { return s.To }),
-			at(place{path: "latencies"}, func(s *UpgradeStage) *Latencies { return &s.Latencies }, []node[Latencies]{latencies("")}))))
+			at(place{path: "latencies", scope: "Of the pods created meanwhile, as those of churn."}, func(s *UpgradeStage) *Latencies { return &s.Latencies }, []node[Latencies]{latencies("")}))))
 	programs := each(place{path: "cluster.PROGRAM", label: "PROGRAM: "}, "PROGRAM", func(r *Run) []named[ByPhase[*Usage]] { return entries(r.Cluster) },
-		[]node[ByPhase[*Usage]]{each(place{path: "PHASE", list: usageList}, "PHASE", phased[Usage], usage)})
+		[]node[ByPhase[*Usage]]{each(place{path: "PHASE", scope: "A program of the cluster.", list: usageList}, "PHASE", phased[Usage], usage)})
 	return append(all, programs,
 		at(place{path: "pods", label: "pods: ", phase: PhaseRollout}, func(r *Run) *Pods { return r.Pods }, leaves(PodFigures)),
 		at(place{path: "proxies", label: "proxies: ", phase: PhaseRollout}, func(r *Run) *Proxies { return r.Proxies }, append(leaves(ProxyFigures), proxiesHeld()...)),
 		at(place{path: "proxies.waypoints", label: "waypoints: ", phase: PhaseRollout}, func(r *Run) *Waypoints { return orZero(r.Proxies).Waypoints }, append(leaves(WaypointFigures), waypointsHeld()...)),
 		at(place{path: "arrival", label: "arrival: ", phase: PhaseRollout}, func(r *Run) *Arrival { return r.Arrival }, leaves(ArrivalFigures)),
 		at(place{path: "instrument", label: "scaler: ", phase: PhaseRollout}, func(r *Run) *Instrument { return r.Instrument }, append(leaves(InstrumentFigures),
-			distribution(place{path: "lag", label: "lag, ", counts: "timer"}, func(i *Instrument) *Latency { return i.Lag }))))
+			distribution(place{path: "lag", label: "lag, ", counts: "timer", from: "the moment of a timer", to: "its execution",
+				note: "It is how late scaler was scheduled during the rollout, a hundred times a second."}, func(i *Instrument) *Latency { return i.Lag }))))
 })
 
 // faults are a run's faults by name and phase: a place in a list says nothing of one

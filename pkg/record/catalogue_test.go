@@ -1,10 +1,8 @@
 package record
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/pkg/scenario"
-	"scaler.mesh/scaler/test/golden"
 )
 
 // fullRun is a run in which every number is there, each another one.
@@ -22,7 +19,9 @@ func fullRun(t *testing.T) *Run {
 	var run Run
 	next := 0
 	fillAll(t, reflect.ValueOf(&run).Elem(), &next)
-	run.Phases = []Phase{{Name: PhaseRollout, EndedBy: EndedByConverged, Seconds: new(12.5)}}
+	other := run.Phases[0]
+	other.Name, other.Start = PhaseSettle, time.Unix(1, 0)
+	run.Phases = []Phase{{Name: PhaseRollout, EndedBy: EndedByConverged, Seconds: new(12.5)}, other}
 	run.Faults[0].Name, run.Faults[0].Phase = "kill", PhaseSteady
 	return &run
 }
@@ -75,35 +74,35 @@ func fillAll(t *testing.T, v reflect.Value, next *int) {
 	}
 }
 
-// numbersOf are the numbers in JSON by their paths; list elements of faults and phases
+// leavesOf are the values in JSON by their paths; list elements of faults and phases
 // are named as figures name them.
-func numbersOf(path string, v any, into map[string]float64) {
+func leavesOf(path string, v any, into map[string]any) {
 	switch v := v.(type) {
-	case float64:
-		into[path] = v
 	case map[string]any:
 		for name, below := range v {
-			numbersOf(join(path, name), below, into)
+			leavesOf(join(path, name), below, into)
 		}
 	case []any:
 		for i, below := range v {
 			name := fmt.Sprint(i)
 			if fields, ok := below.(map[string]any); ok && path == "faults" {
 				name = fmt.Sprintf("%s@%s", fields["name"], fields["phase"])
-			} else if ok && path == "phases" {
+			} else if ok && path == "phases" && fields["name"] == string(PhaseRollout) {
 				name = fields["name"].(string)
 			}
-			numbersOf(join(path, name), below, into)
+			leavesOf(join(path, name), below, into)
 		}
+	default:
+		into[path] = v
 	}
 }
 
-// noFigures are the numbers of a record that are none of its figures: what was asked,
-// what is of one sidecar, what stands elsewhere, and parts of types that no run fills.
-var noFigures = regexp.MustCompile(`\.cores\.(end|collected)$|Bytes\.peak100ms$|\.(memory|workingSet)Bytes\.collected$|\.heapBytes\.peak$|.(starts|latencies)\.(explained|pushIntervals)\.|^(schema|repeat|scenario|parts|mesh|environment|warnings|own)(\.|$)|^instrument\.(cpus|floor|workers)\.|^sidecars\.real\.(count|each)|\.(clamped|unmet)$|^cycle\.(sidecars|ageSeconds|renewalSeconds|renewals)$|^certificates\.storm\.(sidecars|issued|attempts)$|^certificates\.storm\.boundBy\.`)
+// neverFilled are parts of types that no run fills where they stand: what a Level of something else has, and
+// latencies other than those of real sidecars' starts.
+var neverFilled = regexp.MustCompile(`\.cores\.(end|collected)$|Bytes\.peak100ms$|\.(memory|workingSet)Bytes\.collected$|\.heapBytes\.peak$|.(starts|latencies)\.(explained|pushIntervals)\.|^sidecars\.real\.starts\.`)
 
-// Every number of a record is a figure of the catalogue, read from where its path says.
-func TestEveryNumberIsInTheCatalogue(t *testing.T) {
+// Every field of a record, found by reflection, is a figure of the catalogue, read from where its path says, or one of its Fields.
+func TestEveryFieldIsInTheCatalogue(t *testing.T) {
 	run := fullRun(t)
 	text, err := json.Marshal(run)
 	if err != nil {
@@ -113,8 +112,8 @@ func TestEveryNumberIsInTheCatalogue(t *testing.T) {
 	if err := json.Unmarshal(text, &raw); err != nil {
 		t.Fatal(err)
 	}
-	numbers := map[string]float64{}
-	numbersOf("", raw, numbers)
+	leaves := map[string]any{}
+	leavesOf("", raw, leaves)
 	seen := map[string]bool{}
 	for _, v := range run.Values() {
 		if seen[v.Path] {
@@ -124,16 +123,62 @@ func TestEveryNumberIsInTheCatalogue(t *testing.T) {
 		if got := run.Value(v.Path); got == nil || *got != *v.Value {
 			t.Errorf("%s is %v alone", v.Path, got)
 		}
-		want, there := numbers[v.Path]
+		want, there := leaves[v.Path]
 		if !there || v.Value == nil || *v.Value != want {
 			t.Errorf("%s is %v, in the record %v", v.Path, v.Value, want)
 		}
 	}
-	for path := range numbers {
-		if !seen[path] && !noFigures.MatchString(path) {
-			t.Errorf("%s is not in the catalogue: add it to its list in catalogue_lists.go", path)
+	parts := map[string]bool{} // that figures are in; not all that is in them is known
+	for _, f := range Figures() {
+		parts[firstWord(f.Path)] = true
+	}
+	var fields []fieldPattern
+	for _, f := range Fields {
+		if !strings.HasSuffix(f.Definition, ".") {
+			t.Errorf("%s has no definition", f.Path)
+		}
+		if !parts[f.Path] {
+			fields = append(fields, fieldPattern{Field: f, latency: strings.TrimPrefix(f.Path, "LATENCY."), paths: regexp.MustCompile(
+				strings.ReplaceAll(strings.TrimSuffix(pattern(f.Path).String(), "$"), `\[\]`, `\.[^.]+`) + `(\.|$)`)})
 		}
 	}
+	for path := range leaves {
+		if seen[path] || neverFilled.MatchString(path) {
+			continue
+		}
+		at := slices.IndexFunc(fields, func(f fieldPattern) bool { return f.has(path) })
+		if at < 0 {
+			t.Errorf("%s is not in the catalogue: add a figure to its list in catalogue_lists.go, or what is none to Fields in catalogue_fields.go", path)
+			continue
+		}
+		fields[at].used = true
+	}
+	for _, f := range fields {
+		if !f.used {
+			t.Errorf("%s is a field of no record", f.Path)
+		}
+	}
+}
+
+// fieldPattern is a Field and the paths that are of it.
+type fieldPattern struct {
+	Field
+	latency string // its name in a latency, if it is of one
+	paths   *regexp.Regexp
+	used    bool
+}
+
+// has reports whether the field at a path is of it.
+func (p fieldPattern) has(path string) bool {
+	if p.latency == p.Path {
+		return p.paths.MatchString(path)
+	}
+	above, ok := strings.CutSuffix(path, "."+p.latency)
+	if !ok {
+		return false
+	}
+	_, isLatency := FigureAt(above + ".p50")
+	return isLatency
 }
 
 // pattern is a figure's path with what its words stand for.
@@ -174,6 +219,9 @@ func TestFiguresAreWhole(t *testing.T) {
 		if f.Label == "" || f.Unit == "" || f.Better == "" || f.Counts == "" || seen[f.Path] {
 			t.Errorf("%+v", f)
 		}
+		if !strings.HasSuffix(f.Definition, ".") || f.list == latencyList && (f.From == "" || f.To == "") || f.list == usageList && f.Scope == "" {
+			t.Errorf("%s has no definition: state it in its list in catalogue_lists.go, of a latency from when to when, of a usage of what", f.Path)
+		}
 		seen[f.Path] = true
 		ends := map[string]Unit{"seconds": UnitSeconds, "bytes": UnitBytes, "persecond": UnitPerSecond}
 		last := strings.ToLower(f.Path[strings.LastIndexByte(f.Path, '.')+1:])
@@ -205,129 +253,4 @@ func TestLostQuantiles(t *testing.T) {
 	if v := run.Value("latencies.podReady.p99"); v != nil {
 		t.Errorf("p99 is %v", *v)
 	}
-}
-
-// docs/reference/figures.md is written from the catalogue by -update.
-func TestFiguresDocument(t *testing.T) {
-	var b strings.Builder
-	b.WriteString(`# Figures
-
-<!-- Written by "go test ./pkg/record -run FiguresDocument -update" from pkg/record. -->
-
-The numbers of a run's ` + "`run.json`" + `, by path. [definitions.md](definitions.md) defines them.
-Units are base units. "One observation" is what is counted, or what a mean, a peak or a
-quantile is over. "Better" is the direction of an improvement. Figures marked * are not
-compared between runs: they are given, one observation, or contained in others.
-
-"Dilated" is what ` + "`--dilate K`" + ` does to a figure ([definitions](definitions.md#time-dilation)): it is a time,
-divided by K, or a rate, multiplied by K; without either it stays as measured. The record has the result.
-
-PHASE is ` + "`baseline`, `rollout`, `steady`, `probe`, `change`, `storm` or `churn`" + `; PROGRAM is one of the cluster's;
-TYPE is a type of resources, as in CDS; KIND is ` + "`endpointAdd`, `endpointRemove`,\n`endpointHealth`, `route` or `policy`" + `; FAULT is a fault's name and phase, as in
-` + "`kill-control-plane@steady`" + ` (in run.json faults are a list).
-
-| path | unit | phase | label | one observation | better | dilated |
-| --- | --- | --- | --- | --- | --- | --- |
-`)
-	listed := map[string]bool{}
-	for _, f := range Figures() {
-		row := documentedFigure(f)
-		if listed[row.Path] {
-			continue
-		}
-		listed[row.Path] = true
-		mark := ""
-		if f.NotCompared && f.list == "" {
-			mark = "*"
-		}
-		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s | %s | %s |\n", row.Path, mark, row.Unit, row.Phase, row.Label, row.Counts, row.Better, row.Scaling())
-	}
-	b.WriteString("\n## Latencies\n\nThe figures of a latency. Quantiles are over what came and what was lost; one that lies among what was lost is absent.\n\n| path below | unit | better | dilated |\n| --- | --- | --- | --- |\n")
-	for _, f := range LatencyFigures {
-		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", f.Path, map[bool]string{true: "*"}[f.NotCompared], f.Unit, f.Better, f.Scaling())
-	}
-	b.WriteString("\n## Usage\n\nThe figures of a program's usage in a phase.\n\n| path below | unit | label | one observation | better | dilated |\n| --- | --- | --- | --- | --- | --- |\n")
-	for _, f := range UsageFigures {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", f.Path, f.Unit, f.Label, f.Counts, f.Better, f.Scaling())
-	}
-	b.WriteString("\n## Across control planes\n\nWhether figures mean the same with every control plane, by the beginnings of their paths; the longest counts. An adapter may state another meaning where one is listed.\n\n| path | meaning |\n| --- | --- |\n")
-	for _, a := range AcrossControlPlanes {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", a.Path, cmp.Or(a.Means, "the same"))
-	}
-	b.WriteString("\n## Definitions\n\nOf the figures that [definitions.md](definitions.md) leaves to this list:\n\n")
-	for _, f := range append(Figures(), definedLists()...) {
-		if path := documentedFigure(f).Path; f.Definition != "" && f.list == "" {
-			fmt.Fprintf(&b, "- `%s`: %s\n", path, f.Definition)
-		}
-	}
-	golden.Compare(t, filepath.Join("..", "..", "docs", "reference", "figures.md"), b.String())
-}
-
-// definedLists are the figures of the lists, which stand at several places, by their path below.
-func definedLists() []Figure {
-	var all []Figure
-	for _, f := range UsageFigures {
-		all = append(all, f.Figure)
-	}
-	for _, f := range LatencyFigures {
-		all = append(all, f.Figure)
-	}
-	return all
-}
-
-var (
-	changeKind = regexp.MustCompile(`(push|Push|propagation)\.(endpointAdd|endpointRemove|endpointHealth|route|policy)`)
-	again      = regexp.MustCompile(`^(.*(?:starts|.\.latencies))\..*`) // latencies that are not the run's first ones
-)
-
-// documentedFigure is the row of a figure, which is that of several others.
-func documentedFigure(f Figure) Figure {
-	if f.list == "" {
-		return f
-	}
-	row := f
-	row.Label = strings.TrimRight(f.Label[:max(0, strings.LastIndex(f.Label, firstLabel(f.list)))], ":, ")
-	row.Unit = "as [latencies](#latencies)"
-	if f.list == usageList {
-		row.Unit, row.Counts = "as [usage](#usage)", "as there"
-	}
-	row.Better = BetterLower
-	row.Path = changeKind.ReplaceAllString(above(f), "$1.KIND") + ".*"
-	if strings.Contains(row.Path, "KIND") {
-		before, _, _ := strings.Cut(row.Label, ": ")
-		row.Label = before + ": KIND"
-	}
-	if match := again.FindStringSubmatch(row.Path); match != nil {
-		before, _, _ := strings.Cut(row.Label, ": ")
-		row.Path, row.Label, row.Unit, row.Counts = match[1]+".*", before, "as `latencies.*`", "as there"
-	}
-	return row
-}
-
-// above is the path of the usage or the latency that a figure is of.
-func above(f Figure) string {
-	paths := []string{}
-	if f.list == usageList {
-		for _, u := range UsageFigures {
-			paths = append(paths, u.Path)
-		}
-	} else {
-		for _, l := range LatencyFigures {
-			paths = append(paths, l.Path)
-		}
-	}
-	for _, p := range paths {
-		if rest, ok := strings.CutSuffix(f.Path, "."+p); ok {
-			return rest
-		}
-	}
-	return f.Path
-}
-
-// firstLabel is the label of a list's first figure.
-func firstLabel(l list) string {
-	if l == usageList {
-		return UsageFigures[0].Label
-	}
-	return LatencyFigures[0].Label
 }

@@ -53,27 +53,42 @@ func (c *Change) Withhold() {
 
 // ChangeFigures are those of Change that are not latencies.
 var ChangeFigures = []FigureOf[Change]{
-	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "change", Better: BetterNeither, NotCompared: true}, Of: func(c *Change) *float64 { return c.OfferedPerSecond }},
-	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "change", Better: BetterHigher}, Of: func(c *Change) *float64 { return c.AchievedPerSecond }},
-	{Figure: Figure{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither, NotCompared: true}, Of: func(c *Change) *float64 { return whole(c.Changes) }},
-	{Figure: Figure{Path: "missed", Unit: UnitCount, Label: "missed", Counts: "change", Better: BetterLower}, Of: func(c *Change) *float64 { return whole(c.Missed) }},
-	{Figure: Figure{Path: "superseded", Unit: UnitShare, Label: "superseded", Counts: "sidecar of each change", Better: BetterNeither, NotCompared: true}, Of: func(c *Change) *float64 { return c.Superseded }},
-	{Figure: Figure{Path: "backlogSeconds", Unit: UnitSeconds, Label: "backlog", Counts: "phase", Better: BetterLower}, Of: func(c *Change) *float64 { return c.BacklogSeconds }},
-	{Figure: Figure{Path: "responsesPerChange", Unit: UnitCount, Label: "responses per change", Counts: "response", Better: BetterLower}, Of: func(c *Change) *float64 { return c.ResponsesPerChange }},
-	{Figure: Figure{Path: "bytesPerChange", Unit: UnitBytes, Label: "bytes per change", Counts: "response", Better: BetterLower}, Of: func(c *Change) *float64 { return c.BytesPerChange }},
+	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "change", Better: BetterNeither, NotCompared: true,
+		Definition: "The requested rate."}, Of: func(c *Change) *float64 { return c.OfferedPerSecond }},
+	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "change", Better: BetterHigher,
+		Definition: "Changes written, over the length of the phase; below 95 % of `offeredPerSecond` there is a warning."}, Of: func(c *Change) *float64 { return c.AchievedPerSecond }},
+	{Figure: Figure{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither, NotCompared: true,
+		Definition: "Changes that were written."}, Of: func(c *Change) *float64 { return whole(c.Changes) }},
+	{Figure: Figure{Path: "missed", Unit: UnitCount, Label: "missed", Counts: "change", Better: BetterLower,
+		Definition: "Changes that were due and not made: they could not be sent before the phase ended."}, Of: func(c *Change) *float64 { return whole(c.Missed) }},
+	{Figure: Figure{Path: "superseded", Unit: UnitShare, Label: "superseded", Counts: "sidecar of each change", Better: BetterNeither, NotCompared: true,
+		Definition: "The share of the observations of `push` that came in which the sidecar received a later version only."}, Of: func(c *Change) *float64 { return c.Superseded }},
+	{Figure: Figure{Path: "backlogSeconds", Unit: UnitSeconds, Label: "backlog", Counts: "phase", Better: BetterLower,
+		Definition: "From the end of the phase until every change had reached every sidecar concerned; absent if one was lost."}, Of: func(c *Change) *float64 { return c.BacklogSeconds }},
+	{Figure: Figure{Path: "responsesPerChange", Unit: UnitCount, Label: "responses per change", Counts: "response", Better: BetterLower,
+		Definition: "Responses that all sidecars received from the start of the phase until the control plane had sent nothing for 2 s, over `changes`. With churn they include what the pods that come and go receive."}, Of: func(c *Change) *float64 { return c.ResponsesPerChange }},
+	{Figure: Figure{Path: "bytesPerChange", Unit: UnitBytes, Label: "bytes per change", Counts: "response", Better: BetterLower,
+		Definition: "The bytes of those responses, over `changes`."}, Of: func(c *Change) *float64 { return c.BytesPerChange }},
 }
 
 // Distributions are the latencies of the phase, in the order in which they are shown;
 // their paths are below the Change.
 func (c *Change) Distributions() []Distribution {
 	few := c.WithholdsP99()
+	held := "a sidecar received bytes with the change, or with a later version"
 	return []Distribution{
-		{"push", "push", "sidecar of each change", PhaseChange, c.Push, few},
-		{"fromDue", "from due", "sidecar of each change", PhaseChange, c.FromDue, few},
-		{"first", "first", "change", PhaseChange, c.First, few},
-		{"last", "last", "change", PhaseChange, c.Last, few},
-		{"late", "late", "change", PhaseChange, c.Late, false},
-		{"write", "write", "change", PhaseChange, c.Write, false},
+		{Path: "push", Label: "push", Counts: "sidecar of each change", Phase: PhaseChange, Latency: c.Push, WithheldP99: few,
+			From: "the write returned", To: held, Note: "One that comes more than 30 s after its write is lost. A push before the response to the write is read counts as 0, and in `clamped`."},
+		{Path: "fromDue", Label: "from due", Counts: "sidecar of each change", Phase: PhaseChange, Latency: c.FromDue, WithheldP99: few,
+			From: "the change was due", To: held, Note: "What made a change late is in it, so that nothing is omitted where the test machine is slow."},
+		{Path: "first", Label: "first", Counts: "change", Phase: PhaseChange, Latency: c.First, WithheldP99: few,
+			From: "the write returned", To: held, Note: "The first of the sidecars concerned counts."},
+		{Path: "last", Label: "last", Counts: "change", Phase: PhaseChange, Latency: c.Last, WithheldP99: few,
+			From: "the write returned", To: held, Note: "The last of the sidecars concerned counts."},
+		{Path: "late", Label: "late", Counts: "change", Phase: PhaseChange, Latency: c.Late,
+			From: "the change was due", To: "its write is sent"},
+		{Path: "write", Label: "write", Counts: "change", Phase: PhaseChange, Latency: c.Write,
+			From: "the write is sent", To: "it returned"},
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package record is the record of a run: its types, its writer and its reader.
 // A record is all that passes from measuring to analysing, so every figure has
-// its definition here and in docs/reference/definitions.md.
+// its definition in the catalogue, of which docs/reference/figures.md is made.
 //
 // Base units everywhere: seconds, bytes, cores. A figure that was not measured
 // is absent (a nil pointer, a nil map), never zero; one that is there and zero

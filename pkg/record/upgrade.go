@@ -169,7 +169,9 @@ func stages(r *Run) []named[UpgradeStage] {
 func pushesOf(s *UpgradeSide) []Distribution {
 	var all []Distribution
 	for _, kind := range ChangeKinds {
-		all = append(all, Distribution{Path: "push." + string(kind), Label: "push: " + string(kind), Counts: "sidecar of each change", Latency: s.Push[kind]})
+		all = append(all, Distribution{Path: "push." + string(kind), Label: "push: " + string(kind), Counts: "sidecar of each change", Latency: s.Push[kind],
+			From: sliceSeen, To: sliceReceived,
+			Note: "It is of the sidecars which that version serves."})
 	}
 	return all
 }

@@ -10,14 +10,35 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
 	source "github.com/yuin/goldmark/text"
+
+	"scaler.mesh/scaler/docs"
 )
 
-// definitionPrefix begins the names of the definitions' headings in a page.
-const definitionPrefix = "def-"
+// Prefixes of the names of headings in a page, of the two documents that are in it.
+const (
+	definitionPrefix = "def-"
+	figurePrefix     = "fig-"
+)
 
-// definitionsHTML renders docs/reference/definitions.md as part of a page: its headings a
-// level lower, as it is a chapter there. Links that lead out of it become text.
-func definitionsHTML(markdown string) (template.HTML, error) {
+// documentPrefixes are the prefixes by the name of the document.
+var documentPrefixes = map[string]string{"definitions.md": definitionPrefix, "figures.md": figurePrefix}
+
+// definitionsHTML renders the documents that define the figures as parts of a page.
+func definitionsHTML() (template.HTML, error) {
+	var all template.HTML
+	for _, document := range []struct{ text, prefix string }{{docs.Definitions, definitionPrefix}, {docs.Figures, figurePrefix}} {
+		html, err := documentHTML(document.text, document.prefix)
+		if err != nil {
+			return "", err
+		}
+		all += html
+	}
+	return all, nil
+}
+
+// documentHTML renders a document as part of a page: its headings a level lower, as it is a chapter there, their names with
+// the prefix. Links to documents that are not in the page lead to the definitions' beginning.
+func documentHTML(markdown, prefix string) (template.HTML, error) {
 	written := []byte(markdown)
 	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	tree := md.Parser().Parse(source.NewReader(written))
@@ -29,12 +50,19 @@ func definitionsHTML(markdown string) (template.HTML, error) {
 		case *ast.Heading:
 			n.Level++
 			if id, ok := n.AttributeString("id"); ok {
-				n.SetAttributeString("id", definitionPrefix+string(id.([]byte)))
+				n.SetAttributeString("id", prefix+string(id.([]byte)))
 			}
 		case *ast.Link:
-			if inside, ok := strings.CutPrefix(string(n.Destination), "#"); ok {
-				n.Destination = []byte("#" + definitionPrefix + inside)
-			} else {
+			document, heading, _ := strings.Cut(string(n.Destination), "#")
+			to := documentPrefixes[document]
+			switch {
+			case document == "":
+				n.Destination = []byte("#" + prefix + heading)
+			case to != "" && heading != "":
+				n.Destination = []byte("#" + to + heading)
+			case to == figurePrefix:
+				n.Destination = []byte("#" + figurePrefix + "figures")
+			default:
 				n.Destination = []byte("#" + definitionPrefix + "definitions")
 			}
 		}

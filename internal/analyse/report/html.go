@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"io"
 
-	"scaler.mesh/scaler/docs"
 	"scaler.mesh/scaler/internal/analyse/report/chart"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
@@ -30,7 +29,7 @@ type page struct {
 	Style       template.CSS
 	Limits      []limited
 	Sections    []section
-	Definitions template.HTML // docs/reference/definitions.md
+	Definitions template.HTML // docs/reference/definitions.md and figures.md
 }
 
 // section is a part of a page.
@@ -58,7 +57,7 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 		parts = append(parts, latencyPart{&runReport{run: latencyAsRun(&latencies[i])}, &latencies[i]})
 		d.add(parts[i].run)
 	}
-	definitions, err := definitionsHTML(docs.Definitions)
+	definitions, err := definitionsHTML()
 	if err != nil {
 		return fmt.Errorf("writing runs as HTML: %w", err)
 	}

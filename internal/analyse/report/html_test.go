@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"scaler.mesh/scaler/docs"
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -213,13 +212,18 @@ func TestHTMLSaysWhatIsMissing(t *testing.T) {
 
 // The sections lead to headings that the definitions have.
 func TestDefinitionsAreFound(t *testing.T) {
-	page, err := definitionsHTML(docs.Definitions)
+	page, err := definitionsHTML()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"pods", "what-programs-need", "the-record", "connections-and-configuration", "certificates-and-tokens", "faults-and-churn", "the-instrument", "what-one-more-pod-costs"} {
-		if !strings.Contains(string(page), `id="def-`+part+`"`) {
+	for _, part := range []string{"def-pods", "def-what-programs-need", "def-the-record", "def-connections-and-configuration", "def-certificates-and-tokens", "def-faults-and-churn", "def-the-instrument", "def-what-one-more-pod-costs"} {
+		if !strings.Contains(string(page), `id="`+part+`"`) {
 			t.Errorf("no heading %q", part)
+		}
+	}
+	for _, link := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(string(page), -1) {
+		if strings.Count(string(page), `id="`+link[1]+`"`) != 1 {
+			t.Errorf("a link leads to the heading %q, which is not there once", link[1])
 		}
 	}
 	if strings.Contains(string(page), "<h1") || !strings.Contains(string(page), "<table>") {
