@@ -45,7 +45,7 @@ func TestUnits(t *testing.T) {
 		{"a latency", figures("latencies.push.KIND"), "s"},
 		{"counts", figures("pods.created", "pods.ready"), "short"},
 		{"growth of counts", rateOf("xds.acks"), "cps"},
-		{"growth of bytes", rateOf("xds.bytes.TYPE"), "Bps"},
+		{"growth of bytes", rateOf("xds.bytes.TYPE"), "binBps"},
 		{"a share", shareOf("xds.wastedResponses"), "percentunit"},
 	} {
 		if c.what.unit != c.want {

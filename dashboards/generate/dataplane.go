@@ -41,7 +41,7 @@ func dataPlane() board {
 					"From the signing request being sent to the chain being received and verified. Renewals and storms are here too.",
 					quantiles("scaler_certificate_issuance_seconds")...),
 				completeConfiguration,
-				lines("Received by a proxy", unit("Bps"),
+				lines("Received by a proxy", unit("binBps"),
 					"Bytes of discovery responses that a simulated sidecar, or the proxy of a node, received per second, on average over all of them that have connected.",
 					ratio(rate(metric("scaler_xds_response_bytes_total")), sum(metric("scaler_proxies")))),
 			),

@@ -30,14 +30,14 @@ func unit(name string) shown { return shown{unit: name} }
 func figures(paths ...string) shown {
 	return shownAs(map[record.Unit]string{
 		record.UnitSeconds: "s", record.UnitBytes: "bytes", record.UnitCores: "suffix: cores", record.UnitShare: "percentunit",
-		record.UnitCount: "short", record.UnitPerSecond: "cps", record.UnitBytesPerSecond: "Bps",
+		record.UnitCount: "short", record.UnitPerSecond: "cps", record.UnitBytesPerSecond: "binBps",
 	}, paths)
 }
 
 // rateOf returns the data of a panel that shows the rate per second of figures that
 // count.
 func rateOf(paths ...string) shown {
-	return shownAs(map[record.Unit]string{record.UnitCount: "cps", record.UnitBytes: "Bps"}, paths)
+	return shownAs(map[record.Unit]string{record.UnitCount: "cps", record.UnitBytes: "binBps"}, paths)
 }
 
 // shareOf returns the data of a panel that shows figures that count as a share of

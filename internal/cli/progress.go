@@ -98,6 +98,6 @@ func statusLine(s run.Status) string {
 	} else {
 		fmt.Fprintf(&b, " | %ss %d connected | proxies of %d pods connected, of %d complete, of %d converged", s.NodeProxy, s.Nodes, s.Connected, s.Complete, s.Converged)
 	}
-	fmt.Fprintf(&b, " | control plane %.2f cores, %.0f MB", s.Cores, s.MemoryBytes/1e6)
+	fmt.Fprintf(&b, " | control plane %.2f cores, %s", s.Cores, output.Bytes(s.MemoryBytes))
 	return b.String()
 }

@@ -101,6 +101,6 @@ func xdsStatusLine(s xdsload.Status) string {
 	if s.Length > 0 {
 		elapsed += "/" + s.Length.String()
 	}
-	return fmt.Sprintf("%s | sidecars %d connected, %d complete of %d | %d responses, %.1f MB | %d refused, %d failed",
-		elapsed, s.Open, s.Complete, s.Clients, s.Responses, float64(s.Bytes)/1e6, s.Refusals, s.Failures)
+	return fmt.Sprintf("%s | sidecars %d connected, %d complete of %d | %d responses, %s | %d refused, %d failed",
+		elapsed, s.Open, s.Complete, s.Clients, s.Responses, output.Bytes(float64(s.Bytes)), s.Refusals, s.Failures)
 }

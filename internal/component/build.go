@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"scaler.mesh/scaler/internal/output"
 )
 
 const (
@@ -70,7 +72,7 @@ func (s *store) build(ctx context.Context, g *Graph, tc toolchain, programs []Pr
 	if g.wheel != nil {
 		did = "installed"
 	}
-	s.progress(fmt.Sprintf("%s %s in %v, %d MB", did, list(missing), time.Since(start).Round(time.Second), size/1_000_000))
+	s.progress(fmt.Sprintf("%s %s in %v, %s", did, list(missing), time.Since(start).Round(time.Second), output.Bytes(float64(size))))
 	return nil
 }
 

@@ -158,12 +158,3 @@ func lacking(programs []Program) (unusable, missing []string) {
 	}
 	return unusable, missing
 }
-
-// size prints bytes for people.
-func size(bytes uint64) string {
-	const mb, gb = 1e6, 1e9
-	if bytes < gb {
-		return fmt.Sprintf("%.0f MB", float64(bytes)/mb)
-	}
-	return fmt.Sprintf("%.1f GB", float64(bytes)/gb)
-}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/output"
 )
 
 const (
@@ -25,13 +27,13 @@ const (
 
 	// Resident memory as measured in runs: the cluster's programs, the control plane and
 	// the recorder without pods, and the increase with each pod over all of them.
-	memoryFixed  = 3e9
-	memoryPerPod = 1.5e6
+	memoryFixed  = float64(3 << 30)
+	memoryPerPod = float64(1536 << 10)
 	// The same for scaler, KWOK and the recorder only, with all sidecars in scaler.
-	memoryFixedElsewhere  = 0.5e9
-	memoryPerPodElsewhere = 0.3e6
+	memoryFixedElsewhere  = float64(512 << 20)
+	memoryPerPodElsewhere = float64(300 << 10)
 	// An Envoy and its agent, at 400 pods that are all configured everywhere.
-	memoryPerRealSidecar = 125e6
+	memoryPerRealSidecar = float64(120 << 20)
 
 	// Refused sidecars connect again, and their old connections linger (TIME_WAIT, a
 	// minute).
@@ -148,7 +150,7 @@ func judgeMemory(r Result, have uint64, req Requirements) Result {
 		fixed, perPod = memoryFixedElsewhere, memoryPerPodElsewhere
 	}
 	need := uint64(fixed + perPod*float64(req.Pods) + memoryPerRealSidecar*float64(req.RealSidecars))
-	r.Detail = fmt.Sprintf("%s free, about %s needed", size(have), size(need))
+	r.Detail = fmt.Sprintf("%s free, about %s needed", output.Bytes(float64(have)), output.Bytes(float64(need)))
 	if have >= need {
 		return r
 	}
@@ -274,7 +276,7 @@ func checkDir(d Dir) Result {
 }
 
 func judgeRoom(r Result, d Dir, path string, have uint64) Result {
-	r.Detail = fmt.Sprintf("%s free in %s, about %s needed", size(have), path, size(d.Bytes))
+	r.Detail = fmt.Sprintf("%s free in %s, about %s needed", output.Bytes(float64(have)), path, output.Bytes(float64(d.Bytes)))
 	if have < d.Bytes {
 		r.Status = Failed
 		r.Fix = "make room, or name a folder on another disk"

@@ -86,17 +86,21 @@ func Seconds(v float64) (float64, string) {
 	return v, unit
 }
 
-// Bytes converts a size to the unit, B, kB, MB, GB or TB, in which Digits prints it with
-// one to three digits before the point, and returns that unit.
-func Bytes(v float64) (float64, string) {
+// Bytes prints a size in B, KiB, MiB, GiB or TiB, as Kubernetes and Grafana do, with three significant
+// digits; a whole number has no decimals.
+func Bytes(v float64) string {
 	unit := "B"
-	for _, larger := range []string{"kB", "MB", "GB", "TB"} {
-		if math.Abs(v) < 999.5 { // which prints as 1000
+	for _, larger := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if math.Abs(v) < 1023.5 { // which prints as 1024
 			break
 		}
-		v, unit = v/1e3, larger
+		v, unit = v/1024, larger
 	}
-	return v, unit
+	decimals := 2
+	if unit == "B" || v == math.Trunc(v) {
+		decimals = 0
+	}
+	return Digits(v, decimals) + unit
 }
 
 // Percent prints a share, as in "10 %" for 0.1, with three digits at most.

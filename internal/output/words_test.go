@@ -40,19 +40,28 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-func TestScaled(t *testing.T) {
+func TestSeconds(t *testing.T) {
 	for _, tt := range []struct {
-		of   func(float64) (float64, string)
 		v    float64
 		want string
 	}{
-		{Seconds, 0, "0.000s"}, {Seconds, 612.3, "612s"}, {Seconds, 1, "1.00s"}, {Seconds, 0.9996, "1.00s"}, {Seconds, 0.9994, "999ms"},
-		{Seconds, -0.0123, "-12.3ms"}, {Seconds, 0.9996e-3, "1.00ms"}, {Seconds, 1.2e-6, "1.20µs"}, {Seconds, 1.2e-9, "0.001µs"},
-		{Bytes, 0, "0.000B"}, {Bytes, 999.4, "999B"}, {Bytes, 999.6, "1.00kB"}, {Bytes, 182e6, "182MB"}, {Bytes, -1.1e9, "-1.10GB"}, {Bytes, 5e15, "5000TB"},
+		{0, "0.000s"}, {612.3, "612s"}, {1, "1.00s"}, {0.9996, "1.00s"}, {0.9994, "999ms"},
+		{-0.0123, "-12.3ms"}, {0.9996e-3, "1.00ms"}, {1.2e-6, "1.20µs"}, {1.2e-9, "0.001µs"},
 	} {
-		scaled, unit := tt.of(tt.v)
+		scaled, unit := Seconds(tt.v)
 		if got := Digits(scaled, 3) + unit; got != tt.want {
 			t.Errorf("%v is %q, want %q", tt.v, got, tt.want)
+		}
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0B", 999.6: "1000B", 1023.4: "1023B", 1023.6: "1.00KiB", 1024: "1KiB", 182 << 20: "182MiB", 182e6: "174MiB", 1000 << 20: "1000MiB",
+		1023.7 * (1 << 20): "1.00GiB", -1.1 * (1 << 30): "-1.10GiB", 12.34 * (1 << 20): "12.3MiB", 5 << 50: "5120TiB",
+	} {
+		if got := Bytes(v); got != want {
+			t.Errorf("Bytes(%v) = %q, want %q", v, got, want)
 		}
 	}
 }

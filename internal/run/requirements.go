@@ -14,11 +14,11 @@ import (
 
 // Room on disk, as measured with all programs built.
 const (
-	programsBytes  = 1e9  // the built programs together
-	goCachesBytes  = 14e9 // Go's module and build caches, once all was built from nothing
-	runBytes       = 100e6
-	stateBytes     = 300e6 // the cluster's data while it runs
-	runBytesPerPod = 50e3  // metrics and logs of a run of some minutes
+	programsBytes  = 1 << 30  // the built programs together
+	goCachesBytes  = 13 << 30 // Go's module and build caches, once all was built from nothing
+	runBytes       = 100 << 20
+	stateBytes     = 300 << 20 // the cluster's data while it runs
+	runBytesPerPod = 50 << 10  // metrics and logs of a run of some minutes
 )
 
 // Requirements returns the requirements to this machine of a rollout of so many pods against a control plane,

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"scaler.mesh/scaler/internal/output"
 )
 
 // Upgrade is the move of a mesh from one version of its control plane to another, after
@@ -133,19 +135,11 @@ func (r *Run) UpgradeSentence() string {
 		at = fmt.Sprintf("cores in %s, memory in %s", stageText(room.CoresStage), stageText(room.MemoryStage))
 	}
 	text := fmt.Sprintf("During the upgrade from %s to %s the cluster needs %s cores and %s more than before for control planes, %s",
-		u.From.Version, u.To.Version, strconv.FormatFloat(*room.Cores, 'g', 2, 64), inBytes(*room.MemoryBytes), at)
+		u.From.Version, u.To.Version, strconv.FormatFloat(*room.Cores, 'g', 2, 64), output.Bytes(*room.MemoryBytes), at)
 	if room.Pods != nil && *room.Pods > 0 {
 		text += fmt.Sprintf(", and room for %d more pods", *room.Pods)
 	}
 	return text + "."
-}
-
-// inBytes is a number of bytes for people.
-func inBytes(b float64) string {
-	if b < 1e9 {
-		return fmt.Sprintf("%.0f MB", b/1e6)
-	}
-	return fmt.Sprintf("%.2f GB", b/1e9)
 }
 
 // stageText is the name of a stage in a sentence.

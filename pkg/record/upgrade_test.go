@@ -31,14 +31,14 @@ func TestUpgradeSentence(t *testing.T) {
 		change func(*Run)
 		want   string
 	}{
-		{"one peak", func(*Run) {}, "During the upgrade from 1.29.1 to 1.31.0 the cluster needs 1.5 cores and 220 MB more than before for control planes, at its peak in wave 2, and room for 12 more pods."},
+		{"one peak", func(*Run) {}, "During the upgrade from 1.29.1 to 1.31.0 the cluster needs 1.5 cores and 210MiB more than before for control planes, at its peak in wave 2, and room for 12 more pods."},
 		{"two peaks", func(r *Run) {
 			r.Upgrade.Stages["start"].PeakMemoryBytes = new(2e9)
 			r.Upgrade.Stages["wave-1"].PeakPods, r.Upgrade.Stages["wave-2"].PeakPods = new(100), new(100)
-		}, "During the upgrade from 1.29.1 to 1.31.0 the cluster needs 1.5 cores and 1.80 GB more than before for control planes, cores in wave 2, memory in the stage start."},
+		}, "During the upgrade from 1.29.1 to 1.31.0 the cluster needs 1.5 cores and 1.68GiB more than before for control planes, cores in wave 2, memory in the stage start."},
 		{"less than before", func(r *Run) {
 			r.ControlPlane.Steady.MemoryBytes.Peak = new(500e6)
-		}, "During the upgrade from 1.29.1 to 1.31.0 the cluster needs 1.5 cores and 0 MB more than before for control planes, cores in wave 2, memory in the stage start, and room for 12 more pods."},
+		}, "During the upgrade from 1.29.1 to 1.31.0 the cluster needs 1.5 cores and 0B more than before for control planes, cores in wave 2, memory in the stage start, and room for 12 more pods."},
 		{"nothing known before", func(r *Run) { r.ControlPlane = nil }, ""},
 		{"interrupted before a stage", func(r *Run) { r.Upgrade.Stages = nil }, ""},
 		{"no upgrade", func(r *Run) { r.Upgrade = nil }, ""},

@@ -60,7 +60,7 @@ func TestLargeResponses(t *testing.T) {
 					t.Errorf("%s is forecast as %g, want %g", figure, got, c.want+emptyResident)
 				}
 			}
-			if model := p.figure(t, rolloutMemory).model(); strings.HasSuffix(model, " + 200MB for large responses") != strings.HasPrefix(name, "both sides") {
+			if model := p.figure(t, rolloutMemory).model(); strings.HasSuffix(model, " + 191MiB for large responses") != strings.HasPrefix(name, "both sides") {
 				t.Errorf("the model is %s", model)
 			}
 			if got, want := p.figure(t, liveHeap).Forecast, emptyHeap+permissive().heap(float64(c.pods)); math.Abs(got/want-1) > 1e-6 {

@@ -114,7 +114,7 @@ func (p *Plan) runs() string {
 	return strings.Join(parts, ", ")
 }
 
-// model formats the fitted model, as in "122MB + 331kB x pods".
+// model formats the fitted model, as in "122MiB + 331KiB x pods".
 func (f Figure) model() string {
 	var b strings.Builder
 	for i, part := range f.Model {
@@ -134,9 +134,9 @@ func (f Figure) model() string {
 		case constant.name:
 			b.WriteString(amount(f.Unit, &value))
 		case configured.name, ofNodes[configured.name]:
-			mega, held := value*1e6, " x MB held by all sidecars"
+			mega, held := value*(1<<20), " x MiB held by all sidecars"
 			if part.Term != configured.name {
-				held = " x MB held by all nodes' proxies"
+				held = " x MiB held by all nodes' proxies"
 			}
 			b.WriteString(amount(f.Unit, &mega) + held)
 		case pods.name, nodes.name, pairs.name, ofNodes[pairs.name], served.name, ofNodes[served.name], again.name:
@@ -218,10 +218,10 @@ func amount(unit string, v *float64) string {
 	if v == nil {
 		return "-"
 	}
-	scaled, of := output.Seconds(*v)
 	if unit == bytesUnit {
-		scaled, of = output.Bytes(*v)
+		return output.Bytes(*v)
 	}
+	scaled, of := output.Seconds(*v)
 	if scaled == 0 {
 		return "0" + of
 	}

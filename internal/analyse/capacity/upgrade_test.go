@@ -33,7 +33,7 @@ func TestUpgradeInAPlan(t *testing.T) {
 	if err := Print(&text, output.Formats[0], plan); err != nil {
 		t.Fatal(err)
 	}
-	want := "During the upgrade from 1.29.1 to 1.31.0 the cluster needs 0.6 cores and 600 MB more than before for control planes, at its peak in wave 2, measured with 600 pods; with 1600 it was not measured.\n"
+	want := "During the upgrade from 1.29.1 to 1.31.0 the cluster needs 0.6 cores and 572MiB more than before for control planes, at its peak in wave 2, measured with 600 pods; with 1600 it was not measured.\n"
 	if !strings.Contains(text.String(), want) {
 		t.Errorf("the plan does not say %q:\n%s", want, text.String())
 	}

@@ -98,7 +98,7 @@ func unitsOf(u Unit) string {
 	case Seconds:
 		return "s, ms or us"
 	case Bytes:
-		return "B, kB, MB or GB"
+		return "B, KiB, MiB or GiB (or kB, MB, GB)"
 	default:
 		return string(u) + ", without a unit"
 	}

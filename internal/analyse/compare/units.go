@@ -15,8 +15,7 @@ func (u Unit) print(v float64) string {
 		scaled, unit := output.Seconds(v)
 		return digits(scaled) + unit
 	case Bytes:
-		scaled, unit := output.Bytes(v)
-		return digits(scaled) + unit
+		return output.Bytes(v)
 	case Share:
 		return digits(v*100) + "%"
 	case PerSecond:

@@ -155,8 +155,7 @@ func (g Group) size() string {
 	if of < 0 {
 		sign, of = "-", -of
 	}
-	each, unit := output.Bytes(float64(of) / float64(g.Sidecars))
-	return fmt.Sprintf("%s%s %s per sidecar", sign, output.Digits(each, 1), unit)
+	return fmt.Sprintf("%s%s per sidecar", sign, output.Bytes(float64(of)/float64(g.Sidecars)))
 }
 
 func workloads(all []Workload) string {

@@ -208,7 +208,7 @@ var (
 	termPods     = term{"pod", func(r *record.Run) *float64 { return new(float64(r.PodCount())) }, 1}
 	termServices = term{"service", func(r *record.Run) *float64 { return new(float64(r.ServiceCount())) }, 1}
 	// termConfiguration is the configuration that all proxies hold together.
-	termConfiguration = term{"MB of sidecars' configuration", func(r *record.Run) *float64 {
+	termConfiguration = term{"MiB of sidecars' configuration", func(r *record.Run) *float64 {
 		mean, holders := configurationMean(r), proxies(r)
 		if mean == nil || holders == nil {
 			return nil
@@ -220,7 +220,7 @@ var (
 			return new(*mean*float64(*p.Sidecars) + *p.ConfigurationBytes.Mean*float64(p.Nodes))
 		}
 		return new(*mean * *holders)
-	}, 1e6}
+	}, 1 << 20}
 )
 
 // fit fits a figure to terms and a constant. Runs that lack one are omitted. It returns

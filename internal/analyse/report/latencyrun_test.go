@@ -45,7 +45,7 @@ func TestLatencyRun(t *testing.T) {
 		"table": {
 			"latency: completed", "open loop, poisson, HTTP/2", "chain that waits 100ms, 100ms, 3 of each", "4 rounds of each variant in turn, 3 repeats", "istiod 1.31",
 			"100 RPS   none ", "1.00ms", ">1.50s", "strict [1]   2.00ms (0s to 3.00ms)", "99.9/s",
-			"1.00ms (900µs to 1.10ms)     ~   5.00ms (one repeat)", "client       1           0.031           73.0MB                     0.500",
+			"1.00ms (900µs to 1.10ms)     ~   5.00ms (one repeat)", "client       1           0.031          69.6MiB                     0.500",
 			"100 RPS            strict         1        7        100        1          0",
 			"theirs      100 RPS   p50        istio   9.00ms            5.00ms          strict   2.00ms   1.00ms (900µs to 1.10ms)", "[1] rows[1].latency: the generator was itself late",
 		},

@@ -26,7 +26,7 @@ func TestRealSidecarsByMode(t *testing.T) {
 	permissive := run("permissive", 90e6, 110e6)
 	permissive.Sidecars.Real.Each = append(permissive.Sidecars.Real.Each, record.RealSidecar{})
 	text := summaryDocument([]record.Run{permissive, run("strict", 50e6)}).text()
-	for _, want := range []string{"100MB", "140MB", "1.50s", "4.00m", "200 pods, 20 services", "2.00\n"} {
+	for _, want := range []string{"95.4MiB", "134MiB", "1.50s", "4.00m", "200 pods, 20 services", "2.00\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

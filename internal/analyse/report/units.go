@@ -19,16 +19,12 @@ func seconds(v *float64) string {
 	return threeDigits(scaled) + unit
 }
 
-// bytes prints a size with three digits and decimal units, as in 182MB.
+// bytes prints a size with three digits and binary units, as in 182MiB.
 func bytes(v *float64) string {
 	if v == nil {
 		return absent
 	}
-	scaled, unit := output.Bytes(*v)
-	if unit == "B" {
-		return strconv.FormatFloat(scaled, 'f', 0, 64) + unit
-	}
-	return threeDigits(scaled) + unit
+	return output.Bytes(*v)
 }
 
 // number prints a quantity without a unit (cores, a rate) with three digits.

@@ -64,7 +64,7 @@ func TestCalibration(t *testing.T) {
 		}},
 	}
 	for format, wants := range map[string][]string{
-		"table":    {"Some, 2 CPUs, kernel 6", "100 SIDECARS, DELTA, PUSHES DELAYED 100MS, 5.00% DROPPED", "push: endpointAdd", "70.0µs", "75.0kB", "90.0%", "as the control plane counts"},
+		"table":    {"Some, 2 CPUs, kernel 6", "100 SIDECARS, DELTA, PUSHES DELAYED 100MS, 5.00% DROPPED", "push: endpointAdd", "70.0µs", "73.2KiB", "90.0%", "as the control plane counts"},
 		"markdown": {"### calibration"},
 		"json":     {`"kind": "Calibration"`, `"dropped": 7`},
 		"yaml":     {"kind: Calibration"},

@@ -51,7 +51,7 @@ func TestKnobs(t *testing.T) {
 	if err != nil || len(r.Sentences) != len(o.Variants) || r.Answer != "" {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if !strings.Contains(r.Sentences[0], "virtual-services 1000: rollout.memoryBytes.peak 300MB to 35") {
+	if !strings.Contains(r.Sentences[0], "virtual-services 1000: rollout.memoryBytes.peak 286MiB to 33") {
 		t.Error(r.Sentences[0])
 	}
 	for _, text := range r.Sentences[1:] {

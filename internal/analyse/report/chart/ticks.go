@@ -18,12 +18,12 @@ func Seconds(v float64) string {
 	}
 }
 
-// Bytes prints a size at an axis, in decimal units.
+// Bytes prints a size at an axis, in binary units.
 func Bytes(v float64) string {
 	for _, unit := range []struct {
 		name string
 		size float64
-	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
+	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
 		if v >= unit.size {
 			return Number(v/unit.size) + unit.name
 		}
