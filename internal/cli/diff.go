@@ -83,7 +83,7 @@ The records of both sides go to --out; 'scaler diff DIR' compares them again. Wi
 	o.addFlags(cmd, s, scenario.Diff, defaults)
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "`VERSION` of Istio of the second side, or a line of versions (default that of --from)")
-	f.StringArrayVar(&o.toEnv, "to-env", nil, "`NAME=VALUE`: environment variable of the control plane of the second side only, repeatable")
+	f.StringArrayVar(&o.toEnv, "to-env", nil, "`NAME=VALUE`: environment variable of the control plane of the second side only, in place of one of its name, repeatable")
 	f.StringVar(&o.meshTo, "mesh-to", "", "captured mesh of the second side, a `FILE` as of --mesh")
 	f.StringArrayVar(&o.toSet, "to-set", nil, "`PATH=VALUE` of a field of the scenario of the second side only, repeatable")
 	group(f, scenario.ControlPlaneGroup, true, "to", "to-env", "to-set")
@@ -215,7 +215,7 @@ func (o *diffOptions) second(f *pflag.FlagSet) func(*scenario.Document) error {
 			}
 		}
 		if len(o.toEnv) > 0 {
-			if err := replace("--to-env", "controlPlane.env", slices.Concat(d.Scenario.ControlPlane.Env, o.toEnv)...); err != nil {
+			if err := replace("--to-env", "controlPlane.env", scenario.MergeEnv(d.Scenario.ControlPlane.Env, o.toEnv)...); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -83,6 +85,26 @@ func TestDiffAgain(t *testing.T) {
 			if !strings.Contains(shown, want) {
 				t.Errorf("%v: %s, want %q", test.args, shown, want)
 			}
+		}
+	}
+}
+
+// A variable of the second side takes the place of the one of its name.
+func TestDiffEnvironment(t *testing.T) {
+	var stdout, stderr strings.Builder
+	args := []string{"diff", "--control-plane-env", "A=1", "--control-plane-env", "B=2", "--to-env", "A=3", "--to-env", "C=4", "--print-scenario"}
+	if err := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range strings.Split(stdout.String(), "---\n") {
+		var side struct {
+			ControlPlane struct{ Env []string }
+		}
+		if err := yaml.Unmarshal([]byte(text), &side); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := strings.Join(side.ControlPlane.Env, " "), []string{"A=1 B=2", "B=2 A=3 C=4"}[i]; got != want {
+			t.Errorf("side %d has %s, want %s", i+1, got, want)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // location is a kind of cluster that a run happens in: one that it starts, or an existing one.
@@ -92,7 +93,7 @@ func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlpla
 	if r.spec.Captured != nil {
 		o.As = r.spec.Captured.Mesh.Served()
 	}
-	o.Resources.Env = append(r.spec.capturedEnv(r.driver), o.Resources.Env...)
+	o.Resources.Env = scenario.MergeEnv(r.spec.capturedEnv(r.driver), o.Resources.Env)
 	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.Mesh.Sidecars.Real > 0
 	if r.spec.replicated() {
 		o.Replicas, o.SpareReplicas = max(1, r.spec.ControlPlane.Replicas), r.spec.spareReplicas()

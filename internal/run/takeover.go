@@ -42,7 +42,7 @@ func (m *MeshFile) takeOver(s Spec, d *scenario.Document) error {
 		return err
 	}
 	settings, _ := served.Settings()
-	if all := merged(settings, d.Scenario.ControlPlane.Env); len(settings) > 0 {
+	if all := scenario.MergeEnv(settings, d.Scenario.ControlPlane.Env); len(settings) > 0 {
 		if err := d.Fill("controlPlane.env", m.File, all...); err != nil {
 			return err
 		}
@@ -134,15 +134,6 @@ func (s Spec) notReproduced() (all []capture.Difference) {
 func (s Spec) version() string {
 	version, _ := component.NearestIstio(cmp.Or(s.ControlPlane.Version, component.IstioDefault))
 	return version
-}
-
-// merged are variables (NAME=VALUE), of which the latter replace the former of their name.
-func merged(former, latter []string) []string {
-	name := func(kv string) string { name, _, _ := strings.Cut(kv, "="); return name }
-	all := slices.DeleteFunc(slices.Clone(former), func(kv string) bool {
-		return slices.ContainsFunc(latter, func(by string) bool { return name(by) == name(kv) })
-	})
-	return append(all, latter...)
 }
 
 // capturedText states which control plane a run of a captured mesh has; "" = a stock one.

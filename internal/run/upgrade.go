@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"scaler.mesh/scaler/pkg/scenario"
@@ -120,7 +119,7 @@ type successor struct {
 func (r *run) newSuccessor() *successor {
 	o := r.startOptions()
 	o.Programs = r.programs.next
-	o.Resources.Env = slices.Concat(r.spec.capturedEnv(r.driver), o.Resources.Env, r.spec.upgrade().ToEnv)
+	o.Resources.Env = scenario.MergeEnv(r.spec.capturedEnv(r.driver), scenario.MergeEnv(o.Resources.Env, r.spec.upgrade().ToEnv))
 	o.Name = r.driver.Name + "-" + r.spec.upgrade().Next()
 	_, o.Revision = r.spec.revisions()
 	o.Next = true

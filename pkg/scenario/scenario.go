@@ -13,6 +13,7 @@ package scenario
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -123,6 +124,15 @@ type ControlPlane struct {
 	Configuration string     `json:"configuration,omitempty"`
 	Connection    Connection `json:"connection,omitzero"`
 	Upgrade       Upgrade    `json:"upgrade,omitzero"`
+}
+
+// MergeEnv returns variables (NAME=VALUE), of which the latter replace the former of their name.
+func MergeEnv(former, latter []string) []string {
+	name := func(kv string) string { name, _, _ := strings.Cut(kv, "="); return name }
+	all := slices.DeleteFunc(slices.Clone(former), func(kv string) bool {
+		return slices.ContainsFunc(latter, func(by string) bool { return name(by) == name(kv) })
+	})
+	return append(all, latter...)
 }
 
 // Configurations of a control plane with a captured mesh.
