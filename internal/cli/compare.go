@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 type compareOptions struct {
@@ -125,9 +126,6 @@ func (o *compareOptions) run(cmd *cobra.Command, s streams, args []string) error
 	return o.compare(s, options, o.output)
 }
 
-// compareFlags are the flags of fields of compare.Options whose names are not those of the fields.
-var compareFlags = map[string]string{"bounds": "fail-on"}
-
 // options parses what the comparison's flags hold as text.
 func (o *compareOptions) options(f *pflag.FlagSet) (compare.Options, error) {
 	options := compare.Options{Force: o.force, Figures: o.figures}
@@ -137,7 +135,7 @@ func (o *compareOptions) options(f *pflag.FlagSet) (compare.Options, error) {
 	for _, text := range o.failOn {
 		bound, err := compare.ParseBound(text)
 		if err != nil {
-			return options, optionError(compareFlags, err)
+			return options, usageError{err}
 		}
 		options.Bounds = append(options.Bounds, bound)
 	}
@@ -179,7 +177,10 @@ func (o *compareOptions) compare(s streams, options compare.Options, format stri
 	case errors.Is(err, compare.ErrNotComparable) && !o.force:
 		return usagef("comparing %s with %s: %w; --force compares what there is", options.A, options.B, err)
 	case err != nil:
-		return optionError(compareFlags, fmt.Errorf("comparing %s with %s: %w", options.A, options.B, err))
+		if _, ok := errors.AsType[*scenario.Error](err); ok {
+			return usageError{err} // it is of a flag alone
+		}
+		return usagef("comparing %s with %s: %w", options.A, options.B, err)
 	}
 	if err := compare.Print(s.out, format, result); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -186,7 +187,16 @@ func (o *diffOptions) sides(cmd *cobra.Command, s streams) (from, to run.Spec, d
 		fmt.Fprintln(s.out, "---")
 	}
 	o.spec.Out = filepath.Join(out, diffTo)
-	to, done, err = o.oneSpec(cmd, s, o.second(f))
+	var other *scenario.Document
+	to, done, err = o.oneSpec(cmd, s, func(d *scenario.Document) error {
+		other = d
+		return o.second(f)(d)
+	})
+	if field, ok := errors.AsType[*scenario.Error](err); ok && other != nil {
+		if flag := other.Source(field.Path).Flag; strings.HasPrefix(flag, "--") { // as it may be one of the second side's, withFlag cannot know
+			err = usagef("%s: %w", flag, err)
+		}
+	}
 	return from, to, done, err
 }
 

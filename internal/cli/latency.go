@@ -187,13 +187,13 @@ func (o *latencyOptions) parse(cmd *cobra.Command, s streams) (d *scenario.Docum
 	}
 	o.spec.Preset = o.preset
 	if o.spec, err = latency.New(o.spec, d); err != nil {
-		return nil, o.named(d, err)
+		return nil, usageError{err}
 	}
 	if err := o.checkCluster(cmd); err != nil {
 		return nil, err
 	}
 	if err := o.spec.Validate(); err != nil {
-		return nil, o.named(d, err)
+		return nil, usageError{err}
 	}
 	if o.spec.Out, err = outFolder(cmd, o.spec.Out); err != nil {
 		return nil, err

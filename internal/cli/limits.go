@@ -131,7 +131,7 @@ func (o *limitsOptions) options(cmd *cobra.Command, s streams) (options limits.O
 	}
 	objective, err := compare.ParseObjective(o.slo)
 	if err != nil {
-		return fail(optionError(objectiveFlags, err))
+		return fail(usageError{err})
 	}
 	options = limits.Options{Find: find, Objective: objective, MaxRuns: o.maxRuns, Spec: spec}
 	if options.Scale, err = o.scale(find, spec); err != nil {

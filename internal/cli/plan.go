@@ -129,7 +129,7 @@ func (o planOptions) run(s streams, cmd *cobra.Command, dirs []string) error {
 	}
 	plan, err := capacity.Make(runs, o.Options)
 	if err != nil {
-		return optionError(nil, err)
+		return usageError{err}
 	}
 	var verifyErr error
 	if o.verify && plan.Request.Met {

@@ -75,14 +75,14 @@ func TestPlan(t *testing.T) {
 		{"processors", []string{runs, "--pods", "5000", "--control-plane-cpus", "0"}, exitUsage, "parsing --control-plane-cpus 0: want 1 to 1024"},
 		{"memory", []string{runs, "--pods", "5000", "--control-plane-memory", "big"}, exitUsage, `--control-plane-memory: got "big", want bytes with a unit`},
 		{"replicas", []string{runs, "--pods", "5000", "--replicas-max", "-1"}, exitUsage, "parsing --replicas-max -1: want 1 to 1000"},
-		{"services", []string{runs, "--pods", "5000", "--services", "7"}, exitUsage, "--services: services: got 7, want 500"},
-		{"mode", []string{runs, "--pods", "5000", "--mode", "lax"}, exitUsage, `--mode: mode: got "lax", want that of a completed run: strict`},
+		{"services", []string{runs, "--pods", "5000", "--services", "7"}, exitUsage, "--services: got 7, want 500"},
+		{"mode", []string{runs, "--pods", "5000", "--mode", "lax"}, exitUsage, `--mode: got "lax", want that of a completed run: strict`},
 		{"empty mode", []string{runs, "--pods", "5000", "--mode", ""}, exitUsage, `parsing --mode "": want permissive or strict`},
 		{"format", []string{runs, "--pods", "5000", "-o", "xml"}, exitUsage, `parsing --output "xml"`},
 		{"too far", []string{runs, "--pods", "50000"}, exitUsage, "run 'scaler rollout --pods 6250,"},
 		{"one size", []string{few, "--pods", "1600"}, exitUsage, "one size only: run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode strict --dilate 1 --repeats 2 --probes 0'"},
-		{"replicas of the runs", []string{runs, "--pods", "5000", "--pods-per-node", "7"}, exitUsage, "--pods-per-node: podsPerNode: got 7, want none"},
-		{"another size validated", []string{runs, "--pods", "5000", "--validate"}, exitUsage, "--pods: pods: got 5000, want 1600"},
+		{"replicas of the runs", []string{runs, "--pods", "5000", "--pods-per-node", "7"}, exitUsage, "--pods-per-node: got 7, want none"},
+		{"another size validated", []string{runs, "--pods", "5000", "--validate"}, exitUsage, "--pods: got 5000, want 1600"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var stdout, stderr strings.Builder

@@ -231,13 +231,13 @@ func (o *rolloutOptions) ladder(cmd *cobra.Command, s streams, changes ...func(*
 		return l, false, err
 	}
 	if l, err = run.NewLadder(spec, document); err != nil {
-		return l, false, o.named(document, err)
+		return l, false, usageError{err}
 	}
 	if done, err = o.printed(s, f, document); done || err != nil {
 		return l, done, err
 	}
 	if err := l.Validate(); err != nil {
-		return l, false, o.named(document, err)
+		return l, false, usageError{err}
 	}
 	return l, false, nil
 }

@@ -139,11 +139,11 @@ func (o *scenarioFlags) read(f *pflag.FlagSet, changes ...func(*scenario.Documen
 	}
 	for _, change := range changes {
 		if err := change(d); err != nil {
-			return nil, o.named(d, err)
+			return nil, usageError{err}
 		}
 	}
 	if err := d.Check(o.command); err != nil {
-		return nil, o.named(d, err)
+		return nil, usageError{err}
 	}
 	return d, nil
 }
@@ -168,20 +168,9 @@ func (o *scenarioFlags) readFile(d *scenario.Document) error {
 	return d.Read(o.file, file)
 }
 
-// named makes wrong usage of an error and, if it is of a field that a flag gave, puts the flag
-// in front.
-func (o *scenarioFlags) named(d *scenario.Document, err error) error {
-	if field, ok := errors.AsType[*scenario.Error](err); ok {
-		if flag := d.Source(field.Path).Flag; flag != "" {
-			return usagef("%s: %w", flag, err)
-		}
-	}
-	return usageError{err}
-}
-
 // withFlag puts the flag of a command in front of an error of a field, which names the field alone,
 // unless it has one. A field of a scenario has its flag if that was given; any other field is what its
-// flag states, and the flag takes its place.
+// flag states, and the flag takes its place. It is applied once, to what a command returns.
 func withFlag(cmd *cobra.Command, err error) error {
 	field, ok := errors.AsType[*scenario.Error](err)
 	if !ok || strings.HasPrefix(err.Error(), "--") {
@@ -195,7 +184,7 @@ func withFlag(cmd *cobra.Command, err error) error {
 		}
 		return err
 	}
-	if name := flagOf(field.Path); cmd.Flags().Lookup(name) != nil && err.Error() == field.Error() {
+	if name := cmp.Or(otherFlags[field.Path], flagOf(field.Path)); cmd.Flags().Lookup(name) != nil && err.Error() == field.Error() {
 		plain := *field
 		plain.Path = ""
 		if _, usage := errors.AsType[usageError](err); usage {
@@ -205,6 +194,9 @@ func withFlag(cmd *cobra.Command, err error) error {
 	}
 	return err
 }
+
+// otherFlags are the flags of fields of options whose names do not follow from those of the fields.
+var otherFlags = map[string]string{"objective": "slo", "bounds": "fail-on"}
 
 // flagOf is the flag that a field of options has, as in tls-ca of tlsCA.
 func flagOf(field string) string {
@@ -224,15 +216,6 @@ func misused(err error) error {
 		return usageError{err}
 	}
 	return err
-}
-
-// optionError makes wrong usage of an error of a command's options and puts the flag of the
-// field in front: flags has those whose names do not follow from that of the field.
-func optionError(flags map[string]string, err error) error {
-	if field, ok := errors.AsType[*scenario.Error](err); ok && field.Path != "" {
-		return usagef("--%s: %w", cmp.Or(flags[field.Path], flagOf(field.Path)), err)
-	}
-	return usageError{err}
 }
 
 // printed prints the document if that is asked for.

@@ -17,9 +17,6 @@ import (
 // tuneRepeats is the number of runs of each value without --repeats.
 const tuneRepeats = 5
 
-// objectiveFlags is the flag of a parsed objective.
-var objectiveFlags = map[string]string{"objective": "slo"}
-
 type tuneOptions struct {
 	rolloutOptions
 	settings []string
@@ -124,7 +121,7 @@ func (o *tuneOptions) options(cmd *cobra.Command, s streams) (options sweep.Opti
 	if cmd.Flags().Changed("slo") {
 		parsed, err := compare.ParseObjective(o.slo)
 		if err != nil {
-			return options, nil, false, optionError(objectiveFlags, err)
+			return options, nil, false, usageError{err}
 		}
 		objective = &parsed
 	}
