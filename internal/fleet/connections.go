@@ -37,7 +37,7 @@ func (s *Pods) End(b *Background) (replaced, returned int) {
 	b.Latencies.Reconnect.Lose(int64(away))
 	if b.pods > 0 {
 		if s.unmet {
-			b.Latencies.Forgo(b.pods, b.pods-b.starts, 0)
+			b.Latencies.Forgo(b.starts)
 		}
 		LoseIn(b.pods, b.Latencies.PodReady, b.Latencies.PodReadyWithoutKwok)
 		b.Latencies.loseStarts(b.starts)

@@ -1,5 +1,5 @@
 // Package fleet keeps the pods of a run and their proxies: it starts a proxy for
-// every pod that has its IP address, annotates the pod when that proxy is usable
+// every pod that has its IP address, annotates the pod when that proxy is initialized
 // and certified, and detects that the whole mesh has converged. Each kind of pod is
 // a type, see member. What a run does with the mesh (phases, changes, faults) is left
 // to others.

@@ -305,86 +305,9 @@ func TestPodsAreForgotten(t *testing.T) {
 	o.Updated("ns/pod-00", proxy.Update{Complete: true, Update: convergence.Update{ReceivedAt: now}})
 	o.Certified("ns/pod-00", proxy.Certificate{Verified: now})
 	o.StreamEnded("ns/pod-00", proxy.StreamEnded{Ended: now})
-	o.usable("ns/pod-00", now)
 	o.complete("ns/pod-00", now)
 	if n := f.Latencies.FirstConfiguration.Summary().Count; n != 0 || len(f.Pods.byID) != 1 {
 		t.Errorf("%d latencies and %d pods of one that was forgotten", n, len(f.Pods.byID))
-	}
-}
-
-func TestTimeouts(t *testing.T) {
-	now := time.Now()
-	f := connected(6)
-	for _, p := range f.Pods.byID {
-		p.times.Certified = now
-		p.whole, p.heard = true, now
-	}
-	f.Pods.byID["ns/pod-00"].reported = true
-	f.Pods.byID["ns/pod-01"].times.Certified = time.Time{}
-	f.Pods.byID["ns/pod-02"].heard = now.Add(time.Second) // it is still being sent to
-	f.Pods.byID["ns/pod-03"].whole = false                // it waits for an answer
-	f.end(f.Pods.byID["ns/pod-04"], now)
-	if early := f.Readiness.overdue(now.Add(incompleteTimeout - 1)); len(early) > 0 {
-		t.Errorf("%d were reported early", len(early))
-	}
-	f.Pods.answered = now.Add(incompleteTimeout - time.Second) // somebody else is still being sent to
-	if early := f.Readiness.overdue(now.Add(incompleteTimeout)); len(early) > 0 {
-		t.Errorf("%d were reported while the control plane was busy", len(early))
-	}
-	f.Pods.answered = now
-	late := f.Readiness.overdue(now.Add(incompleteTimeout))
-	if len(late) != 1 || late[0].name != "pod-05" || f.Readiness.incomplete != 1 {
-		t.Errorf("%d were reported, %d counted", len(late), f.Readiness.incomplete)
-	}
-	f.Pods.answered = now.Add(busyTimeout + time.Second)
-	f.bursting.Store(true)
-	f.Pods.progressed = now.Add(2 * time.Second)
-	if early := f.Readiness.overdue(now.Add(busyTimeout + time.Second)); len(early) > 0 {
-		t.Errorf("%d were reported while the control plane was busy with a rollout that got on", len(early))
-	}
-	f.bursting.Store(false)
-	if again := f.Readiness.overdue(now.Add(busyTimeout + time.Second)); len(again) != 1 || again[0].name != "pod-02" {
-		t.Errorf("later %d were reported", len(again))
-	}
-}
-
-// In a rollout that does not get on, though everybody is sent to all the time,
-// sidecars are held no longer that have all that they asked for.
-func TestTimeoutsInARolloutWithoutProgress(t *testing.T) {
-	now := time.Now()
-	f := connected(3)
-	f.bursting.Store(true)
-	f.Pods.progressed = now
-	late := now.Add(busyTimeout)
-	for _, p := range f.Pods.byID {
-		p.times.Certified = now
-		p.whole, p.heard = true, late
-	}
-	f.Pods.byID["ns/pod-00"].times.Certified = late.Add(time.Second - incompleteTimeout) // not for long yet
-	f.Pods.byID["ns/pod-01"].whole = false
-	f.Pods.answered = late
-	if early := f.Readiness.overdue(late.Add(-time.Millisecond)); len(early) > 0 {
-		t.Errorf("%d were reported early", len(early))
-	}
-	observer{f}.usable("ns/pod-00", now.Add(time.Millisecond))
-	if early := f.Readiness.overdue(late); len(early) > 0 {
-		t.Errorf("%d were reported when one had become usable since", len(early))
-	}
-	f.Pods.progressed = now
-	if held := f.Readiness.overdue(late); len(held) != 1 || held[0].name != "pod-02" {
-		t.Errorf("%d were reported", len(held))
-	}
-
-	for _, p := range f.Pods.byID { // nobody waits until the next burst
-		p.reported = true
-	}
-	next := late.Add(time.Hour)
-	f.Pods.answered = next
-	f.Readiness.overdue(next)
-	f.Pods.byID["ns/pod-02"].reported = false
-	f.Pods.answered = next.Add(incompleteTimeout)
-	if early := f.Readiness.overdue(next.Add(incompleteTimeout)); len(early) > 0 {
-		t.Errorf("%d of a later burst were reported early", len(early))
 	}
 }
 

@@ -70,20 +70,13 @@ func (l *Latencies) all() []named {
 	}
 }
 
-// Forgo takes, of so many pods of a rollout, that the readiness and the complete configuration that have not come
-// cannot come: the control plane is at rest, and their sidecars do not hold what is expected of them. Those are
+// Forgo takes, of so many simulated sidecars that started, that a complete configuration that has not come
+// cannot come: the control plane is at rest, and these sidecars do not hold what is expected of them. Those are
 // not lost.
-func (l *Latencies) Forgo(pods, others, onRealNodes int) {
-	forgoIn(pods, l.PodReady)
-	forgoIn(pods-onRealNodes, l.PodReadyWithoutKwok)
-	if l.Starts.Sidecars {
-		forgoIn(pods-others, l.CompleteConfiguration)
-	}
-}
-
-func forgoIn(pods int, h *stats.Histogram) {
-	if s := h.Summary(); int64(pods) > s.Count+s.Lost+s.Unmet {
-		h.Forgo(int64(pods) - s.Count - s.Lost - s.Unmet)
+func (l *Latencies) Forgo(starts int) {
+	h := l.CompleteConfiguration
+	if s := h.Summary(); l.Starts.Sidecars && int64(starts) > s.Count+s.Lost+s.Unmet {
+		h.Forgo(int64(starts) - s.Count - s.Lost - s.Unmet)
 	}
 }
 

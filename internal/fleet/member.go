@@ -39,8 +39,7 @@ type member interface {
 // simulatedMember is a member whose proxy is simulated: a worker runs it and sends its events.
 type simulatedMember interface {
 	member
-	// usable and complete are called when the tracker finds that the proxy is. The caller does not hold Pods.mu.
-	usable(at time.Time)
+	// complete is called when the tracker finds that the proxy is. The caller does not hold Pods.mu.
 	complete(at time.Time)
 	// answered is called with each response, after the tracker. The caller does not hold Pods.mu.
 	answered(proxy.Update)

@@ -19,7 +19,7 @@ func TestMissed(t *testing.T) {
 	f := connected(3)
 	gone, other := &idle{}, &idle{}
 	r := &revision{fleet: f, tracker: convergence.New()}
-	r.tracker.OnUsable, r.tracker.OnComplete = observer{f}.usable, observer{f}.complete
+	r.tracker.OnComplete = observer{f}.complete
 	scope := r.tracker.Scope(nil)
 	for i, id := range []string{"ns/pod-00", "ns/pod-01", "ns/pod-02"} {
 		p := f.Pods.simulated[id]

@@ -263,11 +263,8 @@ func (p *servedPod) settle() {
 		}
 	}
 	setOnce(&p.times.Certified, certified)
-	setOnce(&p.times.Usable, h.at)
-	if setOnce(&p.times.Complete, h.at) {
-		p.fleet.Pods.progressed = time.Now()
-	}
-	p.fleet.Readiness.reportIfDue(p.pod)
+	setOnce(&p.times.Complete, h.at)
+	p.initialize(h.at)
 }
 
 // count adds the pod as connected and converged as its node's proxy is.

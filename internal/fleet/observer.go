@@ -72,9 +72,10 @@ func (f observer) Updated(id string, e proxy.Update) {
 			f.Pods.answered = e.ReceivedAt
 		}
 		isFirst = setOnce(&p.times.Answered, e.ReceivedAt)
-		p.connection.answered, p.whole, p.heard = true, e.Complete, e.ReceivedAt
+		p.connection.answered, p.whole = true, e.Complete
 		if e.Complete {
 			f.Pods.regainStream(p, e.AckedAt)
+			p.initialize(e.AckedAt)
 		}
 	})
 	if p == nil {
@@ -92,13 +93,6 @@ func (f observer) Updated(id string, e proxy.Update) {
 	}
 	p.revision.tracker.Update(id, e.Update)
 	p.as.answered(e)
-}
-
-// usable is called by a tracker when a proxy holds what its pod needs to serve.
-func (f observer) usable(id string, at time.Time) {
-	if p := f.Pods.find(id); p != nil {
-		p.as.usable(at)
-	}
 }
 
 // complete is called by a tracker when a proxy holds its complete set.

@@ -27,18 +27,16 @@ type pod struct {
 	background int        // number of the background activity when it was first seen
 
 	// guarded by Pods.mu
-	stop       context.CancelFunc // ends what serves it; nil until that was started
-	node       string             // that it runs on; "" = not known yet
-	times      startup
-	addr       netip.Addr
-	ready      bool      // as last seen
-	reported   bool      // handed to the reporters
-	incomplete bool      // and that although it lacked something
-	chosen     bool      // to be replaced
-	gone       bool      // or being deleted: it is none of the mesh any more
-	ended      time.Time // when it was seen gone; zero while it is there, terminating or not
-	heard      time.Time // the last response of the control plane to its own proxy
-	whole      bool      // as of that one, the proxy had all that it requested
+	stop     context.CancelFunc // ends what serves it; nil until that was started
+	node     string             // that it runs on; "" = not known yet
+	times    startup
+	addr     netip.Addr
+	ready    bool      // as last seen
+	reported bool      // handed to the reporters
+	chosen   bool      // to be replaced
+	gone     bool      // or being deleted: it is none of the mesh any more
+	ended    time.Time // when it was seen gone; zero while it is there, terminating or not
+	whole    bool      // as of the last response, its own proxy had all that it requested
 }
 
 // startup are the moments of one pod's start, zero until they come.
@@ -95,12 +93,8 @@ func setOnce(t *time.Time, at time.Time) bool {
 
 func (p *pod) seen(*corev1.Pod) {}
 
-// becameReady records the time until the pod was Ready. If it was annotated although its proxy was not
-// usable, the latency is lost.
+// becameReady records the time until the pod was Ready.
 func (p *pod) becameReady() {
-	if p.incomplete {
-		return
-	}
 	p.fleet.observe(p.latencies.PodReady, measure.PodReady, p.times.Ready.Sub(p.times.Seen))
 	if d, ok := p.times.WithoutKwok(); ok && p.fake {
 		p.latencies.PodReadyWithoutKwok.Record(d)
@@ -109,13 +103,9 @@ func (p *pod) becameReady() {
 
 func (p *pod) certified() time.Time { return p.times.Certified }
 
-// usable records that the pod's own proxy holds what the pod needs to serve.
-func (p *pod) usable(at time.Time) {
-	p.update(func() {
-		setOnce(&p.times.Usable, at)
-		if at.After(p.fleet.Pods.progressed) {
-			p.fleet.Pods.progressed = at
-		}
-		p.fleet.Readiness.reportIfDue(p)
-	})
+// initialize records that everything that the pod's proxy requested at its start was answered. The caller holds
+// Pods.mu.
+func (p *pod) initialize(at time.Time) {
+	setOnce(&p.times.Initialized, at)
+	p.fleet.Readiness.reportIfDue(p)
 }

@@ -36,7 +36,6 @@ type Pods struct {
 	renewed    map[string]int         // by service: its pods of a background activity before this one must have been replaced for the mesh to have converged
 	allRenewed int                    // likewise of all services
 	answered   time.Time              // the last response of the control plane
-	progressed time.Time              // a sidecar became complete, or none waited to be, last
 	csr        firstCertificates
 	unmet      bool // when the mesh was last at rest, sidecars did not hold what is expected
 }

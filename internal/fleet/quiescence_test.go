@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
@@ -198,17 +199,14 @@ func other(err error) error {
 func TestForgo(t *testing.T) {
 	l := NewLatencies()
 	l.CompleteConfiguration.Record(time.Second)
-	l.PodReady.Record(time.Second)
-	l.Forgo(3, 0, 0)
+	l.Forgo(3)
 	l.Lose(3, 0, 0)
-	for name, h := range map[string]interface{ Known() record.Latency }{
-		"complete": record.Latency(l.CompleteConfiguration.Summary()), "ready": record.Latency(l.PodReady.Summary()),
-	} {
-		if s := h.Known(); s.Count != 1 || s.Lost != 0 || s.Unmet != 2 || s.P50 != nil || s.Max != nil {
+	if s := record.Latency(l.CompleteConfiguration.Summary()).Known(); s.Count != 1 || s.Lost != 0 || s.Unmet != 2 || s.P50 != nil || s.Max != nil {
+		t.Errorf("complete: %+v", s)
+	}
+	for name, h := range map[string]*stats.Histogram{"certificates": l.Certificate, "ready": l.PodReady} {
+		if s := h.Summary(); s.Lost != 3 || s.Unmet != 0 {
 			t.Errorf("%s: %+v", name, s)
 		}
-	}
-	if s := l.Certificate.Summary(); s.Lost != 3 || s.Unmet != 0 {
-		t.Errorf("certificates: %+v", s)
 	}
 }

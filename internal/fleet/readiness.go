@@ -13,40 +13,27 @@ import (
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
-	"scaler.mesh/scaler/pkg/record"
 )
 
 // reporters is the most pods that are annotated at the same time.
 const reporters = 16
 
-// incompleteTimeout limits the wait of a sidecar that has all it requested but not all that is
-// expected, while the control plane sends it nothing. A real proxy does not know what it was not
-// sent, and becomes ready. The length is Envoy's initial_fetch_timeout.
-//
-// While the control plane still sends to others it may only be slow: a rollout waits as long as
-// sidecars become usable. If none has for busyTimeout, all lack the same, and further bursts
-// would only make more of them wait. A phase of a fixed length, as churn is, waits for busyTimeout.
-const (
-	incompleteTimeout = 15 * time.Second
-	busyTimeout       = 4 * incompleteTimeout
-)
-
 // quietTime is the time without a response after which a control plane counts as quiet.
 const quietTime = 2 * time.Second
 
-// Readiness reports to each pod that its sidecar is usable and certified: the
+// Readiness reports to each pod that its sidecar is initialized and certified: the
 // Stages under kwok/ then make the pod Ready.
 //
-// It does not wait for endpoints that are not ready. istiod leaves out one that it saw
-// before the pod, until that pod becomes Ready (PodCache.onEvent in its
-// pilot/pkg/serviceregistry/kube/controller/pod.go): sidecars would wait for each other.
+// A sidecar is initialized once the control plane has answered everything that it requested at
+// its start, whether these answers are up to date or not: a proxy cannot know. Envoy is LIVE then,
+// which its /ready and the readiness probe of an Istio sidecar tell (Server initialization in
+// Envoy's documentation; cmd/pilot-agent/status/ready/probe.go in Istio).
 type Readiness struct {
 	fleet *Fleet
 	queue *queue
 
 	// guarded by Pods.mu
-	held       bool // sidecars that are done are not reported for now
-	incomplete int  // sidecars that were reported without all that was expected of them
+	held bool // sidecars that are done are not reported for now
 }
 
 func newReadiness(f *Fleet) *Readiness { return &Readiness{fleet: f, queue: newQueue()} }
@@ -89,9 +76,9 @@ func (r *Readiness) report(ctx context.Context, p *pod, patch []byte) error {
 	return nil
 }
 
-// reportIfDue queues a pod once its proxy is usable and certified. The caller holds Pods.mu.
+// reportIfDue queues a pod once its proxy is initialized and certified. The caller holds Pods.mu.
 func (r *Readiness) reportIfDue(p *pod) {
-	if !r.held && !p.reported && !p.gone && !p.times.Usable.IsZero() && !p.member.certified().IsZero() {
+	if !r.held && !p.reported && !p.gone && !p.times.Initialized.IsZero() && !p.member.certified().IsZero() {
 		p.reported = true
 		r.queue.push(p)
 	}
@@ -112,77 +99,4 @@ func (r *Readiness) Release() {
 	for p := range r.fleet.Pods.there {
 		r.reportIfDue(p)
 	}
-}
-
-// Incomplete counts the sidecars that were reported although they were not usable,
-// and returns the least time for which each of them had received nothing.
-func (r *Readiness) Incomplete() (n int, quiet time.Duration) {
-	r.fleet.Pods.mu.Lock()
-	defer r.fleet.Pods.mu.Unlock()
-	return r.incomplete, r.fleet.Slowdown.Of(incompleteTimeout)
-}
-
-// RunTimeouts reports sidecars to their pods that were held back for too long, until
-// ctx ends.
-func (r *Readiness) RunTimeouts(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-tick.C:
-			for _, p := range r.overdue(now) {
-				r.fleet.Event(record.ReportedIncomplete{Pod: p.id})
-				r.queue.push(p)
-			}
-		}
-	}
-}
-
-// overdue returns the pods to be reported although their sidecars lack something, each
-// once.
-func (r *Readiness) overdue(now time.Time) []*pod {
-	s, bursting := r.fleet.Pods, r.fleet.bursting.Load()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !r.waiting() {
-		s.progressed = now
-	}
-	limit := r.fleet.Slowdown.Of(incompleteTimeout)
-	busy := now.Sub(s.answered) < r.fleet.QuietTime()
-	switch {
-	case busy && bursting && now.Sub(s.progressed) < r.fleet.Slowdown.Of(busyTimeout):
-		return nil
-	case busy && !bursting:
-		limit = r.fleet.Slowdown.Of(busyTimeout)
-	}
-	var pods []*pod
-	for p := range s.there {
-		if r.held || p.reported || p.member.certified().IsZero() || !p.whole {
-			continue
-		}
-		since := p.heard
-		if busy && bursting { // it receives responses all the time, and never what it lacks
-			since = p.member.certified()
-		}
-		if now.Sub(since) < limit {
-			continue
-		}
-		p.reported, p.incomplete = true, true
-		r.incomplete++
-		pods = append(pods, p)
-	}
-	return pods
-}
-
-// waiting reports whether a sidecar has its certificate and was not reported yet. The
-// caller holds Pods.mu.
-func (r *Readiness) waiting() bool {
-	for p := range r.fleet.Pods.there {
-		if !p.reported && !p.member.certified().IsZero() {
-			return true
-		}
-	}
-	return false
 }

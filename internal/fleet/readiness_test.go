@@ -9,40 +9,48 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// A control plane may leave out an endpoint until its pod is Ready. A pod whose sidecar waited for
-// it, while that pod waits for the same reason, would never become Ready.
-func TestPodsDoNotWaitForEndpointsThatAreNotReady(t *testing.T) {
-	f := connected(1)
+// A proxy cannot know that an answer is out of date, as one that lacks an endpoint: its pod becomes Ready
+// all the same. It does not before everything that was requested is answered and its certificate is there.
+func TestAPodIsReportedOnceItsProxyIsInitializedAndCertified(t *testing.T) {
 	const id, service = "ns/pod-00", "ns/svc:http"
-	r := &revision{fleet: f, tracker: convergence.New()}
-	r.tracker.OnUsable, r.tracker.OnComplete = observer{f}.usable, observer{f}.complete
-	key := convergence.Key{Type: convergence.EDS, Name: "svc"}
-	p := f.Pods.simulated[id]
-	p.revision = r
-	r.tracker.Add(id, r.tracker.Scope([]convergence.Want{{Key: key, Service: service}}))
-	ready, other := netip.MustParseAddrPort("10.0.0.1:80"), netip.MustParseAddrPort("10.0.0.2:80")
 	at := func(s int) time.Time { return time.Unix(int64(1000+s), 0) }
-	r.tracker.SetEndpoints(service, convergence.Endpoints{ready: convergence.Healthy, other: convergence.Unhealthy}, at(0))
-	r.tracker.FirstRequest(id, at(1))
-	o := observer{f}
-	o.Certified(id, proxy.Certificate{Sent: at(1), Verified: at(2)})
-	holds := func(s int, eps convergence.Endpoints) {
-		o.Updated(id, proxy.Update{Complete: true, Update: convergence.Update{
-			ReceivedAt: at(s), AckedAt: at(s), Set: []convergence.Resource{{Key: key, Content: convergence.ContentOf(eps)}}}})
+	key := convergence.Key{Type: convergence.EDS, Name: "svc"}
+	answer := func(s int, complete bool) func(observer) {
+		return func(o observer) {
+			o.Updated(id, proxy.Update{Complete: complete, Update: convergence.Update{
+				ReceivedAt: at(s), AckedAt: at(s), Set: []convergence.Resource{{Key: key, Content: convergence.ContentOf(nil)}}}})
+		}
 	}
-	holds(3, convergence.Endpoints{other: convergence.Unhealthy})
-	if p.reported {
-		t.Error("a pod was reported whose sidecar lacks a ready endpoint")
+	certificate := func(s int) func(observer) {
+		return func(o observer) { o.Certified(id, proxy.Certificate{Sent: at(1), Verified: at(s)}) }
 	}
-	holds(4, convergence.Endpoints{ready: convergence.Healthy})
-	if !p.reported || !p.times.Usable.Equal(at(4)) {
-		t.Errorf("reported: %v, usable at %v; want true, %v", p.reported, p.times.Usable, at(4))
-	}
-	if !p.times.Complete.IsZero() || f.Latencies.CompleteConfiguration.Summary().Count != 0 {
-		t.Errorf("complete at %v without an endpoint that is listed", p.times.Complete)
-	}
-	holds(5, convergence.Endpoints{ready: convergence.Healthy, other: convergence.Unhealthy})
-	if !p.times.Complete.Equal(at(5)) {
-		t.Errorf("complete at %v, want %v", p.times.Complete, at(5))
+	for name, c := range map[string]struct {
+		events      []func(observer)
+		initialized time.Time
+		reported    bool
+	}{
+		"an answer is missing":    {[]func(observer){certificate(2), answer(3, false)}, time.Time{}, false},
+		"no certificate":          {[]func(observer){answer(3, true)}, at(3), false},
+		"both, certificate first": {[]func(observer){certificate(2), answer(3, false), answer(4, true)}, at(4), true},
+		"both, certificate last":  {[]func(observer){answer(3, true), certificate(4)}, at(3), true},
+		"answered again":          {[]func(observer){certificate(2), answer(3, true), answer(4, false), answer(5, true)}, at(3), true},
+	} {
+		f := connected(1)
+		r := &revision{fleet: f, tracker: convergence.New()}
+		r.tracker.OnComplete = observer{f}.complete
+		p := f.Pods.simulated[id]
+		p.revision = r
+		r.tracker.Add(id, r.tracker.Scope([]convergence.Want{{Key: key, Service: service}}))
+		r.tracker.SetEndpoints(service, convergence.Endpoints{netip.MustParseAddrPort("10.0.0.1:80"): convergence.Healthy}, at(0))
+		r.tracker.FirstRequest(id, at(1))
+		for _, event := range c.events {
+			event(observer{f})
+		}
+		if p.reported != c.reported || !p.times.Initialized.Equal(c.initialized) {
+			t.Errorf("%s: reported %v, initialized at %v; want %v, %v", name, p.reported, p.times.Initialized, c.reported, c.initialized)
+		}
+		if !p.times.Complete.IsZero() || f.Latencies.CompleteConfiguration.Summary().Count != 0 {
+			t.Errorf("%s: complete at %v without an endpoint that is listed", name, p.times.Complete)
+		}
 	}
 }

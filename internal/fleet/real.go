@@ -61,7 +61,6 @@ func newRealSidecars(f *Fleet, by *revision) *realSidecars {
 	real.RealOptions = *f.Real
 	real.latencies, real.others = NewLatencies(), NewLatencies()
 	real.tracker, real.scopes = convergence.New(), map[string]*convergence.Scope{}
-	real.tracker.OnUsable = func(id string, at time.Time) { real.find(id).usable(at) }
 	real.tracker.OnComplete = func(id string, at time.Time) { real.find(id).complete(at) }
 	if real.InPods == nil { // those in pods are marked
 		real.quota = realQuota(f.Mesh.Services, f.Real.Count)

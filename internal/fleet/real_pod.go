@@ -111,6 +111,7 @@ func (p *realPod) follow(ctx context.Context) {
 		seen          int64
 		settled       bool // what was last read lacks nothing that comes without more bytes
 		readCompletes bool
+		initialized   bool
 	)
 	for {
 		select {
@@ -131,13 +132,17 @@ func (p *realPod) follow(ctx context.Context) {
 			continue // it does not run yet, or not now
 		}
 		if current.Number != life {
-			life, bytes, seen, refusing, settled = current.Number, 0, 0, time.Time{}, false
+			life, bytes, seen, refusing, settled, initialized = current.Number, 0, 0, time.Time{}, false, false
 			p.as.answered(current)
 		}
 		if total > seen {
 			seen, changed = total, now
 		}
-		readCompletes = total == bytes && settled
+		if !initialized && p.sidecar.Ready(ctx) {
+			initialized = true
+			p.update(func() { p.initialize(now) })
+		}
+		readCompletes = initialized && total == bytes && settled
 		if readCompletes && refusing.IsZero() || now.Sub(dumped) < dumpEvery || total == 0 {
 			continue
 		}
@@ -206,7 +211,7 @@ func (p *realPod) take(r reading) {
 			certificate = started
 		}
 		certified = !certificate.IsZero() && setOnce(&p.times.Certified, certificate)
-		p.whole, p.heard = true, r.heard
+		p.whole = true
 		p.fleet.Readiness.reportIfDue(p.pod)
 	})
 	p.report(r.Configuration, r.at)

@@ -66,7 +66,7 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 	}
 	r := &revision{fleet: f, tracker: tracker, trackers: []*convergence.Tracker{tracker}, scopes: map[string]*convergence.Scope{}}
 	r.adapter.Store(adapter)
-	r.tracker.OnUsable, r.tracker.OnComplete = observer{f}.usable, observer{f}.complete
+	r.tracker.OnComplete = observer{f}.complete
 	r.tracker.Delivered, r.tracker.Missed = r.delivered, r.missed
 	for name, endpoints := range f.Machines { // from the beginning: nothing may ever be listed with them
 		if _, listed := f.Revisions.listed[name]; !listed {

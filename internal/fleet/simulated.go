@@ -168,19 +168,14 @@ type sharedProxy struct{ simulated }
 
 func (p *sharedProxy) becameReady() {}
 
-func (p *sharedProxy) usable(time.Time)   {} // see answered
-func (p *sharedProxy) complete(time.Time) {} // likewise
+func (p *sharedProxy) complete(time.Time) {} // see answered
 
-// answered has the pod become Ready once the proxy has all that it requested: the mesh may not even be there.
+// answered takes the proxy as complete once it has all that it requested: the mesh may not even be there.
 func (p *sharedProxy) answered(e proxy.Update) {
 	if !e.Complete {
 		return
 	}
-	p.update(func() {
-		setOnce(&p.times.Usable, e.AckedAt)
-		setOnce(&p.times.Complete, e.AckedAt)
-		p.fleet.Readiness.reportIfDue(p.pod)
-	})
+	p.update(func() { setOnce(&p.times.Complete, e.AckedAt) })
 }
 
 // Sidecars returns the ids of the pods of these services that have a simulated sidecar each.

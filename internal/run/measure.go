@@ -74,7 +74,6 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 			return err
 		}
 	}
-	incomplete, quiet := r.fleet.Readiness.Incomplete()
 	var limiter float64
 	if r.dilation != nil {
 		limiter = r.dilation.LimiterWaitSeconds
@@ -82,7 +81,7 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 	for _, w := range (symptoms{
 		limiter: limiter,
 		lags:    r.observed.lags, counts: r.fleet.Workers.Counts(), xds: m.document.XDS,
-		incomplete: incomplete, quiet: quiet, slowdown: r.spec.dilation(), starts: r.observed.latencies, latencies: &m.document.Latencies,
+		slowdown: r.spec.dilation(), starts: r.observed.latencies, latencies: &m.document.Latencies,
 	}).warnings() {
 		m.journal.Warn(w)
 	}

@@ -55,7 +55,7 @@ func (m sidecarFigures) measure() error {
 	}
 	if p := m.document.Phase(record.PhaseRollout); p != nil {
 		if p.EndedBy == record.EndedByQuiescent {
-			m.observed.latencies.Forgo(m.pods, m.real+m.dataplane.served(), m.elsewhere)
+			m.observed.latencies.Forgo(m.pods - m.real - m.dataplane.served())
 		}
 		m.observed.latencies.Lose(m.pods, m.real+m.dataplane.served(), m.elsewhere)
 	}

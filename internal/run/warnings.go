@@ -1,8 +1,6 @@
 package run
 
 import (
-	"time"
-
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
@@ -13,15 +11,13 @@ import (
 
 // symptoms holds the observations from which warnings about the figures of a whole run are derived.
 type symptoms struct {
-	lags       *lags
-	counts     xdsprobe.Counts
-	xds        *record.XDS
-	incomplete int           // sidecars that were reported although they lacked something
-	quiet      time.Duration // for which those had been sent nothing, at least
-	slowdown   float64       // factor by which time is slowed down, and what is timed is divided; 0 = 1
-	limiter    float64       // seconds that a new stream waits for the control plane's limiter however time is slowed down; 0 = none
-	starts     *fleet.Latencies
-	latencies  *record.Latencies // of those
+	lags      *lags
+	counts    xdsprobe.Counts
+	xds       *record.XDS
+	slowdown  float64 // factor by which time is slowed down, and what is timed is divided; 0 = 1
+	limiter   float64 // seconds that a new stream waits for the control plane's limiter however time is slowed down; 0 = none
+	starts    *fleet.Latencies
+	latencies *record.Latencies // of those
 }
 
 // warnings returns the warnings about the figures of a whole run, in a fixed order.
@@ -50,11 +46,6 @@ func (s symptoms) warnings() []record.Warning {
 	if n := *s.xds.Refusals; n > 0 && s.starts.Starts.Sidecars && k > 1 && s.limiter > 0 {
 		all = append(all, record.Warning{About: "xds.refusals", Reason: record.ReasonEarlyRefusals, Phase: record.PhaseRollout, Values: map[string]float64{
 			"refused": float64(n), "attempts": float64(*s.xds.Attempts), "factor": k, "stockSeconds": s.limiter, "waitSeconds": s.limiter / k,
-		}})
-	}
-	if s.incomplete > 0 && s.latencies.PodReady != nil && s.latencies.PodReady.Unmet == 0 { // else that is said of the latencies
-		all = append(all, record.Warning{About: "latencies.podReady", Reason: record.ReasonIncompleteReady, Values: map[string]float64{
-			"pods": float64(s.incomplete), "quietSeconds": s.quiet.Seconds(),
 		}})
 	}
 	s.starts.Each(s.latencies, func(name string, latency *record.Latency) {

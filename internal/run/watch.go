@@ -15,7 +15,6 @@ func (r *run) startWatching(ctx context.Context) (steps.Undo, error) {
 	b := newBackground(ctx, r.fail)
 	r.watching = b
 	b.run("reporting sidecars to their pods", r.fleet.Readiness.Run)
-	b.run("reporting sidecars that lack something", r.fleet.Readiness.RunTimeouts)
 	b.run("watching pods and endpoints", func(ctx context.Context) error {
 		return observe.Run(ctx, observe.Options{
 			Client:      r.api.Client,

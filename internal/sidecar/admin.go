@@ -48,6 +48,13 @@ type Refusal struct {
 // String returns the refusal as one line.
 func (r Refusal) String() string { return r.Resource + ": " + r.Words }
 
+// Ready reports whether Envoy is LIVE: its initialization has ended, for which it waits until clusters have endpoints,
+// and listeners have routes and certificates.
+func (s *Sidecar) Ready(ctx context.Context) bool {
+	_, err := s.admin.get(ctx, "/ready") // 503 before
+	return err == nil
+}
+
 // Configuration reads what Envoy holds now. It returns an error while Envoy does not run.
 func (s *Sidecar) Configuration(ctx context.Context) (Configuration, error) {
 	text, err := s.admin.get(ctx, "/config_dump?include_eds")

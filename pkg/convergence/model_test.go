@@ -60,7 +60,6 @@ type model struct {
 
 	last      replay
 	completed map[string]time.Time // by id; of sidecars registered now
-	usable    map[string]bool      // the same
 	latest    time.Time
 }
 
@@ -90,37 +89,31 @@ type heldOf struct {
 }
 
 func newModel(scopes [][]Want) *model {
-	return &model{scopes: scopes, completed: make(map[string]time.Time), usable: make(map[string]bool)}
+	return &model{scopes: scopes, completed: make(map[string]time.Time)}
 }
 
-// add appends an event and returns the sidecars that it completed, and those that it made
-// usable.
-func (m *model) add(e event) (map[string]time.Time, map[string]bool) {
+// add appends an event and returns the sidecars that it completed.
+func (m *model) add(e event) map[string]time.Time {
 	m.log = append(m.log, e)
 	now := m.replay()
 	if e.add != nil {
 		delete(m.completed, e.add.id)
-		delete(m.usable, e.add.id)
 	}
 	if e.remove != "" {
 		delete(m.completed, e.remove)
-		delete(m.usable, e.remove)
 	}
-	fresh, usable := make(map[string]time.Time), make(map[string]bool)
+	fresh := make(map[string]time.Time)
 	for id, s := range now.sidecars {
 		if _, done := m.completed[id]; !done {
 			if at, ok := now.complete(s); ok {
 				fresh[id] = at
 			}
 		}
-		if !m.usable[id] && now.usable(s) {
-			usable[id], m.usable[id] = true, true
-		}
 		m.advance(s, m.last.sidecars[id], now)
 	}
 	maps.Copy(m.completed, fresh)
 	m.last = now
-	return fresh, usable
+	return fresh
 }
 
 // advance raises latest if the sidecar, which was as before says, came nearer to
@@ -245,40 +238,6 @@ func (r replay) complete(s *sidecarOf) (time.Time, bool) {
 
 func (r replay) enough(s *sidecarOf, w Want, c *Content) bool {
 	return hasAll(c, w.Members) && (w.Service == "" || r.atLeast(w.Service, c.Endpoints, s.request[w.Service]))
-}
-
-// usable is the definition: a sidecar would be complete if neither what it holds nor any
-// version had endpoints that are not ready.
-func (r replay) usable(s *sidecarOf) bool {
-	if s.request == nil {
-		return false
-	}
-	without := replay{versions: make(map[string][]versionOf)}
-	for name, vs := range r.versions {
-		for _, v := range vs {
-			without.versions[name] = append(without.versions[name], versionOf{ready(v.eps), v.at})
-		}
-	}
-	for _, w := range s.wants {
-		if w.Since != "" && r.empty(w.Since, s.request[w.Since]) {
-			continue
-		}
-		row := s.held[w.Key]
-		if len(row) == 0 {
-			return false
-		}
-		c := row[len(row)-1].content
-		if !without.enough(s, w, &Content{Members: c.Members, Endpoints: ready(c.Endpoints)}) {
-			return false
-		}
-	}
-	return true
-}
-
-func ready(eps Endpoints) Endpoints {
-	left := maps.Clone(eps)
-	maps.DeleteFunc(left, func(_ netip.AddrPort, h Health) bool { return h == Unhealthy })
-	return left
 }
 
 // empty reports whether version v of a service has no endpoint.

@@ -42,7 +42,6 @@ type verdict struct {
 	target  *target
 	content *Content
 	newest  version // that the content is at least; never if it lacks a member
-	usable  version // the same where endpoints that are not ready do not count
 	current bool    // whether it is exactly what is expected now
 	holders []*slot
 }
@@ -117,45 +116,39 @@ func (tg *target) verdict(c *Content) *verdict {
 	return v
 }
 
-// newest returns the newest version of the target for which a content is at least as new,
-// where same decides whether two states of an endpoint count as equal. A target without a
-// service has only version 0.
-func (tg *target) newest(c *Content, same func(a, b state) bool) version {
+// newest returns the newest version of the target for which a content is at least as new.
+// A target without a service has only version 0.
+func (tg *target) newest(c *Content) version {
 	if firstMissing(tg.members, c.Members) != "" {
 		return never
 	}
 	if tg.service == nil {
 		return 0
 	}
-	return tg.service.newest(c.Endpoints, same)
+	return tg.service.newest(c.Endpoints)
 }
 
 // judge updates the verdict to the target's current version.
 func (v *verdict) judge() {
-	v.newest = v.target.newest(v.content, state.is)
+	v.newest = v.target.newest(v.content)
 	// A content whose every endpoint is in its current state is the current
 	// version: newest counts endpoints that are missing too.
 	v.current = v.newest == v.target.now()
-	v.usable = v.newest
-	if !v.current {
-		v.usable = v.target.newest(v.content, state.isLike)
-	}
 }
 
 // standing says how far a slot meets its want.
 type standing struct {
 	current bool // it holds exactly what is expected now
 	enough  bool // it holds all it needs to be complete, as far as is known: a control plane may be ahead of our watch
-	usable  bool // it holds all it needs for its sidecar to be usable
 }
 
 // standing returns the standing of a slot whose sidecar needs at least the version want.
 // A nil verdict means that the slot holds nothing.
 func (v *verdict) standing(want version) standing {
 	if v == nil {
-		return standing{enough: want == nothing, usable: want == nothing}
+		return standing{enough: want == nothing}
 	}
-	return standing{v.current, v.newest >= want, v.usable >= want}
+	return standing{v.current, v.newest >= want}
 }
 
 // now returns the target's current version.

@@ -16,13 +16,6 @@ type state int16
 
 const absent state = -1
 
-func (s state) is(other state) bool { return s == other }
-
-// isLike reports whether a proxy treats an endpoint in both states in the same way.
-func (s state) isLike(other state) bool { return s == other || s.unused() && other.unused() }
-
-func (s state) unused() bool { return s == absent || s == state(Unhealthy) }
-
 // version numbers the states of a service's endpoints. Version 0 is before the first
 // endpoints were seen.
 type version int32
@@ -132,32 +125,31 @@ func (s *service) empty(v version) bool {
 // the endpoint had in version v or later. Because each endpoint is judged separately, eps
 // may be a mixture that was never a version: a service's EndpointSlices reach the control
 // plane and this program in different orders. The result is never if some endpoint has a
-// state in which it was not seen yet. same decides whether two states count as equal.
-func (s *service) newest(eps Endpoints, same func(a, b state) bool) version {
+// state in which it was not seen yet.
+func (s *service) newest(eps Endpoints) version {
 	v := s.now
 	for addr, health := range eps {
-		v = min(v, s.last(addr, state(health), same))
+		v = min(v, s.last(addr, state(health)))
 	}
 	for addr := range s.history {
 		if _, listed := eps[addr]; !listed {
-			v = min(v, s.last(addr, absent, same))
+			v = min(v, s.last(addr, absent))
 		}
 	}
 	return v
 }
 
-// last returns the newest version in which the endpoint had the state, or one that counts
-// as equal.
-func (s *service) last(addr netip.AddrPort, want state, same func(a, b state) bool) version {
+// last returns the newest version in which the endpoint had the state.
+func (s *service) last(addr netip.AddrPort, want state) version {
 	spells := s.history[addr]
 	until := s.now // the end of the spell looked at
 	for i := len(spells) - 1; i >= 0; i-- {
-		if same(spells[i].state, want) {
+		if spells[i].state == want {
 			return until
 		}
 		until = spells[i].from - 1
 	}
-	if same(absent, want) { // before its first spell
+	if want == absent { // before its first spell
 		return until
 	}
 	return never

@@ -11,12 +11,10 @@ type sidecar struct {
 
 	requested   bool
 	requestedAt stamp
-	usable      bool // has been: see Tracker.OnUsable
 	complete    bool
 	// From the first request until complete:
-	lacking  int              // slots that do not hold enough
-	unusable int              // slots that do not hold what their sidecar needs to be usable
-	earlier  map[*slot][]held // what slots held before, without a gap, oldest first
+	lacking int              // slots that do not hold enough
+	earlier map[*slot][]held // what slots held before, without a gap, oldest first
 
 	// missing is true from Miss until the sidecar is complete: what it receives meanwhile
 	// is no push.
@@ -94,7 +92,7 @@ func (t *Tracker) remove(id string) {
 // request records the versions that a sidecar needs to be complete.
 func (t *Tracker) request(s *sidecar, at stamp) {
 	s.requested, s.requestedAt = true, at
-	s.lacking, s.unusable = len(s.slots), len(s.slots)
+	s.lacking = len(s.slots)
 	s.earlier = make(map[*slot][]held)
 	for i := range s.slots {
 		sl := &s.slots[i]
@@ -107,7 +105,7 @@ func (t *Tracker) request(s *sidecar, at stamp) {
 		}
 		s.count(standing{}, sl.standing())
 	}
-	t.finish(s, at)
+	t.finish(s)
 }
 
 // hold makes c the content that the slot holds. Receiving the same content again changes
@@ -152,13 +150,13 @@ func (t *Tracker) drop(sl *slot) {
 func (t *Tracker) rejudge(v *verdict, at stamp) {
 	was := *v
 	v.judge()
-	if v.current == was.current && v.newest == was.newest && v.usable == was.usable {
+	if v.current == was.current && v.newest == was.newest {
 		return
 	}
 	for _, sl := range v.holders {
 		t.deliver(sl)
 		t.note(sl, was.standing(sl.want))
-		t.finish(sl.sidecar, at)
+		t.finish(sl.sidecar)
 	}
 }
 
@@ -186,7 +184,6 @@ func (t *Tracker) note(sl *slot, was standing) {
 // count updates the number of slots that lack something.
 func (s *sidecar) count(was, is standing) {
 	s.lacking += lost(was.enough, is.enough)
-	s.unusable += lost(was.usable, is.usable)
 }
 
 // lost returns 1 for something that was and is no longer, -1 for something that is and
@@ -202,17 +199,9 @@ func lost(was, is bool) int {
 	}
 }
 
-// finish marks a sidecar as usable, and as complete, when it has everything for that. now
-// is the time of the event that may have made it so.
-func (t *Tracker) finish(s *sidecar, now stamp) {
-	if !s.requested || s.complete {
-		return
-	}
-	if !s.usable && s.unusable == 0 {
-		s.usable = true
-		t.reached = append(t.reached, milestone{s.id, t.base.Add(now), t.OnUsable})
-	}
-	if s.lacking > 0 {
+// finish marks a sidecar as complete when it has everything for that.
+func (t *Tracker) finish(s *sidecar) {
+	if !s.requested || s.complete || s.lacking > 0 {
 		return
 	}
 	at := s.requestedAt
@@ -223,7 +212,7 @@ func (t *Tracker) finish(s *sidecar, now stamp) {
 	}
 	s.complete, s.earlier, s.missing = true, nil, false
 	t.counts.Complete++
-	t.reached = append(t.reached, milestone{s.id, t.base.Add(at), t.OnComplete})
+	t.reached = append(t.reached, milestone{s.id, t.base.Add(at)})
 }
 
 // enoughSince returns the time since which the slot holds enough, given that it does.
@@ -233,7 +222,7 @@ func (sl *slot) enoughSince() stamp {
 	since := sl.enough
 	earlier := sl.sidecar.earlier[sl]
 	for i := len(earlier) - 1; i >= 0; i-- {
-		if sl.held.target.newest(earlier[i].content, state.is) < sl.want {
+		if sl.held.target.newest(earlier[i].content) < sl.want {
 			break
 		}
 		since = earlier[i].acked

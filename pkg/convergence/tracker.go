@@ -16,19 +16,13 @@ import (
 //
 // A sidecar becomes complete, and stays so, when it holds and has acknowledged every want
 // with content at least as new as at its first request, except those that could not be
-// sent then (Want.Since). It becomes usable, and stays so, when it holds all of that
-// except endpoints that are not ready. A proxy sends no requests to those, so a usable
-// sidecar's pod can serve. Sidecars are converged while each of them holds and has
+// sent then (Want.Since). Sidecars are converged while each of them holds and has
 // acknowledged exactly the current version of all its wants and has its certificate.
 type Tracker struct {
 	// OnComplete, if not nil, is called once for each sidecar that becomes complete, by
 	// the goroutine whose call made it so, and may call the Tracker. It must be set
 	// before the Tracker is used.
 	OnComplete func(id string, at time.Time)
-
-	// OnUsable, if not nil, is called before OnComplete, and in the same way, for each
-	// sidecar that becomes usable, with the time of the event that made it so.
-	OnUsable func(id string, at time.Time)
 
 	// Delivered, if not nil, is called with changes of a service's endpoints that reached
 	// a sidecar which held the service's endpoints before: n changes of a kind, received
@@ -65,11 +59,10 @@ type Counts struct {
 
 func (c Counts) converged() bool { return c.Sidecars > 0 && c.Converged == c.Sidecars }
 
-// milestone is a pending call of OnUsable or OnComplete.
+// milestone is a pending call of OnComplete.
 type milestone struct {
-	id     string
-	at     time.Time
-	notify func(id string, at time.Time) // nil if nobody listens
+	id string
+	at time.Time
 }
 
 // New returns a Tracker without sidecars, in which every service is without
@@ -198,7 +191,7 @@ func (t *Tracker) Update(id string, u Update) {
 		for _, f := range t.versions {
 			f.see(s, u)
 		}
-		t.finish(s, at)
+		t.finish(s)
 	})
 }
 
@@ -252,9 +245,9 @@ func (t *Tracker) apply(change func()) {
 	t.reached = nil
 	t.mu.Unlock()
 
-	for _, m := range reached {
-		if m.notify != nil {
-			m.notify(m.id, m.at)
+	if t.OnComplete != nil {
+		for _, m := range reached {
+			t.OnComplete(m.id, m.at)
 		}
 	}
 	if changed {

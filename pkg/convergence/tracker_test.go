@@ -24,17 +24,15 @@ type story struct {
 	*Tracker
 	t        *testing.T
 	scope    *Scope
-	usable   []string // "id@second"
-	complete []string
+	complete []string // "id@second"
 }
 
 // begin returns a story of sidecars that want a cluster, its endpoints and a route.
 func begin(t *testing.T) *story {
 	s := &story{Tracker: New(), t: t}
-	note := func(in *[]string) func(string, time.Time) {
-		return func(id string, at time.Time) { *in = append(*in, fmt.Sprintf("%s@%v", id, at.Sub(start).Seconds())) }
+	s.OnComplete = func(id string, at time.Time) {
+		s.complete = append(s.complete, fmt.Sprintf("%s@%v", id, at.Sub(start).Seconds()))
 	}
-	s.OnUsable, s.OnComplete = note(&s.usable), note(&s.complete)
 	s.scope = s.Scope([]Want{
 		{Key: cdsKey},
 		{Key: edsKey, Service: svc},
@@ -81,13 +79,6 @@ func (s *story) wantComplete(want ...string) {
 	}
 }
 
-func (s *story) wantUsable(want ...string) {
-	s.t.Helper()
-	if diff := cmp.Diff(want, s.usable); diff != "" {
-		s.t.Errorf("usable (-want +got):\n%s", diff)
-	}
-}
-
 // wantConverged checks since when all have converged; at < 0 means that they have
 // not.
 func (s *story) wantConverged(want float64) {
@@ -110,20 +101,16 @@ func TestControlPlaneAheadOfOurWatch(t *testing.T) {
 	s.wantConverged(4)
 }
 
-func TestUsableWithoutEndpointsThatAreNotReady(t *testing.T) {
+func TestEndpointsThatAreNotReadyAreExpected(t *testing.T) {
 	s := begin(t)
 	s.lists(1, 1, -2, 3)
 	s.starts("x", 2)
-	s.holds("x", 3, 1, -2) // without 3, which is ready
-	s.wantUsable()
-	s.holds("x", 4, 1, 3) // without 2, which is not
-	s.wantUsable("x@4")
+	s.holds("x", 4, 1, 3) // without 2, which is not ready
 	s.wantComplete()
 	s.wantConverged(-1)
 	s.lists(5, 1, 2, 3)
 	s.wantComplete()
 	s.holds("x", 6, 1, 2, 3)
-	s.wantUsable("x@4")
 	s.wantComplete("x@6")
 	s.wantConverged(6)
 }
@@ -133,9 +120,8 @@ func TestReadyEndpointThatIsHeldAsNotReady(t *testing.T) {
 	s.lists(1, 1, 2)
 	s.starts("x", 2)
 	s.holds("x", 3, 1, -2)
-	s.wantUsable()
+	s.wantComplete()
 	s.lists(4, 1, -2) // it was ready, and is not any more
-	s.wantUsable("x@4")
 	s.wantComplete("x@3")
 }
 

@@ -20,7 +20,6 @@ type EventKind string
 const (
 	EventStep               EventKind = "step"               // Step
 	EventPodReady           EventKind = "podReady"           // PodStartup
-	EventReportedIncomplete EventKind = "reportedIncomplete" // ReportedIncomplete
 	EventStreamEnded        EventKind = "streamEnded"        // StreamEnded
 	EventRejected           EventKind = "rejected"           // Rejected
 	EventTokenFailed        EventKind = "tokenFailed"        // TokenFailed
@@ -47,11 +46,6 @@ type Step struct {
 	Services    int     `json:"services"`    // services whose Deployments it scales
 	LateSeconds float64 `json:"lateSeconds"` // from the time that the plan has for it to its begin
 	Seconds     float64 `json:"seconds"`     // from its begin until the API server had accepted it
-}
-
-// ReportedIncomplete is a pod that was made ready though its sidecar lacked something.
-type ReportedIncomplete struct {
-	Pod string `json:"pod"` // namespace/name
 }
 
 // StreamEnded is a stream of a simulated sidecar that ended, or an attempt that found
@@ -194,7 +188,6 @@ func (Step) EventKind() EventKind { return EventStep }
 func (PodStartup) EventKind() EventKind { return EventPodReady }
 
 // EventKind is part of Event.
-func (ReportedIncomplete) EventKind() EventKind { return EventReportedIncomplete }
 
 // EventKind is part of Event.
 func (StreamEnded) EventKind() EventKind { return EventStreamEnded }

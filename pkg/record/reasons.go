@@ -42,7 +42,6 @@ const (
 	// Convergence and loss.
 	ReasonLost              Reason = "lost"              // not there by the time limit [lost, all]
 	ReasonNeverComplete     Reason = "neverComplete"     // sidecars that lacked something to the end [missing, all]
-	ReasonIncompleteReady   Reason = "incompleteReady"   // pods made ready whose sidecars lacked something [pods, quietSeconds]
 	ReasonUnconverged       Reason = "unconverged"       // Detail: one thing that the mesh lacked when the time limit passed
 	ReasonQuiescent         Reason = "quiescent"         // Phase ended with the control plane at rest, and sidecars differ from what is expected in these resources [sidecars, resources, explained: of the resources, those of which an object is known that explains them]; Detail: an example
 	ReasonUnmet             Reason = "unmet"             // a latency has no end in sidecars that do not hold what is expected of them [unmet, all]
@@ -119,7 +118,6 @@ var sentences = map[Reason]string{
 
 	ReasonLost:              "{lost} of {all} did not come by the time limit",
 	ReasonNeverComplete:     "{missing} of {all} sidecars were never complete",
-	ReasonIncompleteReady:   "{pods} pods were made ready though their sidecars lacked something, and count as lost: they had all that they had asked for, and the control plane sent them nothing for {quietSeconds:duration} or more",
 	ReasonUnconverged:       "when the time limit passed: {detail}",
 	ReasonQuiescent:         "the control plane had nothing more to send and every sidecar had acknowledged all, and {sidecars} sidecars hold {resources} resources otherwise than expected, of which {explained} are explained by an object of the mesh; one is {detail}",
 	ReasonUnmet:             "not known: {unmet} of {all} sidecars never held what is expected of them, with the control plane at rest: they are not lost, and have no latency",

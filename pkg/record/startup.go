@@ -10,21 +10,21 @@ type PodStartup struct {
 
 // Startup are the moments of one pod's start; those that did not come are zero.
 type Startup struct {
-	Owner     time.Time `json:"owner,omitzero"`     // its Deployment was created or scaled for it
-	Seen      time.Time `json:"seen,omitzero"`      // seen in the watch
-	Scheduled time.Time `json:"scheduled,omitzero"` // seen with a node
-	IP        time.Time `json:"ip,omitzero"`        // seen with an address: the sidecar starts
-	Token     time.Time `json:"token,omitzero"`     // its first token was there
-	Dialed    time.Time `json:"dialed,omitzero"`    // its first attempt to connect began
-	Connected time.Time `json:"connected,omitzero"` // the connection of its first stream was up
-	Requested time.Time `json:"requested,omitzero"` // first request sent
-	Answered  time.Time `json:"answered,omitzero"`  // first response
-	Usable    time.Time `json:"usable,omitzero"`    // configuration acknowledged, except endpoints that are not ready
-	Complete  time.Time `json:"complete,omitzero"`  // complete configuration acknowledged
-	Certified time.Time `json:"certified,omitzero"` // certificate verified
-	Reported  time.Time `json:"reported,omitzero"`  // the pod was notified, as by a readiness probe
-	Notified  time.Time `json:"notified,omitzero"`  // seen with that report
-	Ready     time.Time `json:"ready,omitzero"`     // seen Ready
+	Owner       time.Time `json:"owner,omitzero"`       // its Deployment was created or scaled for it
+	Seen        time.Time `json:"seen,omitzero"`        // seen in the watch
+	Scheduled   time.Time `json:"scheduled,omitzero"`   // seen with a node
+	IP          time.Time `json:"ip,omitzero"`          // seen with an address: the sidecar starts
+	Token       time.Time `json:"token,omitzero"`       // its first token was there
+	Dialed      time.Time `json:"dialed,omitzero"`      // its first attempt to connect began
+	Connected   time.Time `json:"connected,omitzero"`   // the connection of its first stream was up
+	Requested   time.Time `json:"requested,omitzero"`   // first request sent
+	Answered    time.Time `json:"answered,omitzero"`    // first response
+	Initialized time.Time `json:"initialized,omitzero"` // all that its proxy requested at its start was answered
+	Complete    time.Time `json:"complete,omitzero"`    // complete configuration acknowledged
+	Certified   time.Time `json:"certified,omitzero"`   // certificate verified
+	Reported    time.Time `json:"reported,omitzero"`    // the pod was notified, as by a readiness probe
+	Notified    time.Time `json:"notified,omitzero"`    // seen with that report
+	Ready       time.Time `json:"ready,omitzero"`       // seen Ready
 }
 
 // WithoutKwok is how long the start took without the Stages that KWOK played for the

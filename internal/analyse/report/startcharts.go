@@ -31,16 +31,16 @@ var stages = []stage{
 	{"seen ready", func(s *record.Startup) time.Time { return s.Reported }, func(s *record.Startup) time.Time { return s.Ready }},
 }
 
-// done returns the time at which a sidecar had its certificate and the configuration that
-// its pod needs to serve.
+// done returns the time at which a sidecar had its certificate and was initialized: its pod is
+// ready to serve.
 func done(s *record.Startup) time.Time {
-	if s.Usable.IsZero() || s.Certified.IsZero() {
+	if s.Initialized.IsZero() || s.Certified.IsZero() {
 		return time.Time{}
 	}
-	if s.Certified.After(s.Usable) {
+	if s.Certified.After(s.Initialized) {
 		return s.Certified
 	}
-	return s.Usable
+	return s.Initialized
 }
 
 // starts draws the starts of the rollout's median pod and of its slowest.
