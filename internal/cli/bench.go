@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -69,10 +70,15 @@ func (o *benchOptions) run(cmd *cobra.Command, s streams) error {
 	if err := ladder.Validate(); err != nil {
 		return usageError{err}
 	}
-	runErr := notConverged(withProgress(s, func(p run.Progress) error {
-		_, err := ladder.Run(cmd.Context(), p)
+	var runs []record.Run
+	runErr := withProgress(s, func(p run.Progress) (err error) {
+		runs, err = ladder.Run(cmd.Context(), p)
 		return err
-	}))
+	})
+	if len(runs) == 0 {
+		return misused(runErr)
+	}
+	runErr = notConverged(runErr)
 	out := ladder.Spec.Out
 	fmt.Fprintln(s.err, "records:", out)
 	if cmd.Context().Err() != nil {

@@ -133,9 +133,10 @@ func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
 		for i, side := range []run.Spec{from, to} {
 			p.Say(fmt.Sprintf("side %d of 2, %s", i+1, filepath.Base(side.Out)))
 			made, err := run.RunOne(cmd.Context(), side, p)
-			if made.Dir != "" {
-				p.Say("record: " + made.Dir)
+			if made.Dir == "" {
+				return misused(err)
 			}
+			p.Say("record: " + made.Dir)
 			if err != nil {
 				return err
 			}

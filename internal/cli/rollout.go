@@ -156,7 +156,10 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 			return errors.Join(err, printErr)
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil && len(runs) == 0:
+		return misused(err)
+	case err != nil:
 		return notConverged(err)
 	}
 	return judgeThresholds(runs)

@@ -75,9 +75,10 @@ func (o *upgradeOptions) run(cmd *cobra.Command, s streams) error {
 		measured, err = run.RunOne(cmd.Context(), spec, p)
 		return err
 	})
-	if measured.Dir != "" {
-		fmt.Fprintln(s.err, "record:", measured.Dir)
+	if measured.Dir == "" {
+		return misused(err)
 	}
+	fmt.Fprintln(s.err, "record:", measured.Dir)
 	if len(measured.Phases) > 0 {
 		if printErr := report.Print(s.out, o.output, []record.Run{measured}); printErr != nil {
 			return errors.Join(err, printErr)

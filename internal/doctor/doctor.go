@@ -39,6 +39,8 @@ type Result struct {
 type Requirements struct {
 	// Pods is the number of simulated sidecars that run at once; 0 = none.
 	Pods int
+	// OtherPods is the number of pods without a sidecar, and Objects that of Services and of objects that configure the mesh.
+	OtherPods, Objects int
 	// Ports is the number of free local ports needed at once; 0 = DefaultPorts.
 	Ports int
 	// Dirs are folders to be written; they need not exist yet.

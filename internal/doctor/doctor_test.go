@@ -135,9 +135,9 @@ func TestJudgements(t *testing.T) {
 		want Status
 	}{
 		"memory, plenty":   {judgeMemory(Result{Status: OK}, 4e9, Requirements{Pods: 200}), OK},
-		"memory, scarce":   {judgeMemory(Result{Status: OK}, 3e9, Requirements{Pods: 200}), Warning},
-		"memory, for real": {judgeMemory(Result{Status: OK}, 4e9, Requirements{Pods: 200, RealSidecars: 10}), Warning},
-		"memory, too low":  {judgeMemory(Result{Status: OK}, 1e9, Requirements{Pods: 200}), Failed},
+		"memory, scarce":   {judgeMemory(Result{Status: OK}, 1.5e9, Requirements{Pods: 200}), Warning},
+		"memory, for real": {judgeMemory(Result{Status: OK}, 3e9, Requirements{Pods: 200, RealSidecars: 10}), Warning},
+		"memory, too low":  {judgeMemory(Result{Status: OK}, 0.9e9, Requirements{Pods: 200}), Failed},
 		"other machines":   {judgeMemory(Result{Status: OK}, 1e9, Requirements{Pods: 200, Elsewhere: true}), OK},
 		"processors, one":  {judgeProcessors(1), Warning},
 		"processors, two":  {judgeProcessors(2), OK},

@@ -25,10 +25,14 @@ const (
 	// scaler's own files, connections to the API server and logs of children.
 	filesBesides = 500
 
-	// Resident memory as measured in runs: the cluster's programs, the control plane and
-	// the recorder without pods, and the increase with each pod over all of them.
-	memoryFixed  = float64(3 << 30)
-	memoryPerPod = float64(1536 << 10)
+	// Resident memory of a run, the peaks of all programs together: 1.1 GiB without pods, 1.3 with 12 and 1.7 to 1.9 with 200
+	// (docs/results/2026-11-26-200-pods-at-a-rate.md and 2026-11-26-200-pods.md). Of what a pod adds, 1 MiB is istiod's, from 200 to 1600
+	// pods (docs/results/2026-11-25-ladder.md), 2 are the cluster's, which are those of a pod without a sidecar, and 0.2 scaler's. 1000 Services,
+	// VirtualServices and ServiceEntries each made 0.7 GiB more in a mesh of 6 pods, mostly of the API server.
+	memoryFixed     = 1.1 * (1 << 30)
+	memoryPerPod    = 3.2 * (1 << 20)
+	memoryPerOther  = 2.0 * (1 << 20)
+	memoryPerObject = 250 << 10
 	// The same for scaler, KWOK and the recorder only, with all sidecars in scaler.
 	memoryFixedElsewhere  = float64(512 << 20)
 	memoryPerPodElsewhere = float64(300 << 10)
@@ -137,7 +141,7 @@ func parsePortRange(text string) (int, error) {
 
 func checkMemory(req Requirements) Result {
 	r := Result{Name: "memory", Status: OK}
-	have, err := freeMemory("/")
+	have, err := FreeMemory()
 	if err != nil {
 		return unknown(r, err)
 	}
@@ -145,23 +149,36 @@ func checkMemory(req Requirements) Result {
 }
 
 func judgeMemory(r Result, have uint64, req Requirements) Result {
-	fixed, perPod := memoryFixed, memoryPerPod
-	if req.Elsewhere {
-		fixed, perPod = memoryFixedElsewhere, memoryPerPodElsewhere
-	}
-	need := uint64(fixed + perPod*float64(req.Pods) + memoryPerRealSidecar*float64(req.RealSidecars))
-	r.Detail = fmt.Sprintf("%s free, about %s needed", output.Bytes(float64(have)), output.Bytes(float64(need)))
-	if have >= need {
-		return r
-	}
-	// The need is a safe estimate; half of it is not enough.
-	r.Status = Warning
-	if have < need/2 {
+	r.Detail = fmt.Sprintf("%s free, about %s needed", output.Bytes(float64(have)), output.Bytes(float64(req.Memory())))
+	switch {
+	case req.LacksMemory(have):
 		r.Status = Failed
+	case have < req.Memory():
+		r.Status = Warning
+	default:
+		return r
 	}
 	r.Fix = "free some memory, or run fewer pods"
 	return r
 }
+
+// Memory returns about how much memory a run needs, in bytes. What the configuration of many objects adds to each of many
+// sidecars is not part of it: it is not known.
+func (r Requirements) Memory() uint64 {
+	fixed, perPod := memoryFixed, memoryPerPod
+	if r.Elsewhere {
+		fixed, perPod = memoryFixedElsewhere, memoryPerPodElsewhere
+	} else {
+		fixed += memoryPerOther*float64(r.OtherPods) + memoryPerObject*float64(r.Objects)
+	}
+	return uint64(fixed + perPod*float64(r.Pods) + memoryPerRealSidecar*float64(r.RealSidecars))
+}
+
+// LacksMemory reports whether a run cannot be done with so much free memory. The need is an estimate, and half of it is not enough.
+func (r Requirements) LacksMemory(free uint64) bool { return free < r.Memory()/2 }
+
+// FreeMemory returns how much memory this machine, or the container of this program, has to spare, in bytes.
+func FreeMemory() (uint64, error) { return freeMemory("/") }
 
 // freeMemory returns the memory that the kernel calls available, in bytes, or the memory
 // that this program's container may still take, if that is less. All files are looked up

@@ -2,14 +2,18 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place/embedded"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Room on disk, as measured with all programs built.
@@ -86,29 +90,81 @@ func goCache() string {
 
 // checkMachine fails when this machine lacks what the runs need, naming the
 // fix, and raises the limit of open files where that is allowed. It shows what only
-// warns.
+// warns, and states what the runs need. An error of type *[scenario.Error] is of a mesh that does not fit.
 func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 	largest, records := runs[0], uint64(0)
 	for _, run := range runs {
-		if run.Pods() > largest.Pods() {
+		if run.requirements().Memory() > largest.requirements().Memory() {
 			largest = run
 		}
 		records += recordBytes(run.Pods())
+	}
+	req := largest.requirements()
+	req.Dirs = []doctor.Dir{{Name: "--out", Path: largest.Out, Bytes: records}}
+	free, err := doctor.FreeMemory()
+	if err == nil { // else a check says so
+		if err := largest.checkSize(free); err != nil {
+			return err
+		}
 	}
 	driver, err := largest.Driver()
 	if err != nil {
 		return err
 	}
-	req := doctor.Requirements{Pods: largest.Pods(), Dirs: []doctor.Dir{{Name: "--out", Path: largest.Out, Bytes: records}}, Elsewhere: largest.Existing != nil}
 	if err := requirePrograms(ctx, &req, largest.Programs, largest.place().programs(driver), largest.State); err != nil {
 		return err
 	}
-	if req.RealSidecars = largest.sidecarProcesses(); req.RealSidecars > 0 {
+	if req.RealSidecars > 0 {
 		if req.SidecarPrograms, err = SidecarPrograms(ctx, largest.Programs, driver); err != nil {
 			return err
 		}
 	}
+	room := uint64(0)
+	for _, dir := range req.Dirs {
+		room += dir.Bytes
+	}
+	progress.say(fmt.Sprintf("about %s of memory and up to %s on disk are needed", output.Bytes(float64(req.Memory())), output.Bytes(float64(room))))
 	return check(ctx, req, progress.say)
+}
+
+// requirements returns what a single run needs by its size.
+func (s Spec) requirements() doctor.Requirements {
+	req := doctor.Requirements{Pods: s.Pods(), OtherPods: s.Profile().OutsidePods, RealSidecars: s.sidecarProcesses(), Elsewhere: s.Existing != nil}
+	if m := s.Captured; m != nil {
+		_, req.OtherPods = m.Mesh.Sidecars()
+		req.Objects = len(m.Mesh.Services) + len(m.Mesh.Objects)
+	}
+	return req
+}
+
+// checkSize returns an error of the field that decides the size of a single run, with the largest one that fits, if
+// so much free memory is not enough for it; nil where no size would fit.
+func (s Spec) checkSize(free uint64) error {
+	req := s.requirements()
+	if !req.LacksMemory(free) {
+		return nil
+	}
+	lack := fmt.Sprintf("about %s of memory are needed, and this machine has %s free", output.Bytes(float64(req.Memory())), output.Bytes(float64(free)))
+	if m := s.Captured; m != nil {
+		one := func(n int) int { return n / m.Scale }
+		for scale := m.Scale - 1; scale > 0; scale-- {
+			part := req
+			part.Pods, part.OtherPods, part.Objects = scale*one(req.Pods), scale*one(req.OtherPods), scale*one(req.Objects)
+			if part.Memory() <= free {
+				return scenario.Refuse("mesh.scale", m.Scale, "%d at most: %s", scale, lack)
+			}
+		}
+		return scenario.Refuse("mesh.file", m.File, "a smaller mesh: %s", lack)
+	}
+	fits := sort.Search(req.Pods, func(pods int) bool {
+		part := req
+		part.Pods = pods + 1
+		return part.Memory() > free
+	})
+	if fits == 0 {
+		return nil
+	}
+	return scenario.Refuse("mesh.pods", req.Pods, "%d at most: %s", fits, lack)
 }
 
 // check fails when this machine lacks what is required. It shows what only warns.

@@ -1,0 +1,47 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// A mesh for which the memory is not enough is refused with the size for which it is.
+func TestCheckSize(t *testing.T) {
+	synthetic := func(pods int) Spec {
+		s := DefaultSpec()
+		s.Mesh.Pods = scenario.List[int]{pods}
+		return s
+	}
+	captured := func(scale int) Spec {
+		m, err := ReadMesh("sample:bookinfo", scale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := DefaultSpec()
+		s.UseMesh(m)
+		return s
+	}
+	for name, test := range map[string]struct {
+		spec Spec
+		free uint64
+		want string
+	}{
+		"enough":            {synthetic(200), synthetic(200).requirements().Memory(), ""},
+		"a warning's":       {synthetic(200), synthetic(200).requirements().Memory() * 2 / 3, ""},
+		"too many pods":     {synthetic(4000), synthetic(1000).requirements().Memory(), "mesh.pods: got 4000, want 1000 at most: about 13.6GiB of memory are needed, and this machine has 4.22GiB free"},
+		"none fits":         {synthetic(1), 1e6, ""}, // as a check of the machine says
+		"too many copies":   {captured(100), captured(10).requirements().Memory(), "mesh.scale: got 100, want 10 at most: "},
+		"no copy fits":      {captured(100), captured(1).requirements().Memory() - 1, "mesh.file: got \"sample:bookinfo\", want a smaller mesh: "},
+		"enough for copies": {captured(100), captured(100).requirements().Memory(), ""},
+	} {
+		err := test.spec.checkSize(test.free)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	if one, ten := captured(1).requirements(), captured(10).requirements(); ten.Pods != 10*one.Pods || ten.Objects != 10*one.Objects {
+		t.Errorf("%+v, want ten times %+v", ten, one)
+	}
+}
