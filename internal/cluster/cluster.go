@@ -99,6 +99,7 @@ type Cluster struct {
 	group    *process.Group
 	settings []Setting
 	died     chan error
+	progress func(string)
 
 	mu         sync.Mutex
 	components []Component
@@ -147,7 +148,7 @@ func up(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{layout: l, group: opts.Group, settings: settings, running: map[string]running{}}
+	c := &Cluster{layout: l, group: opts.Group, progress: opts.Progress, settings: settings, running: map[string]running{}}
 	defer func() {
 		if err != nil {
 			ctx, cancel := context.WithTimeout(interrupt.Uncancelled(ctx), unwindTimeout)
@@ -306,12 +307,13 @@ func (c *Cluster) component(p part, handle process.Handle) Component {
 	return component
 }
 
-// watch reports a component that ends unexpectedly, unless many reports are waiting
-// already, and calls ended with the reason. Its goroutine ends with the component.
+// watch reports a component that ends unexpectedly at once, as the others take their time to stop, and again as an error,
+// unless many reports are waiting already. It calls ended with the reason. Its goroutine ends with the component.
 func (c *Cluster) watch(p *process.Process, ended func(error)) {
 	go func() {
 		<-p.Done()
 		if err := p.Err(); err != nil {
+			c.progress(ending(err))
 			select {
 			case c.died <- err:
 			default:
@@ -319,6 +321,14 @@ func (c *Cluster) watch(p *process.Process, ended func(error)) {
 			ended(err)
 		}
 	}()
+}
+
+// ending names a component that ended, without its command and its log.
+func ending(err error) string {
+	if exit, ok := errors.AsType[*process.ExitError](err); ok {
+		return fmt.Sprintf("%s has ended: %v", exit.Name, exit.Cause)
+	}
+	return err.Error()
 }
 
 // Kubeconfig returns the path of a self-contained kubeconfig file that gives a client all

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func askAndWait() {
 	select {}
 }
 
-// An etcd that ends while the API server is waited for is the reason, with its last lines.
+// An etcd that ends while the API server is waited for is named at once, and is the reason, with its last lines.
 func TestUpNamesTheProgramThatEnded(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -87,11 +88,19 @@ func TestUpNamesTheProgramThatEnded(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	_, err = Up(t.Context(), Options{Group: group, LogDir: filepath.Join(root, "logs"), Programs: Programs{
+	said := make(chan string, 20)
+	_, err = Up(t.Context(), Options{Progress: func(text string) { said <- text }, Group: group, LogDir: filepath.Join(root, "logs"), Programs: Programs{
 		Etcd: program(endingEtcd), APIServer: program(deafAPIServer), ControllerManager: self, Scheduler: self, Kwok: self,
 	}})
 	exit, ok := errors.AsType[*process.ExitError](err)
 	if !ok || exit.Name != Etcd || !strings.Contains(err.Error(), "no space left on device") {
 		t.Errorf("error %v, want that etcd ended, with its last line", err)
+	}
+	var got []string
+	for range len(said) {
+		got = append(got, <-said)
+	}
+	if want := []string{"starting etcd", "starting kube-apiserver", "etcd has ended: exit status 2"}; !slices.Equal(got, want) {
+		t.Errorf("said %q, want %q", got, want)
 	}
 }
