@@ -341,6 +341,7 @@ func (a *anonymizer) controlPlane(m *Mesh) map[string]int {
 	for i := range c.Webhooks {
 		c.Webhooks[i].Name = r.host(c.Webhooks[i].Name)
 	}
+	c.APIServer = c.APIServer.anonymous()
 	c.Revisions = slices.Clone(c.Revisions)
 	for i := range c.Revisions {
 		of := &c.Revisions[i]
@@ -366,6 +367,7 @@ func (a *anonymizer) controlPlane(m *Mesh) map[string]int {
 		if left["settings of the control plane"] += kept - len(of.Env); left["settings of the control plane"] == 0 {
 			delete(left, "settings of the control plane")
 		}
+		of.History = of.History.anonymous()
 		if of.MeshConfig != nil {
 			of.MeshConfig = r.fields(clone(of.MeshConfig))
 		}

@@ -13,6 +13,8 @@ type ControlPlane struct {
 	Revisions []Revision `json:"revisions"`
 	// Webhooks are those of others that may change pods when they are created. A replay has none of them.
 	Webhooks []Webhook `json:"webhooks,omitempty"`
+	// APIServer is what a Prometheus has of the requests to the API server; nil = none was asked.
+	APIServer *History `json:"apiServer,omitempty"`
 	// Masked is how many values of it look like credentials, and are masked.
 	Masked int `json:"masked,omitempty"`
 }
@@ -40,6 +42,8 @@ type Revision struct {
 	MeshConfig   map[string]any `json:"meshConfig,omitempty"`
 	MeshNetworks map[string]any `json:"meshNetworks,omitempty"`
 	Injection    *Injection     `json:"injection,omitempty"`
+	// History is what a Prometheus has of its pods; nil = none was asked.
+	History *History `json:"history,omitempty"`
 	// Undiscovered are the namespaces of the mesh that its discovery selectors leave out.
 	Undiscovered []string `json:"undiscovered,omitempty"`
 }
@@ -73,6 +77,14 @@ type Webhook struct {
 
 // defaultRevision is the name of the revision that has none.
 const defaultRevision = "default"
+
+// Deployment is the name that Istio's installations give its Deployment.
+func (r *Revision) Deployment() string {
+	if r.Name == defaultRevision {
+		return controlPlaneApp
+	}
+	return controlPlaneApp + "-" + r.Name
+}
 
 // Release is the version that a revision runs: what it reports, else that of its image; "" = not known.
 func (r *Revision) Release() string { return cmp.Or(r.Reported, r.Version) }

@@ -64,6 +64,9 @@ func (m *Mesh) Summary(w io.Writer) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	for _, text := range m.histories() {
+		fmt.Fprintln(w, text)
+	}
 	for _, l := range m.LeftOut {
 		count := ""
 		if l.Count > 0 {

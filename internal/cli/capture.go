@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -24,6 +25,7 @@ type captureOptions struct {
 	from                []string
 	out                 string
 	anonymize           bool
+	history             historyOptions
 }
 
 func newCaptureCommand(s streams) *cobra.Command {
@@ -37,14 +39,18 @@ Istio and of the Gateway API. Of the control plane it writes each revision: vers
 arguments, environment, requests and limits, replicas, autoscaler, mesh configuration,
 injection, tags, and the namespaces that follow it. It reads the kinds that the guide
 lists and no other, no Secrets in particular, masks what looks like a credential, and
-leaves out status, and images, commands and environment of workloads. A summary states
-what there is, what was left out and why, and what a rollout does not reproduce.
+leaves out status, and images, commands and environment of workloads. With --prometheus
+it adds what istiod used in the last days. A summary states what there is, what was left
+out and why, and what a rollout does not reproduce.
 
 The cluster is that of the current context of the kubeconfig, as kubectl has it, or
 that of --context. With FILE or --from, nothing is asked for: the objects are those of
 files that 'kubectl get -A -o yaml' wrote.`,
 		Example: `  # the mesh of a context of the kubeconfig
   scaler capture --context production --output-file mesh.yaml
+
+  # with what istiod used in the last days
+  scaler capture --context production --prometheus detect --output-file mesh.yaml
 
   # without names, to be shared
   scaler capture --context production --anonymize --output-file mesh.yaml
@@ -55,18 +61,19 @@ files that 'kubectl get -A -o yaml' wrote.`,
   kubectl get -n istio-system -o yaml cm,hpa >control-plane.yaml
   kubectl get -o yaml mutatingwebhookconfigurations >webhooks.yaml
   scaler capture cluster.yaml istio.yaml control-plane.yaml webhooks.yaml --output-file mesh.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args, s) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd.Flags(), args, s) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig (default the current one)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` with contexts (default KUBECONFIG, else ~/.kube/config)")
 	f.StringArrayVar(&o.from, "from", nil, "`FILE` with objects as 'kubectl get -A -o yaml' prints them, repeatable, in place of a cluster")
 	f.StringVar(&o.out, "output-file", "mesh.yaml", "`FILE` to write; - is stdout")
+	o.history.addTo(f)
 	f.BoolVar(&o.anonymize, "anonymize", false, "hash names, hosts and values of labels; references stay intact")
 	return cmd
 }
 
-func (o *captureOptions) run(ctx context.Context, args []string, s streams) error {
+func (o *captureOptions) run(ctx context.Context, f *pflag.FlagSet, args []string, s streams) error {
 	files := append(o.from, args...)
 	if o.out == "" {
 		return usagef(`parsing --output-file "": want a file, or - for stdout`)
@@ -74,9 +81,18 @@ func (o *captureOptions) run(ctx context.Context, args []string, s streams) erro
 	if len(files) > 0 && (o.context != "" || o.kubeconfig != "") {
 		return usagef("parsing --context %q: want none with files, which stand for the cluster", o.context)
 	}
-	mesh, err := o.capture(ctx, files, s)
+	asked, withHistory, err := o.history.options(f, len(files) > 0)
 	if err != nil {
 		return err
+	}
+	mesh, config, err := o.capture(ctx, files, s)
+	if err != nil {
+		return err
+	}
+	if withHistory {
+		if err := o.history.history(ctx, asked, config, &mesh); err != nil {
+			return err
+		}
 	}
 	if o.anonymize {
 		if err := mesh.Anonymize(); err != nil {
@@ -89,35 +105,36 @@ func (o *captureOptions) run(ctx context.Context, args []string, s streams) erro
 	return mesh.Summary(s.err)
 }
 
-func (o *captureOptions) capture(ctx context.Context, files []string, s streams) (capture.Mesh, error) {
+// capture captures the mesh of files, or of a cluster, whose configuration it returns, too.
+func (o *captureOptions) capture(ctx context.Context, files []string, s streams) (mesh capture.Mesh, config *rest.Config, err error) {
 	if len(files) > 0 {
-		mesh, err := capture.FromFiles(ctx, files...)
-		if err != nil {
-			return mesh, usagef("%w", err)
+		if mesh, err = capture.FromFiles(ctx, files...); err != nil {
+			err = usagef("%w", err)
 		}
-		return mesh, nil
+		return mesh, nil, err
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
 	if err != nil {
-		return capture.Mesh{}, usagef("reading the kubeconfig: %w", err)
+		return mesh, nil, usagef("reading the kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = 50, 100 // pages, one after the other
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return capture.Mesh{}, err
+		return mesh, nil, err
 	}
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return capture.Mesh{}, err
+		return mesh, nil, err
 	}
-	return capture.FromCluster(ctx, capture.Cluster{
+	mesh, err = capture.FromCluster(ctx, capture.Cluster{
 		Discovery: kinds, Dynamic: client, Progress: func(text string) { fmt.Fprintln(s.err, text) },
 		Ask: func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
 			return ask(ctx, config, namespace, pod, port, path)
 		},
 	})
+	return mesh, config, err
 }
 
 // askTimeout is how long the answer of a pod of the control plane may take.

@@ -2,10 +2,13 @@ package clusterprometheus
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,28 +36,42 @@ type client struct {
 	idle func() // ends connections that are not in use
 }
 
-// open returns a client of the Prometheus at an address that is not to be found. cluster is needed for a Service. token
-// is a bearer token for a URL; "" = none. It sends nothing.
-func open(a Address, cluster *rest.Config, token string) (*client, error) {
+// open returns a client of the Prometheus at an address that is not to be found. It sends nothing.
+func open(o Options) (*client, error) {
+	a, headers := o.Address, http.Header{}
+	if o.Token != "" {
+		headers.Set("Authorization", "Bearer "+o.Token)
+	}
+	if o.Tenant != "" {
+		headers.Set(o.TenantHeader, o.Tenant)
+	}
 	base, transport := a.URL, http.DefaultTransport.(*http.Transport).Clone()
+	if o.Roots != nil {
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(o.Roots) {
+			return nil, errors.New("the root certificates have no certificate")
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
 	var trip http.RoundTripper = transport
 	idle := transport.CloseIdleConnections
 	if a.URL == "" {
-		through, err := rest.HTTPClientFor(cluster)
+		through, err := rest.HTTPClientFor(o.Cluster)
 		if err != nil {
 			return nil, err
 		}
-		server, _, err := rest.DefaultServerUrlFor(cluster)
+		server, _, err := rest.DefaultServerUrlFor(o.Cluster)
 		if err != nil {
 			return nil, err
 		}
-		trip, base, token, idle = through.Transport, strings.TrimRight(server.String(), "/")+a.Service.proxyPath(), "", func() {} // client-go's connections are shared
+		trip, base, idle = through.Transport, strings.TrimRight(server.String(), "/")+a.Service.proxyPath(), func() {} // client-go's connections are shared
+		headers.Del("Authorization")                                                                                   // the API server takes that of the kubeconfig
 		if trip == nil {
 			trip = transport
 		}
 	}
 	connection, err := api.NewClient(api.Config{Address: base, Client: &http.Client{
-		Transport: reading{trip, token}, Timeout: requestTimeout,
+		Transport: reading{trip, headers}, Timeout: requestTimeout,
 		CheckRedirect: func(to *http.Request, _ []*http.Request) error {
 			return fmt.Errorf("it redirects to %s: want the address of the API itself", to.URL.Host)
 		},
@@ -68,8 +85,8 @@ func open(a Address, cluster *rest.Config, token string) (*client, error) {
 // reading makes the requests of the official client ones that only read: it sends queries by POST, for which the API
 // server wants the right to create services/proxy.
 type reading struct {
-	next  http.RoundTripper
-	token string
+	next    http.RoundTripper
+	headers http.Header // that each request has
 }
 
 // RoundTrip is part of http.RoundTripper.
@@ -84,9 +101,7 @@ func (t reading) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Method, r.Body, r.GetBody, r.ContentLength, r.URL.RawQuery = http.MethodGet, nil, nil, 0, string(form)
 		r.Header.Del("Content-Type")
 	}
-	if t.token != "" {
-		r.Header.Set("Authorization", "Bearer "+t.token)
-	}
+	maps.Copy(r.Header, t.headers)
 	response, err := t.next.RoundTrip(r)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,9 @@ func (p Program) pods() string {
 type Options struct {
 	Address Address // zero = none is asked
 	Token   string  // bearer token for a URL; "" = none
+	Roots   []byte  // root certificates in PEM for a URL; nil = those of this machine
+	// Tenant is sent as TenantHeader with each request; "" = there are no tenants.
+	Tenant, TenantHeader string
 	// Cluster is needed for a Service, and Client for one that is to be found; nil = there is none.
 	Cluster *rest.Config
 	Client  kubernetes.Interface // see Cluster; nil = there is none
@@ -92,7 +95,7 @@ func Look(ctx context.Context, o Options) *Source {
 // look looks at the Prometheus at an address.
 func look(ctx context.Context, o Options) *Source {
 	s := &Source{Address: o.Address, program: o.Program}
-	if s.client, s.Err = open(o.Address, o.Cluster, o.Token); s.Err != nil {
+	if s.client, s.Err = open(o); s.Err != nil {
 		return s
 	}
 	result, err := s.client.query(ctx, s.program.countExpr(), time.Time{})

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/credentialfile"
+	"scaler.mesh/scaler/internal/measure/clusterprometheus"
+)
+
+// historyOptions state which Prometheus a capture asks, and for how many days.
+type historyOptions struct {
+	address, token, ca, tenant string
+	days                       int
+}
+
+func (o *historyOptions) addTo(f *pflag.FlagSet) {
+	f.StringVar(&o.address, "prometheus", "", "`ADDRESS` of a Prometheus that has the metrics of istiod: a URL, service:NAMESPACE/NAME:PORT, through the API server, or detect")
+	f.StringVar(&o.token, "prometheus-token", "", "`FILE` with a bearer token for its URL")
+	f.StringVar(&o.ca, "prometheus-ca", "", "`FILE` with root certificates in PEM for its URL (default those of this machine)")
+	f.StringVar(&o.tenant, "prometheus-tenant", "", "`[HEADER=]TENANT` that it is asked for (HEADER is X-Scope-OrgID by default)")
+	f.IntVar(&o.days, "prometheus-days", 7, "days, up to now, that it is asked for")
+}
+
+// options checks the flags; false = no Prometheus is asked.
+func (o *historyOptions) options(f *pflag.FlagSet, files bool) (p clusterprometheus.Options, asked bool, err error) {
+	for _, flag := range []string{"token", "ca", "tenant", "days"} {
+		if f.Changed("prometheus-"+flag) && o.address == "" {
+			return p, false, usagef("parsing --prometheus-%s: want it with --prometheus", flag)
+		}
+	}
+	if !f.Changed("prometheus") {
+		return p, false, nil
+	}
+	if p.Address, err = clusterprometheus.ParseAddress(o.address); err != nil {
+		return p, false, usagef("parsing --prometheus: %w", err)
+	}
+	switch most := int(clusterprometheus.MaxHistory.Hours() / 24); {
+	case p.Address == clusterprometheus.Address{}:
+		return p, false, usagef(`parsing --prometheus "": want an address`)
+	case p.Address.URL == "" && files:
+		return p, false, usagef("parsing --prometheus %q: want a URL with files, which stand for the cluster", o.address)
+	case p.Address.URL == "" && o.token+o.ca != "":
+		return p, false, usagef("parsing --prometheus-token, --prometheus-ca: want a URL with them, or none: the API server is asked with the kubeconfig's credentials")
+	case o.days < 1 || o.days > most:
+		return p, false, usagef("parsing --prometheus-days %d: want 1 to %d", o.days, most)
+	}
+	if o.token != "" {
+		if p.Token, err = credentialfile.Token(o.token); err != nil {
+			return p, false, usagef("parsing --prometheus-token: %w", err)
+		}
+	}
+	if o.ca != "" {
+		if p.Roots, err = credentialfile.Roots(o.ca); err != nil {
+			return p, false, usagef("parsing --prometheus-ca: %w", err)
+		}
+	}
+	header, tenant, named := strings.Cut(o.tenant, "=")
+	if !named {
+		header, tenant = "X-Scope-OrgID", header
+	}
+	if header == "" || tenant == "" && f.Changed("prometheus-tenant") || strings.ContainsAny(o.tenant, "\r\n :") {
+		return p, false, usagef("parsing --prometheus-tenant %q: want [HEADER=]TENANT", o.tenant)
+	}
+	p.TenantHeader, p.Tenant = header, tenant
+	return p, true, nil
+}
+
+// history adds to a mesh what a Prometheus has of its control plane. cluster is that of a Prometheus that is a
+// Service; nil = there is none. What it does not have is part of the result, and no error.
+func (o *historyOptions) history(ctx context.Context, p clusterprometheus.Options, cluster *rest.Config, mesh *capture.Mesh) (err error) {
+	c := mesh.ControlPlane
+	if c == nil {
+		return usagef("--prometheus: want a cluster or files with a control plane, of which it is asked: none is known")
+	}
+	if p.Cluster = cluster; cluster != nil {
+		if p.Client, err = kubernetes.NewForConfig(cluster); err != nil {
+			return err
+		}
+	}
+	length := time.Duration(o.days) * 24 * time.Hour
+	for i := range c.Revisions {
+		r := &c.Revisions[i]
+		p.Program = clusterprometheus.Program{Namespace: cmp.Or(r.Namespace, "istio-system"), Deployment: r.Deployment(), Container: "discovery"}
+		source := clusterprometheus.Look(ctx, p)
+		r.History = observed(length, func() (time.Time, time.Time, []clusterprometheus.Range, error) { return source.History(ctx, length) })
+		if c.APIServer == nil || len(c.APIServer.Figures) == 0 { // it is asked in whose Prometheus there is a revision
+			c.APIServer = observed(length, func() (time.Time, time.Time, []clusterprometheus.Range, error) {
+				return source.APIServerHistory(ctx, length)
+			})
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// observed is a history as a mesh has it.
+func observed(length time.Duration, read func() (from, to time.Time, all []clusterprometheus.Range, err error)) *capture.History {
+	from, to, all, err := read()
+	if err != nil {
+		now := time.Now().Truncate(clusterprometheus.HistoryStep)
+		h := capture.NewHistory(now.Add(-length), now, clusterprometheus.HistoryStep)
+		h.Lacks("all", err.Error())
+		return h
+	}
+	h := capture.NewHistory(from, to, clusterprometheus.HistoryStep)
+	for _, r := range all {
+		if r.Err != nil {
+			h.Lacks(r.Name, r.Err.Error())
+		}
+		for _, k := range r.Kinds {
+			h.Observe(r.Name, k.Kind, r.Unit, clusterprometheus.HistoryStep, k.Values)
+		}
+	}
+	return h
+}
