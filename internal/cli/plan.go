@@ -104,7 +104,7 @@ within its interval. Otherwise the exit code is 3.`,
 	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "maximum number of replicas; runs with several --replicas show what each needs")
 	f.BoolVar(&o.Validate, "validate", false, "leave out the largest size, forecast it and compare it with the measurement")
 	f.BoolVar(&o.verify, "verify", false, "run the planned mesh with the recommended limits, and compare")
-	f.StringVar(&o.spec.Out, "out", "", "folder for the record of --verify (default ./scaler-runs/DATE-TIME)")
+	f.StringVar(&o.spec.Out, "out", "", "folder for the record of --verify, which the same command resumes (default ./scaler-runs/DATE-TIME)")
 	addComponentFlags(f, &o.spec.Programs)
 	f.BoolVar(&o.Force, "force", false, "forecast although there are too few runs, or too far ahead")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml or markdown")

@@ -26,6 +26,8 @@ type Ladder struct {
 	// Versions are the versions of the control plane's programs that take turns, each once, whose
 	// records go to a folder each below Spec.Out; nil = that of Spec.
 	Versions []string
+	// Resumes lets a ladder of a single run take the result that its output folder has, as longer ones do.
+	Resumes bool
 }
 
 // NewLadder makes the runs of a scenario document; see [New]. Where the document leaves the dilation
@@ -93,8 +95,16 @@ type Runner func(ctx context.Context, spec Spec, progress Progress) (record.Run,
 // RunOne runs a ladder of one run. The error is that of [Ladder.Run]; the record has no folder
 // if the run did not begin.
 func RunOne(ctx context.Context, spec Spec, progress Progress) (record.Run, error) {
-	ladder := Ladder{Spec: spec}
-	runs, err := ladder.Run(ctx, progress)
+	return Ladder{Spec: spec}.one(ctx, progress)
+}
+
+// ResumeOne is RunOne, but takes the result of the same run that its output folder has.
+func ResumeOne(ctx context.Context, spec Spec, progress Progress) (record.Run, error) {
+	return Ladder{Spec: spec, Resumes: true}.one(ctx, progress)
+}
+
+func (l Ladder) one(ctx context.Context, progress Progress) (record.Run, error) {
+	runs, err := l.Run(ctx, progress)
 	if len(runs) == 0 {
 		return record.Run{}, err
 	}
@@ -207,7 +217,7 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	if err := l.prepareVersions(ctx, progress); err != nil {
 		return nil, err
 	}
-	done, err := l.resume()
+	done, others, err := l.resume()
 	if err != nil {
 		return nil, err
 	}
@@ -220,13 +230,19 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	})
 	for _, spec := range climb.specs {
 		if err := folders[spec.Out].Check(spec.Name()); err != nil {
+			if why := others[filepath.Join(spec.Out, spec.Name())]; why != "" {
+				return nil, fmt.Errorf("%w; not resumed, as %s", err, why)
+			}
 			return nil, err
 		}
 	}
 	s := series.Series{Plan: climb, Out: l.Spec.Out, Before: len(done), Say: progress.Say}
-	if climb.of > 1 {
+	switch {
+	case climb.of > 1:
 		s.Headline = climb.ladder.Spec.pace() + "; rollouts, each with a cluster and a control plane of its own"
-	} else {
+	case len(done) == 1:
+		progress.say("resumed, the run was done before: " + done[0].Dir)
+	default:
 		progress.say(fmt.Sprintf("%s; expected duration: about %s", climb.ladder.Spec.pace(), climb.ladder.expected()))
 	}
 	if err := s.Run(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,32 +22,21 @@ func TestLadderResumes(t *testing.T) {
 	write := func(pods int, status record.Status, change func(*record.Run)) {
 		spec := l.Spec
 		spec.Mesh.Pods, spec.Instrument.Dilation = scenario.List[int]{pods}, scenario.Dilation{Factor: 3}
-		folder, err := record.Open(l.Spec.Out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := folder.Create(spec.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		run := newRecord(spec)
-		run.Status = status
-		if change != nil {
-			change(&run)
-		}
-		if err := errors.Join(w.Save(&run), w.Close(), folder.Close()); err != nil {
-			t.Fatal(err)
-		}
+		writeRun(t, spec, status, change)
 	}
 	write(10, record.StatusCompleted, nil)
 	write(20, record.StatusUnconverged, nil)
 	write(40, record.StatusInterrupted, nil)
+	write(80, record.StatusCompleted, func(r *record.Run) { r.Environment.Scaler = "v0" })
 
-	done, err := l.resume()
+	done, others, err := l.resume()
 	if err != nil || len(done) != 2 || done[0].PodCount() != 10 || done[1].PodCount() != 20 {
 		t.Fatalf("%v, %+v", err, done)
 	}
-	if again, err := l.resume(); err != nil || len(again) != 2 {
+	if why := others[filepath.Join(l.Spec.Out, "istiod-strict-80")]; !strings.Contains(why, "another scaler") {
+		t.Errorf("the run of another scaler is not resumed, as %q", why)
+	}
+	if again, _, err := l.resume(); err != nil || len(again) != 2 {
 		t.Errorf("the second time %v, %d runs", err, len(again))
 	}
 	entries, err := os.ReadDir(l.Spec.Out)
@@ -59,7 +49,7 @@ func TestLadderResumes(t *testing.T) {
 			names = append(names, e.Name())
 		}
 	}
-	if want := []string{"istiod-strict-10", "istiod-strict-20", "istiod-strict-40-interrupted-1"}; !slices.Equal(names, want) {
+	if want := []string{"istiod-strict-10", "istiod-strict-20", "istiod-strict-40-interrupted-1", "istiod-strict-80"}; !slices.Equal(names, want) {
 		t.Errorf("folders %q, want %q", names, want)
 	}
 
@@ -85,23 +75,30 @@ func TestLadderResumes(t *testing.T) {
 }
 
 // What another scenario, repeat or scaler left is no result of a ladder, and stays where it is.
-func TestAsksFor(t *testing.T) {
+func TestDiffers(t *testing.T) {
 	spec := ladderOf([]int{10}, "strict").Spec
 	spec.ControlPlane.Env = []string{"A=b"}
 	run := newRecord(spec)
-	if !spec.asksFor(&run) {
-		t.Error("a run of the specification is none")
+	if why := spec.differs(&run); why != "" {
+		t.Errorf("a run of the specification is none: %s", why)
 	}
-	for name, change := range map[string]func(*record.Run){
-		"seed":     func(r *record.Run) { r.Scenario.Mesh.Seed++ },
-		"dilation": func(r *record.Run) { r.Scenario.Instrument.Dilation.Factor++ },
-		"repeat":   func(r *record.Run) { r.Repeat++ },
-		"scaler":   func(r *record.Run) { r.Environment.Scaler += "x" },
+	for name, test := range map[string]struct {
+		change func(*record.Run)
+		want   string
+	}{
+		"seed":     {func(r *record.Run) { r.Scenario.Mesh.Seed = 9 }, `it is of another scenario: mesh.seed is "9" there, not "1"`},
+		"dilation": {func(r *record.Run) { r.Scenario.Instrument.Dilation.Factor = 7 }, `it is of another scenario: instrument.dilation is "7" there, not "1"`},
+		"many": {func(r *record.Run) {
+			r.Scenario.Mesh.Seed, r.Scenario.Mesh.FanOut, r.Scenario.Load.Churn, r.Scenario.Load.Probes = 9, 9, 9, 9
+		}, "and 1 more"},
+		"repeat": {func(r *record.Run) { r.Repeat = 2 }, "it is repeat 2, not 0"},
+		"scaler": {func(r *record.Run) { r.Environment.Scaler = "v0" }, `it is of another scaler, "v0", and this one is "`},
+		"early":  {func(r *record.Run) { r.Scenario = scenario.Scenario{} }, "it ended before"},
 	} {
 		other := newRecord(spec)
-		change(&other)
-		if spec.asksFor(&other) {
-			t.Errorf("one with another %s is of the specification", name)
+		test.change(&other)
+		if why := spec.differs(&other); !strings.Contains(why, test.want) {
+			t.Errorf("one with another %s differs by %q, want %q", name, why, test.want)
 		}
 	}
 	single := ladderOf([]int{10}, "strict")
@@ -109,7 +106,51 @@ func TestAsksFor(t *testing.T) {
 	if err := os.Mkdir(single.Spec.Out+"/"+single.Runs()[0].Name(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := single.resume(); err != nil || done != nil {
+	if done, _, err := single.resume(); err != nil || done != nil {
 		t.Errorf("a single run resumes %v, %v", done, err)
+	}
+}
+
+// writeRun leaves the record of a run of the specification in its folder.
+func writeRun(t *testing.T, spec Spec, status record.Status, change func(*record.Run)) {
+	t.Helper()
+	folder, err := record.Open(spec.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := folder.Create(spec.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := newRecord(spec)
+	run.Status = status
+	if change != nil {
+		change(&run)
+	}
+	if err := errors.Join(w.Save(&run), w.Close(), folder.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ResumeOne takes the result that the folder has, and refuses that of something else, with the reason. RunOne takes none.
+func TestResumeOne(t *testing.T) {
+	spec := ladderOf([]int{10}, "strict").Spec
+	spec.Out, spec.State = t.TempDir(), t.TempDir()
+	writeRun(t, spec, record.StatusUnconverged, nil)
+	var said []string
+	run, err := ResumeOne(t.Context(), spec, Progress{Say: func(line string) { said = append(said, line) }})
+	if !errors.Is(err, phases.ErrUnconverged) || run.PodCount() != 10 || run.Dir == "" {
+		t.Errorf("error %v, run %+v", err, run)
+	}
+	if text := strings.Join(said, "\n"); !strings.Contains(text, "resumed, the run was done before: "+run.Dir) {
+		t.Errorf("it said %q", text)
+	}
+	other := spec
+	other.Mesh.Seed = 9
+	if _, err := ResumeOne(t.Context(), other, Progress{}); !errors.Is(err, record.ErrExists) || !strings.HasSuffix(err.Error(), `; not resumed, as it is of another scenario: mesh.seed is "1" there, not "9"`) {
+		t.Errorf("another seed: %v", err)
+	}
+	if _, err := RunOne(t.Context(), spec, Progress{}); !errors.Is(err, record.ErrExists) || strings.Contains(err.Error(), "resumed") {
+		t.Errorf("a run that resumes nothing: %v", err)
 	}
 }

@@ -29,7 +29,7 @@ type Options struct {
 	// Spec has what the record does not state: folders and programs. Other fields are
 	// replaced.
 	Spec     run.Spec
-	Run      run.Runner   // nil = a rollout
+	Run      run.Runner   // nil = run.ResumeOne
 	Progress run.Progress // takes messages and status; the zero value shows nothing
 }
 
@@ -89,7 +89,8 @@ func (o Options) Validate() error {
 	return err
 }
 
-// Run carries out a plan and puts what came of it into the plan. The error is of
+// Run carries out a plan and puts what came of it into the plan. A run of the same verification that came to a result
+// before is not done again: its record in the output folder is judged. The error is of
 // a plan that cannot be carried out here, of ctx, or of a run that failed for another
 // reason than its control plane; a plan that does not hold is no error.
 func Run(ctx context.Context, o Options) error {
@@ -98,7 +99,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if o.Run == nil {
-		o.Run = run.RunOne
+		o.Run = run.ResumeOne
 	}
 	request := o.Plan.Request
 	return series.Series{
