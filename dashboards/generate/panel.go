@@ -18,7 +18,7 @@ type panel struct {
 	draw    drawing
 	title   string
 	what    shown
-	about   string // what the figure means and what makes it doubtful, as docs/reference/definitions.md has it
+	about   string // what the figure means and what limits its accuracy
 	queries []query
 	limit   float64 // a line at a value that means trouble; 0 draws none
 	always  bool    // also outside of the chosen phases

@@ -149,7 +149,7 @@ func (s Spec) capturedText() string {
 	return text
 }
 
-// otherVersion is a doubt about a run whose control plane is of another version than the captured one; nil = it is not, or
+// otherVersion returns the warning about a run whose control plane is of another version than the captured one; nil = it is not, or
 // that is not known.
 func (s Spec) otherVersion() *record.Warning {
 	if s.Captured == nil || s.Captured.Mesh.Served() == nil {

@@ -93,7 +93,7 @@ var sentences = map[Reason]string{
 	ReasonProcessorsNotEnforced: "nothing holds the control plane to its {processors} processors: it may have used more than a machine of that size has: {detail}",
 	ReasonMachineProcessors:     "the control plane has the [{processors} ]processors of the machine that it runs on, because time cannot be slowed down with {detail}: new streams a second, pushes at once and all that follows from them are of that machine, and not of the scenario alone",
 	ReasonOtherVersion:          "the captured control plane is version {detail}, and the run is of version {component}",
-	ReasonSpeedDrifted:          "a processor of this machine did the work of {before:.3g} reference processors before the run, and of {after:.3g} after it, {share:percent} apart and more than {bound:percent}: processor time and cores depend on when in the run they were used, also in units of the reference processor",
+	ReasonSpeedDrifted:          "a processor of this machine did the work of {before:.3g} reference processors before the run, and of {after:.3g} after it. They differ by {share:percent}, more than {bound:percent}: processor time and cores depend on when in the run they were used, also in units of the reference processor",
 	ReasonLimitNotEnforced:      "the control plane is given the limit as a setting (GOMEMLIMIT), and nothing enforces it: {detail}",
 
 	ReasonLateInstrument:   "scaler itself ran late: {p99Seconds:ms} at p99 of its own scheduling lag",

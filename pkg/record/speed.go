@@ -55,11 +55,11 @@ func (p *Processor) Drift() float64 {
 	return p.After.Speed/p.Before.Speed - 1
 }
 
-// SpeedsOf states how the speeds of runs differ: apart says in words that they do by more than
+// SpeedsOf states how the speeds of runs differ: differing says in words that they do by more than
 // SpeedBound, or are of different works, "" where they do not; drifted is in how many runs the
 // speed changed by more than SpeedBound from before the run to after it. Runs whose speed is not
 // known are left out.
-func SpeedsOf(runs []*Run) (apart string, drifted int) {
+func SpeedsOf(runs []*Run) (differing string, drifted int) {
 	var known []Speed
 	for _, run := range runs {
 		p := run.Environment.Processor
@@ -88,7 +88,7 @@ func speedsText(speeds []Speed) string {
 	if high <= (1+SpeedBound)*low {
 		return ""
 	}
-	return fmt.Sprintf("processors did the work of %.3g to %.3g reference processors, more than %.0f%% apart", low, high, SpeedBound*100)
+	return fmt.Sprintf("processors did the work of %.3g to %.3g reference processors, which differ by more than %.0f%%", low, high, SpeedBound*100)
 }
 
 // Normalize sets the processor time and cores of the control plane in units of the reference

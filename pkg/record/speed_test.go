@@ -35,7 +35,7 @@ func TestSpeedsOf(t *testing.T) {
 		want   string
 	}{
 		{nil, ""}, {[]Speed{*speedAt(1)}, ""}, {[]Speed{*speedAt(1), *speedAt(1.05)}, ""},
-		{[]Speed{*speedAt(1), *speedAt(1.06), *speedAt(1.02)}, "1 to 1.06 reference processors, more than 5% apart"},
+		{[]Speed{*speedAt(1), *speedAt(1.06), *speedAt(1.02)}, "1 to 1.06 reference processors, which differ by more than 5%"},
 		{[]Speed{*speedAt(1), other}, "different works, 1 and 2"},
 	} {
 		if got := speedsText(test.speeds); test.want == "" && got != "" || !strings.Contains(got, test.want) {
@@ -48,9 +48,9 @@ func TestSpeedsOf(t *testing.T) {
 		r.Environment.Processor = &Processor{Before: speedAt(before), After: speedAt(after)}
 		return r
 	}
-	apart, drifted := SpeedsOf([]*Run{{}, run(1, 1), run(1.2, 1), run(1, 1.2)})
-	if !strings.Contains(apart, "1 to 1.1 reference processors") || drifted != 2 {
-		t.Errorf("got %q and %d runs that drifted", apart, drifted)
+	differing, drifted := SpeedsOf([]*Run{{}, run(1, 1), run(1.2, 1), run(1, 1.2)})
+	if !strings.Contains(differing, "1 to 1.1 reference processors") || drifted != 2 {
+		t.Errorf("got %q and %d runs that drifted", differing, drifted)
 	}
 }
 

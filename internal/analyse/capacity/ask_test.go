@@ -105,8 +105,8 @@ func TestPartialRunsAreInNoForecast(t *testing.T) {
 		t.Errorf("with a killed run %+v, without %+v", g, w)
 	}
 	for _, why := range []string{"left out 1 run of 10: killed or still under way", "left out 1 run of 10: interrupted"} {
-		if got.doubtAbout("runs", why) == "" {
-			t.Errorf("no doubt %q in %v", why, got.Doubts)
+		if got.warningAbout("runs", why) == "" {
+			t.Errorf("no warning %q in %v", why, got.Warnings)
 		}
 	}
 	if _, err := Make([]record.Run{killed}, Options{Pods: 1600}); err == nil || !strings.Contains(err.Error(), "(1 killed or still under way, so that its figures are partial)") {
@@ -221,8 +221,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What is forced leaves a doubt behind, and what has no interval another.
-func TestForcedLeavesDoubts(t *testing.T) {
+// What is forced leaves a warning behind, and what has no interval another.
+func TestForcedLeavesWarnings(t *testing.T) {
 	w, busy := strict(), strict()
 	busy.saturation = 0.9
 	for _, c := range []struct {
@@ -242,8 +242,8 @@ func TestForcedLeavesDoubts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan.doubtAbout(c.about, c.want) == "" {
-			t.Errorf("%s: doubts are %v, want %q of %s", c.name, plan.Doubts, c.want, c.about)
+		if plan.warningAbout(c.about, c.want) == "" {
+			t.Errorf("%s: warnings are %v, want %q of %s", c.name, plan.Warnings, c.want, c.about)
 		}
 	}
 }
@@ -280,12 +280,12 @@ func TestFiguresOfFewerRuns(t *testing.T) {
 			if force && c.name != "all" {
 				want, memory = strings.Split(strings.Replace(want, "not forecast", "forced", 1), ": run")[0], true
 			}
-			if plan.doubtAbout(steadyMemory, want) == "" {
-				t.Errorf("%s, forced %v: doubts are %v, want %q", c.name, force, plan.Doubts, want)
+			if plan.warningAbout(steadyMemory, want) == "" {
+				t.Errorf("%s, forced %v: warnings are %v, want %q", c.name, force, plan.Warnings, want)
 			}
 			r := plan.Request.Resources
-			if got := r.Requests.Memory != "" && r.Limits.Memory != ""; got != memory || (plan.doubtAbout("request.resources", "memory is not asked for") == "") != memory {
-				t.Errorf("%s, forced %v: memory of %q to %q is asked for; doubts are %v", c.name, force, r.Requests.Memory, r.Limits.Memory, plan.Doubts)
+			if got := r.Requests.Memory != "" && r.Limits.Memory != ""; got != memory || (plan.warningAbout("request.resources", "memory is not asked for") == "") != memory {
+				t.Errorf("%s, forced %v: memory of %q to %q is asked for; warnings are %v", c.name, force, r.Requests.Memory, r.Limits.Memory, plan.Warnings)
 			}
 		}
 	}
@@ -356,8 +356,8 @@ func TestDifferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan.doubtAbout("runs", "several versions of scaler (a, b)") == "" {
-		t.Errorf("doubts are %v", plan.Doubts)
+	if plan.warningAbout("runs", "several versions of scaler (a, b)") == "" {
+		t.Errorf("warnings are %v", plan.Warnings)
 	}
 }
 

@@ -79,9 +79,9 @@ func bySizeOfResponse(seen []point) (small, large int) {
 	return small, large
 }
 
-// doubtBuffers states that too few sizes have large responses, or are without them, to show what the buffers of these
+// warnOfBuffers states that too few sizes have large responses, or are without them, to show what the buffers of these
 // need. That matters if the planned mesh and a run differ in it, or the runs do.
-func (s *sample) doubtBuffers(t target) {
+func (s *sample) warnOfBuffers(t target) {
 	var seen []point
 	var pods [][]float64
 	for _, r := range s.runs {
@@ -107,6 +107,6 @@ func (s *sample) doubtBuffers(t target) {
 		where = fmt.Sprintf(" from about %.0f pods on", from)
 	}
 	c := s.runs[0].Environment.ControlPlane
-	s.doubt(rolloutMemory, "%s pushes responses of more than %.0f KiB%s, for each of which it takes a buffer of 1 MiB, so that its memory is higher there by a step: %s below that and %d above, and %d of each are needed to forecast it",
+	s.warn(rolloutMemory, "%s pushes responses of more than %.0f KiB%s, for each of which it takes a buffer of 1 MiB, so that its memory is higher there by a step: %s below that and %d above, and %d of each are needed to forecast it",
 		c.Name, c.Limits.LargeResponseBytes/(1<<10), where, were(small, "size"), large, sizesOfBuffers)
 }

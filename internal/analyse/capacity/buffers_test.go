@@ -33,10 +33,10 @@ func buffered(step, share float64, random *rand.Rand, repeats int, sizes ...int)
 func TestLargeResponses(t *testing.T) {
 	const step = 200e6
 	for name, c := range map[string]struct {
-		sizes  []int
-		pods   int
-		want   float64 // memory that is forecast, above that of the empty control plane
-		doubts bool
+		sizes    []int
+		pods     int
+		want     float64 // memory that is forecast, above that of the empty control plane
+		warnings bool
 	}{
 		"both sides, a larger mesh":    {[]int{200, 400, 600, 700, 800}, 1600, step + 1600e6, false},
 		"both sides, a smaller mesh":   {[]int{200, 400, 600, 700, 800}, 300, 300e6, false},
@@ -52,8 +52,8 @@ func TestLargeResponses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if doubt := p.doubtAbout(rolloutMemory, "from about 636 pods on"); (doubt != "") != c.doubts {
-				t.Errorf("the doubt is %q", doubt)
+			if warning := p.warningAbout(rolloutMemory, "from about 636 pods on"); (warning != "") != c.warnings {
+				t.Errorf("the warning is %q", warning)
 			}
 			for _, figure := range []string{rolloutMemory, steadyMemory} {
 				if got := p.figure(t, figure).Forecast; c.want != 0 && math.Abs(got/(c.want+emptyResident)-1) > 1e-6 {

@@ -126,9 +126,9 @@ func (p *Plan) figure(t *testing.T, name string) Figure {
 	return Figure{}
 }
 
-// doubtAbout is the first doubt about something with a word in it; "" = there is none.
-func (p *Plan) doubtAbout(about, word string) string {
-	for _, d := range p.Doubts {
+// warningAbout is the first warning about something with a word in it; "" = there is none.
+func (p *Plan) warningAbout(about, word string) string {
+	for _, d := range p.Warnings {
 		if d.About == about && strings.Contains(d.Text, word) {
 			return d.Text
 		}
@@ -198,8 +198,8 @@ func TestUnknownConfigurationIsNoCurve(t *testing.T) {
 			t.Errorf("processor time grows with %s", part.Term)
 		}
 	}
-	if plan.doubtAbout("xds.configurationBytes.mean", "fitted to the number of pods alone") == "" {
-		t.Errorf("doubts %v", plan.Doubts)
+	if plan.warningAbout("xds.configurationBytes.mean", "fitted to the number of pods alone") == "" {
+		t.Errorf("warnings %v", plan.Warnings)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestUnknownConfigurationIsNoCurve(t *testing.T) {
 // the target measures (the spreads are estimated, too, which costs some): where runs
 // differ by themselves most are narrow enough to be of use, and where sizes miss
 // the line as a whole they are wider. Processor time of three terms is the weak spot:
-// four sizes leave one degree of freedom, and it is a doubt.
+// four sizes leave one degree of freedom, and it is a warning.
 func TestIntervalsCover(t *testing.T) {
 	const experiments = 400
 	four, seven := []int{200, 400, 600, 800}, []int{200, 300, 400, 500, 600, 700, 800}
@@ -285,19 +285,19 @@ func TestSmallSizesOfAnotherRegimeAreLeftOut(t *testing.T) {
 	if got, want := plan.figure(t, steadyMemory).Forecast, emptyResident+w.memory(1600); math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("memory is forecast as %v, want %v", got, want)
 	}
-	if text := fmt.Sprint(plan.Doubts); !strings.Contains(text, "1 size below 400 pods not used") {
-		t.Errorf("doubts are %s", text)
+	if text := fmt.Sprint(plan.Warnings); !strings.Contains(text, "1 size below 400 pods not used") {
+		t.Errorf("warnings are %s", text)
 	}
 	plan, err = Make(w.runs(nil, 2, 200, 400, 800), Options{Pods: 1600})
 	if err != nil {
 		t.Fatal(err)
 	}
 	once := append(w.runs(nil, 2, 200), w.runs(nil, 1, 400, 600, 800)...)
-	if plan, err := Make(once, Options{Pods: 1600}); err != nil || plan.doubtAbout("runs", "of 400 pods and more, were run once each") == "" || len(plan.Runs) != 4 {
+	if plan, err := Make(once, Options{Pods: 1600}); err != nil || plan.warningAbout("runs", "of 400 pods and more, were run once each") == "" || len(plan.Runs) != 4 {
 		t.Errorf("with sizes left that were run once: %+v, %v", plan, err)
 	}
-	if text := fmt.Sprint(plan.Doubts); !strings.Contains(text, "pushes queued at 2 sizes of 3") || len(plan.Runs) != 3 {
-		t.Errorf("with too few sizes left: runs %v, doubts %s", plan.Runs, text)
+	if text := fmt.Sprint(plan.Warnings); !strings.Contains(text, "pushes queued at 2 sizes of 3") || len(plan.Runs) != 3 {
+		t.Errorf("with too few sizes left: runs %v, warnings %s", plan.Runs, text)
 	}
 }
 
@@ -319,8 +319,8 @@ func TestIntervalsHoldWhatMergedPushesCost(t *testing.T) {
 		if holds := 0.7*line < *cpu.Low && *cpu.Low < line; holds != merged || *cpu.Low > w.cpu(1600) || *cpu.High < w.cpu(1600) {
 			t.Errorf("%s: %v to %v, of %v on a line and %v on a curve", name, *cpu.Low, *cpu.High, line, w.cpu(1600))
 		}
-		if doubt := plan.doubtAbout(rolloutCPU, "may merge more"); (doubt != "") != merged {
-			t.Errorf("%s: the doubt is %q", name, doubt)
+		if warning := plan.warningAbout(rolloutCPU, "may merge more"); (warning != "") != merged {
+			t.Errorf("%s: the warning is %q", name, warning)
 		}
 	}
 }
@@ -351,14 +351,14 @@ func TestPushesThatMergeNoMoreHaveALine(t *testing.T) {
 		if *cpu.Low > w.cpu(1600) || *cpu.High < w.cpu(1600) {
 			t.Errorf("%s: %v to %v, of %v", name, *cpu.Low, *cpu.High, w.cpu(1600))
 		}
-		if doubt := plan.doubtAbout(rolloutCPU, "each sent as much"); (doubt == "") != c.merges {
-			t.Errorf("%s: the doubt is %q", name, doubt)
+		if warning := plan.warningAbout(rolloutCPU, "each sent as much"); (warning == "") != c.merges {
+			t.Errorf("%s: the warning is %q", name, warning)
 		}
-		if doubt := plan.doubtAbout(rolloutCPU, "may merge more"); (doubt != "") != c.merges {
-			t.Errorf("%s: the doubt is %q", name, doubt)
+		if warning := plan.warningAbout(rolloutCPU, "may merge more"); (warning != "") != c.merges {
+			t.Errorf("%s: the warning is %q", name, warning)
 		}
-		if left := plan.doubtAbout("runs", "below 400 pods not used"); (left != "") != c.merges {
-			t.Errorf("%s: the doubt about the sizes is %q", name, left)
+		if left := plan.warningAbout("runs", "below 400 pods not used"); (left != "") != c.merges {
+			t.Errorf("%s: the warning about the sizes is %q", name, left)
 		}
 	}
 }
@@ -373,9 +373,9 @@ func TestSaturatedPhases(t *testing.T) {
 		*slow[i].Phases[0].Seconds *= 3
 	}
 	for name, c := range map[string]struct {
-		runs   []record.Run
-		factor float64
-		doubt  string
+		runs    []record.Run
+		factor  float64
+		warning string
 	}{
 		"calm":          {calm.runs(nil, 2, 200, 400, 800), 1.2, ""},
 		"both":          {append(calm.runs(nil, 2, 200, 400, 800), slow...), 1.2, "6 runs of 12 not used: saturated"},
@@ -389,12 +389,12 @@ func TestSaturatedPhases(t *testing.T) {
 			t.Errorf("%s: rollouts take %v times as long as their limit, want %v", name, got, c.factor)
 		}
 		for _, figure := range []string{rolloutTime, rolloutCPU} {
-			if doubt := plan.doubtAbout(figure, "saturated"); !strings.HasPrefix(doubt, c.doubt) || c.doubt == "" && doubt != "" {
-				t.Errorf("%s: the doubt about %s is %q", name, figure, doubt)
+			if warning := plan.warningAbout(figure, "saturated"); !strings.HasPrefix(warning, c.warning) || c.warning == "" && warning != "" {
+				t.Errorf("%s: the warning about %s is %q", name, figure, warning)
 			}
 		}
-		if doubt := plan.doubtAbout("request.resources", "saturated"); (doubt != "") != (name == "all saturated") {
-			t.Errorf("%s: the doubt about the request is %q", name, doubt)
+		if warning := plan.warningAbout("request.resources", "saturated"); (warning != "") != (name == "all saturated") {
+			t.Errorf("%s: the warning about the request is %q", name, warning)
 		}
 	}
 }

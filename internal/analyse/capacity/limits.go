@@ -178,17 +178,17 @@ func (s *sample) measurePace(known map[string]*record.Limits) pace {
 		}
 	}
 	chosen := quiet
-	const doubt = "saturated while rolling out, or not known not to be: times are the machine's as much as the control plane's"
+	const warning = "saturated during the rollout, or it is not known whether: times are the machine's as much as the control plane's"
 	switch busy := output.Many(len(all)-len(quiet), "run"); {
 	case len(quiet) == len(all):
 	case len(quietSizes) < sizesNeeded:
 		chosen = all
-		s.doubt(rolloutTime, "%s of %d used all the same: %s, so the forecast is an upper bound", busy, len(all), doubt)
+		s.warn(rolloutTime, "%s of %d used all the same: %s, so the forecast is an upper bound", busy, len(all), warning)
 	default:
-		s.doubt(rolloutTime, "%s of %d not used: %s", busy, len(all), doubt)
+		s.warn(rolloutTime, "%s of %d not used: %s", busy, len(all), warning)
 	}
 	if n := len(s.runs) - len(all); n > 0 {
-		s.doubt(rolloutTime, "%s of %d not used: rollouts that did not end by convergence", output.Many(n, "run"), len(s.runs))
+		s.warn(rolloutTime, "%s of %d not used: rollouts that did not end by convergence", output.Many(n, "run"), len(s.runs))
 	}
 	var x [][]float64
 	var y []float64
@@ -208,7 +208,7 @@ func (s *sample) measurePace(known map[string]*record.Limits) pace {
 		return p
 	}
 	if p.fit.Spare < 1 {
-		s.doubt(rolloutTime, "no interval: one run only tells it")
+		s.warn(rolloutTime, "no interval: only one run has it")
 		return p
 	}
 	residuals := make([]residual, len(y))
@@ -216,7 +216,7 @@ func (s *sample) measurePace(known map[string]*record.Limits) pace {
 		residuals[i] = residual{sizes[i], y[i]/p.fit.At(x[i]) - 1}
 	}
 	if p.scatter = scattered(residuals, len(p.fit.Terms)); p.astray {
-		s.doubt(rolloutTime, "sizes miss the factor by more than their repeats differ: the interval is of sizes, not of %s", output.Many(len(y), "run"))
+		s.warn(rolloutTime, "sizes miss the factor by more than their repeats differ: the interval is of sizes, not of %s", output.Many(len(y), "run"))
 	}
 	return p
 }

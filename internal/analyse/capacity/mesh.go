@@ -54,7 +54,7 @@ func (s *sample) aim(o Options) (target, error) {
 			return t, scenario.Refuse("services", o.Services, "%.0f, as all runs have %.3g services for each pod: run others with 'scaler rollout --services', or --force",
 				math.Ceil(ratio*t.pods-1e-9), ratio)
 		}
-		s.doubt("target.services", "no run has another ratio of services to pods than %.3g: what services alone cost is not known", ratio)
+		s.warn("target.services", "no run has another ratio of services to pods than %.3g: what services alone cost is not known", ratio)
 	}
 	at := []float64{1, t.pods, float64(t.services), t.proxies}
 	reduced := func(row []float64) []float64 {
@@ -72,7 +72,7 @@ func (s *sample) aim(o Options) (target, error) {
 	}
 	fit, err := stats.LeastSquares(rows, held, confidence)
 	if err != nil {
-		s.doubt("xds.configurationBytes.mean", "not known of enough runs: figures are fitted to the number of pods alone")
+		s.warn("xds.configurationBytes.mean", "not known of enough runs: figures are fitted to the number of pods alone")
 		return t, nil
 	}
 	t.configuration = max(0, fit.At(reduced(at)))
@@ -104,18 +104,18 @@ func (s *sample) aimNodes(t *target, o Options) error {
 	t.proxies = math.Ceil(t.pods / float64(t.perNode))
 	least, most := known[0], known[len(known)-1]
 	if largest := slices.MaxFunc(s.runs, func(a, b *record.Run) int { return a.Proxies.Nodes - b.Proxies.Nodes }).Proxies.Nodes; len(known) > 1 && t.proxies > float64(largest) {
-		s.doubt("target.nodes", "no run had more than %s: that a node costs as much in a larger mesh is assumed", output.Many(largest, "node"))
+		s.warn("target.nodes", "no run had more than %s: that a node costs as much in a larger mesh is assumed", output.Many(largest, "node"))
 	}
 	switch {
 	case len(known) > 1 && (t.perNode < least || t.perNode > most):
-		s.doubt(about, "runs have %d to %d pods for each node: %d is beyond them", least, most, t.perNode)
+		s.warn(about, "runs have %d to %d pods for each node: %d is beyond them", least, most, t.perNode)
 	case len(known) > 1:
 	case t.perNode == last:
-		s.doubt(about, "the plan holds for %s for each node only: pods and nodes grew together in all runs, and what a node costs is in the cost of its pods. Runs with another --pods-per-node separate them", output.Many(last, "pod"))
+		s.warn(about, "the plan holds for %s for each node only: pods and nodes grew together in all runs, and what a node costs is in the cost of its pods. Runs with another --pods-per-node separate them", output.Many(last, "pod"))
 	case !o.Force:
 		return scenario.Refuse("podsPerNode", t.perNode, "%d, as all runs have: run others with 'scaler rollout --pods-per-node', which separate nodes from pods, or --force", last)
 	default:
-		s.doubt(about, "forced: no run has other than %s for each node: what a node costs is taken to be a part of what its pods cost", output.Many(last, "pod"))
+		s.warn(about, "forced: no run has other than %s for each node: what a node costs is taken to be a part of what its pods cost", output.Many(last, "pod"))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	chosen, good := f.choose(s, o.Pods)
 	used, seen, bases := f.observations(chosen, t.configuration != 0)
 	if skipped := len(chosen) - len(used); skipped > 0 && len(used) > 0 {
-		s.doubt(f.name, "%s of %d not used: it is not recorded there, or not above what it was without a mesh", output.Many(skipped, "run"), len(chosen))
+		s.warn(f.name, "%s of %d not used: it is not recorded there, or not above what it was without a mesh", output.Many(skipped, "run"), len(chosen))
 	}
 	sizes := sizesOf(used)
 	if len(sizes) < 2 {
@@ -160,7 +160,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 		if !o.Force {
 			return forecast{}, fmt.Errorf("not forecast: of the runs that have it, %s: %s, or --force", missing[0], advice(s, o))
 		}
-		s.doubt(f.name, "forced: of the runs that have it, %s", strings.Join(missing, "; "))
+		s.warn(f.name, "forced: of the runs that have it, %s", strings.Join(missing, "; "))
 	}
 	model, err := f.model(seen)
 	if err != nil {
@@ -172,7 +172,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	case s.merging:
 		made.merge(s, f.name, t.point, seen)
 	case s.queuing:
-		s.doubt(f.name, "pushes queued, though sidecars of the largest mesh were each sent as much as those of smaller ones, within a tenth: in one so large that they merge more it costs less")
+		s.warn(f.name, "pushes queued, though sidecars of the largest mesh were each sent as much as those of smaller ones, within a tenth: in one so large that they merge more it costs less")
 	}
 	if f.base != "" {
 		base := 0.0
@@ -183,11 +183,11 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	}
 	switch {
 	case !made.bounded:
-		s.doubt(f.name, "no interval: there are as many runs as terms, and what is asked for stands on the bare forecast")
+		s.warn(f.name, "no interval: there are as many runs as terms, and what is asked for stands on the bare forecast")
 	case model.astray:
-		s.doubt(f.name, "sizes miss the line by more than their repeats differ: the interval is of %s, not of %s", output.Many(model.sizes(), "size"), output.Many(len(used), "run"))
+		s.warn(f.name, "sizes miss the line by more than their repeats differ: the interval is of %s, not of %s", output.Many(model.sizes(), "size"), output.Many(len(used), "run"))
 	case model.freedom <= 1 && model.within > 0:
-		s.doubt(f.name, "of %s and %s: that sizes miss the line as a whole could hardly be seen, and the interval holds if they do not", output.Many(model.sizes(), "size"), output.Many(len(model.terms), "term"))
+		s.warn(f.name, "of %s and %s: that sizes miss the line as a whole could hardly be seen, and the interval holds if they do not", output.Many(model.sizes(), "size"), output.Many(len(model.terms), "term"))
 	}
 	return made, nil
 }
@@ -231,10 +231,10 @@ func (f figure) choose(s *sample, pods int) (chosen []*record.Run, isGood bool) 
 	case len(good) == len(all):
 		return s.runs, true
 	case len(sizesOf(good)) < 2, len(lacks(sizesOf(good), pods)) > len(lacks(sizesOf(all), pods)):
-		s.doubt(f.name, "%s of %d used all the same: %s", worse, len(all), f.doubt)
+		s.warn(f.name, "%s of %d used all the same: %s", worse, len(all), f.warning)
 		return s.runs, false
 	default:
-		s.doubt(f.name, "%s of %d not used: %s", worse, len(all), f.doubt)
+		s.warn(f.name, "%s of %d not used: %s", worse, len(all), f.warning)
 		return good, true
 	}
 }
@@ -259,11 +259,11 @@ func (f *forecast) merge(s *sample, name string, p point, seen []observation) {
 	}
 	line, err := fit([]term{offset, pods}, seen)
 	if err != nil {
-		s.doubt(name, "pushes queued and merged, and may merge more in a larger mesh: by how much less that would cost cannot be told")
+		s.warn(name, "pushes queued and merged, and may merge more in a larger mesh: by how much less that would cost is not known")
 		return
 	}
 	if low := line.at(p) * f.low / f.value; low < f.low {
-		s.doubt(name, "pushes queued and merged, and may merge more in a larger mesh: the interval begins where every further pod costs what those before did")
+		s.warn(name, "pushes queued and merged, and may merge more in a larger mesh: the interval begins where every further pod costs what those before did")
 		f.low = max(0, low)
 	}
 }

@@ -97,9 +97,9 @@ type figure struct {
 	// each reports that the figure is per replica, of the one with the largest value.
 	each bool
 	// good reports whether a run measured what the figure's name says; nil = every run
-	// did. Other runs are used only if too few are left, with the warning doubt.
-	good  func(*record.Run) bool
-	doubt string
+	// did. Other runs are used only if too few are left, with this text as a warning.
+	good    func(*record.Run) bool
+	warning string
 	// merges reports that it grows more slowly than the bytes if pushes merge; see merge.
 	merges bool
 	// base is the path of the figure's value before the mesh existed, to which the models
@@ -175,7 +175,7 @@ var figures = []figure{
 		from: []string{"controlPlane.steady.heapBytes.collected", "controlPlane.steady.heapBytes.mean"},
 		base: "controlPlane.baseline.heapBytes.mean",
 		good: collected,
-		doubt: "garbage was not collected twice after steady, so that what was held on its way during the rollout may be in it: " +
+		warning: "garbage was not collected twice after steady, so that what was held on its way during the rollout may be in it: " +
 			"runs of a scaler that asks for that do not have it",
 	},
 	{
@@ -189,7 +189,7 @@ var figures = []figure{
 	{
 		name: rolloutCPU, terms: processorTerms, shown: &offset, divided: again,
 		good: calm, merges: true,
-		doubt: "saturated while rolling out, or not known not to be: pushes that wait merge, so that where there are more processors more of their time is used",
+		warning: "saturated during the rollout, or it is not known whether: pushes that wait merge, so that where there are more processors more of their time is used",
 	},
 }
 

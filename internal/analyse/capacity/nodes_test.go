@@ -78,10 +78,10 @@ func TestProxiesOfNodes(t *testing.T) {
 			if got := math.Abs(p.Target.ConfigurationBytes / *want.XDS.ConfigurationBytes.Mean - 1); got > 1e-6 {
 				t.Errorf("configuration %g, want %g", p.Target.ConfigurationBytes, *want.XDS.ConfigurationBytes.Mean)
 			}
-			if text := p.doubtAbout("target.podsPerNode", ""); !strings.Contains(text, c.about) || (text == "") != (c.about == "") {
-				t.Errorf("doubt %q, want %q", text, c.about)
+			if text := p.warningAbout("target.podsPerNode", ""); !strings.Contains(text, c.about) || (text == "") != (c.about == "") {
+				t.Errorf("warning %q, want %q", text, c.about)
 			}
-			if text := p.doubtAbout("target.nodes", "no run had more than"); text != "" {
+			if text := p.warningAbout("target.nodes", "no run had more than"); text != "" {
 				t.Errorf("%d nodes of at most 160: %s", p.Target.Nodes, text)
 			}
 			for _, l := range p.Limits {
@@ -100,8 +100,8 @@ func TestProxiesOfNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.doubtAbout("target.nodes", "no run had more than 160 nodes") == "" {
-		t.Errorf("320 nodes, of at most 160 in runs: %+v", p.Doubts)
+	if p.warningAbout("target.nodes", "no run had more than 160 nodes") == "" {
+		t.Errorf("320 nodes, of at most 160 in runs: %+v", p.Warnings)
 	}
 	few := mesh{pods: 1600, processors: 2, replicas: 1, limits: limits, certificates: mostCertificates(1600, 10, 20)}
 	for _, l := range few.times() {

@@ -75,8 +75,8 @@ type Plan struct {
 	Request   Request `json:"request"`
 	// Install is how the request is carried out; nil if that is not known of the control
 	// plane.
-	Install *Install `json:"install,omitempty"`
-	Doubts  []Doubt  `json:"doubts"`
+	Install  *Install  `json:"install,omitempty"`
+	Warnings []Warning `json:"warnings"`
 	// Verification is the result of a run with the requested resources; nil if there was
 	// none.
 	Verification *Verification `json:"verification,omitempty"`
@@ -156,8 +156,8 @@ type Limit struct {
 	Rule    string  `json:"rule"`
 }
 
-// Doubt is a warning about a figure.
-type Doubt struct {
+// Warning is a warning about a figure.
+type Warning struct {
 	About string `json:"about"`
 	Text  string `json:"text"`
 }
@@ -213,7 +213,7 @@ func (s *sample) fewest(t target, left []*record.Run, o Options) (*Plan, error) 
 	for _, replicas := range allowed {
 		t.replicas = float64(replicas)
 		with := *s
-		with.doubts = slices.Clone(s.doubts)
+		with.warnings = slices.Clone(s.warnings)
 		measured := slices.DeleteFunc(slices.Clone(left), func(r *record.Run) bool {
 			p := pointOf(r)
 			return p.replicas != t.replicas || p.proxies != t.proxies
@@ -281,20 +281,20 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 		if f.name == rolloutCPU && p.Work != nil {
 			made := p.Work.forecast()
 			estimates[f.name] = made.estimate
-			s.doubtVague(f.name, made.estimate, o)
+			s.warnIfVague(f.name, made.estimate, o)
 			p.add(f.name, f.unit(), made.estimate, mean(left, f.of), made.parts)
 			continue
 		}
 		made, err := f.forecast(s, t, o)
 		if err != nil {
-			s.doubt(f.name, "%v", err)
+			s.warn(f.name, "%v", err)
 			continue
 		}
 		estimates[f.name] = made.estimate
 		if f.name == rolloutCPU && !made.good {
-			s.doubt("request.resources", "requests.cpu is of processor time that saturated runs used: where there are more processors than theirs it is a lower bound")
+			s.warn("request.resources", "requests.cpu is of processor time that saturated runs used: where there are more processors than theirs it is a lower bound")
 		}
-		s.doubtVague(f.name, made.estimate, o)
+		s.warnIfVague(f.name, made.estimate, o)
 		p.add(f.name, f.unit(), made.estimate, mean(left, f.of), made.parts)
 	}
 	cpu, known := estimates[rolloutCPU]
@@ -303,11 +303,11 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	}
 	m := meshOf(last, o.Known)
 	if m.limits == nil {
-		s.doubt("limits", "the records hold no limits of %s: rollout time is by processors and arrival alone", c.Name)
+		s.warn("limits", "the records hold no limits of %s: rollout time is by processors and arrival alone", c.Name)
 	}
-	s.doubtSpeed()
+	s.warnOfSpeed()
 	if n := existing(s.runs); n > 0 {
-		s.doubt("controlPlane", "%s of %d used a control plane that was there already: its memory before a run may contain what earlier runs needed, so that the memory of the mesh may be forecast too low, and what else the cluster did is in all figures", output.Many(n, "run"), len(s.runs))
+		s.warn("controlPlane", "%s of %d used a control plane that was there already: its memory before a run may contain what earlier runs needed, so that the memory of the mesh may be forecast too low, and what else the cluster did is in all figures", output.Many(n, "run"), len(s.runs))
 	}
 	pace := s.measurePace(o.Known)
 	others := m.others * t.pods / m.pods // what a cluster does, it does for pods
@@ -324,34 +324,34 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	}
 	p.States, p.Sidecars, p.Upgrade = s.states(t, o, estimates), s.sidecars(t), s.upgrade()
 	if unknown != nil {
-		s.doubt("work", "what processor time is used for is not known: %v", unknown)
+		s.warn("work", "what processor time is used for is not known: %v", unknown)
 	}
 	suffices = p.ask(m, pace, estimates, o)
-	s.doubtReplicas(m.replicas)
-	s.doubtBuffers(t)
-	p.Doubts = append(p.Doubts, s.doubts...)
+	s.warnOfReplicas(m.replicas)
+	s.warnOfBuffers(t)
+	p.Warnings = append(p.Warnings, s.warnings...)
 	if o.Install != nil {
 		p.Install = o.Install(p.Target, p.Request)
 	}
 	return p, suffices, nil
 }
 
-// doubtVague warns that the interval of a figure is wide, and recommends runs that would
+// warnIfVague warns that the interval of a figure is wide, and recommends runs that would
 // make it narrower.
-func (s *sample) doubtVague(figure string, e estimate, o Options) {
+func (s *sample) warnIfVague(figure string, e estimate, o Options) {
 	if e.bounded && (e.high > (1+vague)*e.value || e.low < (1-vague)*e.value) {
-		s.doubt(figure, "the interval is wide, from %+.0f%% to %+.0f%%: %s, or as near to the target as is possible", (e.low/e.value-1)*100, (e.high/e.value-1)*100, advice(s, o))
+		s.warn(figure, "the interval is wide, from %+.0f%% to %+.0f%%: %s, or as near to the target as is possible", (e.low/e.value-1)*100, (e.high/e.value-1)*100, advice(s, o))
 	}
 }
 
-// doubtSpeed doubts processor time of runs that were not made at one speed.
-func (s *sample) doubtSpeed() {
-	apart, drifted := record.SpeedsOf(s.runs)
-	if apart != "" {
-		s.doubt(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", apart)
+// warnOfSpeed adds warnings about the processor time of runs that were not made at one speed.
+func (s *sample) warnOfSpeed() {
+	differing, drifted := record.SpeedsOf(s.runs)
+	if differing != "" {
+		s.warn(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", differing)
 	}
 	if drifted > 0 {
-		s.doubt(rolloutCPU, "in %s of %d a processor was more than %.0f%% faster or slower after the run than before it", output.Many(drifted, "run"), len(s.runs), record.SpeedBound*100)
+		s.warn(rolloutCPU, "in %s of %d a processor was more than %.0f%% faster or slower after the run than before it", output.Many(drifted, "run"), len(s.runs), record.SpeedBound*100)
 	}
 }
 
@@ -365,20 +365,20 @@ func existing(runs []*record.Run) (n int) {
 	return n
 }
 
-// doubtReplicas adds warnings about what the runs do not show for this number of
+// warnOfReplicas adds warnings about what the runs do not show for this number of
 // replicas.
-func (s *sample) doubtReplicas(replicas int) {
+func (s *sample) warnOfReplicas(replicas int) {
 	const about = "request.replicas"
 	known := s.replicas()
 	most := known[len(known)-1]
 	switch {
 	case replicas == 1:
 	case most == 1:
-		s.doubt(about, "no run had several replicas: processor time is taken to be what one uses, though each replica watches the whole mesh, and memory what one with all sidecars needs")
+		s.warn(about, "no run had several replicas: processor time is taken to be what one uses, though each replica watches the whole mesh, and memory what one with all sidecars needs")
 	case len(known) == 1:
-		s.doubt(about, "all runs had %s: what a replica needs when it serves the sidecars of another that is gone is not known", output.Many(replicas, "replica"))
+		s.warn(about, "all runs had %s: what a replica needs when it serves the sidecars of another that is gone is not known", output.Many(replicas, "replica"))
 	case replicas > most:
-		s.doubt(about, "no run had more than %s", output.Many(most, "replica"))
+		s.warn(about, "no run had more than %s", output.Many(most, "replica"))
 	}
 }
 
@@ -386,7 +386,7 @@ func (s *sample) doubtReplicas(replicas int) {
 // the last warning about it.
 func (s *sample) untold(name string) error {
 	err := errNoModel
-	for _, d := range s.doubts {
+	for _, d := range s.warnings {
 		if d.About == name {
 			err = errors.New(d.Text)
 		}

@@ -72,7 +72,7 @@ func (p *Plan) text(request string, markdown bool) string {
 		b.WriteString(request)
 	}
 	b.WriteString(p.Verification.text(markdown))
-	for i, d := range p.Doubts {
+	for i, d := range p.Warnings {
 		if i == 0 {
 			b.WriteString("\n")
 		}

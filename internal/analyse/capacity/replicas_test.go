@@ -85,8 +85,8 @@ func TestReplicasAreFitted(t *testing.T) {
 	if plan.Decides.Memory != stateReplicaGone {
 		t.Errorf("memory is decided by %q, want by %q", plan.Decides.Memory, stateReplicaGone)
 	}
-	if text := plan.doubtAbout("request.replicas", ""); text != "" {
-		t.Errorf("doubt %q, want none: the runs had 1 and 3 replicas", text)
+	if text := plan.warningAbout("request.replicas", ""); text != "" {
+		t.Errorf("warning %q, want none: the runs had 1 and 3 replicas", text)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestReplicasThatWereNotRun(t *testing.T) {
 		runs     []record.Run
 		most     int
 		replicas int
-		want     string // in the doubt, or in the error where replicas is 0
+		want     string // in the warning, or in the error where replicas is 0
 	}{
 		{"of one replica", ladder(1), 3, 2, "no run had several replicas"},
 		{"all of three", ladder(3), 3, 3, "all runs had 3 replicas"},
@@ -132,8 +132,8 @@ func TestReplicasThatWereNotRun(t *testing.T) {
 			}
 		case err != nil:
 			t.Errorf("%s: %v", c.name, err)
-		case plan.Request.Replicas != c.replicas || plan.doubtAbout("request.replicas", c.want) == "":
-			t.Errorf("%s: %d replicas, %v; want %d and a doubt with %q", c.name, plan.Request.Replicas, plan.Doubts, c.replicas, c.want)
+		case plan.Request.Replicas != c.replicas || plan.warningAbout("request.replicas", c.want) == "":
+			t.Errorf("%s: %d replicas, %v; want %d and a warning with %q", c.name, plan.Request.Replicas, plan.Warnings, c.replicas, c.want)
 		}
 	}
 }

@@ -130,30 +130,30 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 	peaking, peak := p.worst(func(s State) *Bounds { return s.PeakCores })
 	if o.LimitProcessors {
 		p.Request.Resources.Limits.CPU = fmt.Sprint(math.Ceil(max(float64(m.processors), cores*more, peak)))
-		p.doubt("request.resources.limits.cpu", "what a control plane loses when it is throttled was not measured: once it has used its quota of 100 ms, it stands still until the next")
+		p.warn("request.resources.limits.cpu", "what a control plane loses when it is throttled was not measured: once it has used its quota of 100 ms, it stands still until the next")
 		if peaking == "" {
-			p.doubt("request.resources.limits.cpu", "no run has the cores of a control plane over 100 ms, so that the limit is that of GOMAXPROCS")
+			p.warn("request.resources.limits.cpu", "no run has the cores of a control plane over 100 ms, so that the limit is that of GOMAXPROCS")
 		}
 	}
-	p.doubtProcessors(m.processors, modelled, cores, more, state, peak, peaking)
+	p.warnOfProcessors(m.processors, modelled, cores, more, state, peak, peaking)
 	return suffices
 }
 
-// doubtProcessors adds warnings about the processors of each replica: of a need that they
+// warnOfProcessors adds warnings about the processors of each replica: of a need that they
 // do not carry, and of what the runs, which had the modelled ones, do not show of them.
-func (p *Plan) doubtProcessors(processors, modelled int, cores, more float64, state string, peak float64, peaking string) {
+func (p *Plan) warnOfProcessors(processors, modelled int, cores, more float64, state string, peak float64, peaking string) {
 	const about = "request.gomaxprocs"
 	switch least := fmt.Sprintf("%.0f", math.Ceil(cores*more)); {
 	case cores > float64(processors):
-		p.doubt(about, "up to %s cores are needed in %s, and a replica has %d: plan for %s or more", coresText(&cores), state, processors, least)
+		p.warn(about, "up to %s cores are needed in %s, and a replica has %d: plan for %s or more", coresText(&cores), state, processors, least)
 	case cores*more > float64(processors):
-		p.doubt(about, "with headroom %s cores are requested, for %s, and GOMAXPROCS lets a replica use %d: plan for %s or more", coresText(new(cores*more)), state, processors, least)
+		p.warn(about, "with headroom %s cores are requested, for %s, and GOMAXPROCS lets a replica use %d: plan for %s or more", coresText(new(cores*more)), state, processors, least)
 	}
 	if peak > float64(processors) {
-		p.doubt(about, "over 100 ms up to %s cores are used in %s, as the runs used them, and GOMAXPROCS lets a replica use %d: what is due then takes longer, by how much was not measured", coresText(&peak), peaking, processors)
+		p.warn(about, "over 100 ms up to %s cores are used in %s, as the runs used them, and GOMAXPROCS lets a replica use %d: what is due then takes longer, by how much was not measured", coresText(&peak), peaking, processors)
 	}
 	if processors != modelled {
-		p.doubt(about, "the runs had GOMAXPROCS %d: memory, processor time and pushes change with it, by how much was not measured", modelled)
+		p.warn(about, "the runs had GOMAXPROCS %d: memory, processor time and pushes change with it, by how much was not measured", modelled)
 	}
 }
 
@@ -173,7 +173,7 @@ func (p *Plan) memory(estimates map[string]estimate, more float64, o Options) (r
 	_, peaked := estimates[rolloutMemory]
 	available := float64(o.MemoryBytes)
 	if !settled || !peaked {
-		p.doubt("request.resources", "memory is not asked for: the runs do not tell what is needed")
+		p.warn("request.resources", "memory is not asked for: the runs do not tell what is needed")
 		if available > 0 {
 			return "", mebibytes(available), false
 		}
@@ -186,13 +186,13 @@ func (p *Plan) memory(estimates map[string]estimate, more float64, o Options) (r
 	}
 	if needed > available {
 		p.Binds = Memory
-		p.doubt("request.resources", "up to %s are needed and %s are there: a control plane that exceeds its limit is killed", mebibytes(needed), mebibytes(available))
+		p.warn("request.resources", "up to %s are needed and %s are there: a control plane that exceeds its limit is killed", mebibytes(needed), mebibytes(available))
 	}
 	return mebibytes(min(steady.upper()*more, available)), mebibytes(available), needed <= available
 }
 
-func (p *Plan) doubt(about, format string, args ...any) {
-	p.Doubts = append(p.Doubts, Doubt{about, fmt.Sprintf(format, args...)})
+func (p *Plan) warn(about, format string, args ...any) {
+	p.Warnings = append(p.Warnings, Warning{about, fmt.Sprintf(format, args...)})
 }
 
 // place sets the processors of each replica of the mesh, and reports whether they

@@ -77,8 +77,8 @@ func TestAdviceIsNotBelowTheNeed(t *testing.T) {
 		if float64(r.Processors) < need && r.Met {
 			t.Errorf("%+v: GOMAXPROCS %d is called enough, below the need of %.3f", o, r.Processors, need)
 		}
-		if float64(r.Processors) < need*(1+o.Headroom) && (o.Processors == 0 && r.Met || plan.doubtAbout("request.gomaxprocs", "plan for") == "") {
-			t.Errorf("%+v: GOMAXPROCS %d, below the need of %.3f with headroom; doubts are %v", o, r.Processors, need, plan.Doubts)
+		if float64(r.Processors) < need*(1+o.Headroom) && (o.Processors == 0 && r.Met || plan.warningAbout("request.gomaxprocs", "plan for") == "") {
+			t.Errorf("%+v: GOMAXPROCS %d, below the need of %.3f with headroom; warnings are %v", o, r.Processors, need, plan.Warnings)
 		}
 		if (r.Resources.Limits.CPU != "") != o.LimitProcessors {
 			t.Errorf("%+v: limits.cpu %q", o, r.Resources.Limits.CPU)
@@ -90,8 +90,8 @@ func TestAdviceIsNotBelowTheNeed(t *testing.T) {
 		if limit := cores(t, r.Resources.Limits.CPU); limit < max(peak, need*(1+o.Headroom), float64(r.Processors)) {
 			t.Errorf("%+v: limits.cpu of %v, below a peak of %.3f, a need of %.3f or GOMAXPROCS %d", o, limit, peak, need, r.Processors)
 		}
-		if plan.doubtAbout("request.resources.limits.cpu", "was not measured") == "" {
-			t.Errorf("%+v: a limit is asked for as if what it costs was known: %v", o, plan.Doubts)
+		if plan.warningAbout("request.resources.limits.cpu", "was not measured") == "" {
+			t.Errorf("%+v: a limit is asked for as if what it costs was known: %v", o, plan.Warnings)
 		}
 	}
 }
@@ -104,8 +104,8 @@ func TestOtherProcessorsThanTheRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := plan.doubtAbout("request.gomaxprocs", "the runs had GOMAXPROCS 2") != ""; got != other {
-			t.Errorf("%d processors: doubts are %v", processors, plan.Doubts)
+		if got := plan.warningAbout("request.gomaxprocs", "the runs had GOMAXPROCS 2") != ""; got != other {
+			t.Errorf("%d processors: warnings are %v", processors, plan.Warnings)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestPeaksOf100ms(t *testing.T) {
 	if r := plan.Request; r.Processors != 2 || r.Resources.Limits.CPU != "5" {
 		t.Errorf("GOMAXPROCS %d with a limit of %s, want 2 and 5", r.Processors, r.Resources.Limits.CPU)
 	}
-	if plan.doubtAbout("request.gomaxprocs", "over 100 ms up to 4.90 cores are used in rollout") == "" {
-		t.Errorf("doubts are %v", plan.Doubts)
+	if plan.warningAbout("request.gomaxprocs", "over 100 ms up to 4.90 cores are used in rollout") == "" {
+		t.Errorf("warnings are %v", plan.Warnings)
 	}
 }

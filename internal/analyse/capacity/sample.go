@@ -16,10 +16,10 @@ import (
 // sample holds the runs that a plan is made from: completed, of one mode, and alike in
 // all but size.
 type sample struct {
-	runs    []*record.Run
-	doubts  []Doubt
-	queuing bool // pushes queued, and so merged, in the largest runs
-	merging bool // and merged the more the larger the mesh
+	runs     []*record.Run
+	warnings []Warning
+	queuing  bool // pushes queued, and so merged, in the largest runs
+	merging  bool // and merged the more the larger the mesh
 }
 
 // choose selects the runs of a data plane and a mode. If none is given, it is the default
@@ -66,15 +66,15 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		return cmp.Or(cmp.Compare(a.PodCount(), b.PodCount()), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))
 	})
 	for _, why := range slices.Sorted(maps.Keys(left)) {
-		s.doubt("runs", "left out %s of %d: %s", output.Many(left[why], "run"), len(runs), why)
+		s.warn("runs", "left out %s of %d: %s", output.Many(left[why], "run"), len(runs), why)
 	}
 	if scalers := texts(s.runs, func(r *record.Run) string { return r.Environment.Scaler }); len(scalers) > 1 {
-		s.doubt("runs", "made by several versions of scaler (%s), whose proxies may ask for different things", strings.Join(scalers, ", "))
+		s.warn("runs", "made by several versions of scaler (%s), whose proxies may ask for different things", strings.Join(scalers, ", "))
 	}
 	if difference := s.difference(); difference != "" && !o.Force {
 		return s, fmt.Errorf("planning from %s: they differ in %s: name folders whose runs differ in size alone, or --force to take them as alike", output.Many(len(s.runs), "run"), difference)
 	} else if difference != "" {
-		s.doubt("runs", "taken as alike, though they differ in %s", difference)
+		s.warn("runs", "taken as alike, though they differ in %s", difference)
 	}
 	return s, nil
 }
@@ -117,8 +117,8 @@ func incomplete(r *record.Run) string {
 	}
 }
 
-func (s *sample) doubt(about, format string, args ...any) {
-	s.doubts = append(s.doubts, Doubt{about, fmt.Sprintf(format, args...)})
+func (s *sample) warn(about, format string, args ...any) {
+	s.warnings = append(s.warnings, Warning{about, fmt.Sprintf(format, args...)})
 }
 
 // disturbed reports whether a fault was injected during the rollout.
@@ -256,7 +256,7 @@ func (s *sample) largest() int { return s.runs[len(s.runs)-1].PodCount() }
 // split separates the runs of the largest size.
 func (s *sample) split() (rest sample, largest []*record.Run) {
 	at := slices.IndexFunc(s.runs, func(r *record.Run) bool { return r.PodCount() == s.largest() })
-	return sample{runs: s.runs[:at], doubts: s.doubts}, s.runs[at:]
+	return sample{runs: s.runs[:at], warnings: s.warnings}, s.runs[at:]
 }
 
 // enough returns an error that states why the runs are too few for a forecast, and what
@@ -270,14 +270,14 @@ func (s *sample) enough(pods int, o Options) error {
 		if !o.Force {
 			return scenario.Refuse("pods", pods, "%d or more, the smallest size run, or --force", sizes[0].Pods)
 		}
-		s.doubt("runs", "forced: %d pods are fewer than the smallest size run, of %d", pods, sizes[0].Pods)
+		s.warn("runs", "forced: %d pods are fewer than the smallest size run, of %d", pods, sizes[0].Pods)
 	}
 	missing := lacks(sizes, pods)
 	if missing != nil && !o.Force {
 		return fmt.Errorf("planning for %d pods: %s: %s, or --force", pods, missing[0], advice(s, o))
 	}
 	for _, why := range missing {
-		s.doubt("runs", "forced: %s", why)
+		s.warn("runs", "forced: %s", why)
 	}
 	return nil
 }

@@ -57,20 +57,20 @@ func (s *sample) sidecars(t target) *Sidecars {
 		fit, err = stats.LeastSquares(rows, each, confidence)
 	}
 	if err != nil {
-		s.doubt(about, "not forecast: %v", errNoModel)
+		s.warn(about, "not forecast: %v", errNoModel)
 		return nil
 	}
 	all := &Sidecars{Runs: len(each), EmptyBytes: fit.Terms[0].Value, MemoryBytes: Bounds{Forecast: fit.At(at)}}
 	if len(at) > 1 {
 		all.BytesPerConfigurationByte = fit.Terms[1].Value
 	} else {
-		s.doubt(about, "the configuration of the runs did not grow: a sidecar is taken to need what it needed in these")
+		s.warn(about, "the configuration of the runs did not grow: a sidecar is taken to need what it needed in these")
 	}
 	if fit.Spare > 0 {
 		e := around(all.MemoryBytes.Forecast, halfWidth(fit, at))
 		all.MemoryBytes.Low, all.MemoryBytes.High = &e.low, &e.high
 	} else {
-		s.doubt(about, "no interval: there are as many runs with real sidecars as terms")
+		s.warn(about, "no interval: there are as many runs with real sidecars as terms")
 	}
 	all.PodsMemoryBytes = all.MemoryBytes.times(t.pods)
 	return all

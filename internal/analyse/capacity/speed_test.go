@@ -7,14 +7,14 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Processor time of runs that were not made at one speed is doubted.
+// Processor time of runs that were not made at one speed is warned about.
 func TestPlanOfDifferentSpeeds(t *testing.T) {
 	for name, test := range map[string]struct {
 		last, after float64 // of the last run, before and after
 		want        string
 	}{
 		"one speed":   {1.02, 1.03, ""},
-		"two speeds":  {1.2, 1.2, "1 to 1.2 reference processors, more than 5% apart"},
+		"two speeds":  {1.2, 1.2, "1 to 1.2 reference processors, which differ by more than 5%"},
 		"one changed": {1.1, 0.9, "in 1 run of 8 a processor was more than 5% faster or slower"},
 	} {
 		all := strict().runs(nil, 2, 200, 400, 600, 800)
@@ -30,8 +30,8 @@ func TestPlanOfDifferentSpeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said string
-		for _, d := range plan.Doubts {
-			if d.About == rolloutCPU && strings.Contains(d.Text, "processor") && (strings.Contains(d.Text, "apart") || strings.Contains(d.Text, "faster")) {
+		for _, d := range plan.Warnings {
+			if d.About == rolloutCPU && strings.Contains(d.Text, "processor") && (strings.Contains(d.Text, "differ by") || strings.Contains(d.Text, "faster")) {
 				said += d.Text
 			}
 		}

@@ -75,7 +75,7 @@ func (s *sample) peakCores(of figure, t target, o Options) *Bounds {
 	}
 	made, err := of.forecast(s, t, o)
 	if err != nil {
-		s.doubt(of.name, "%v", err)
+		s.warn(of.name, "%v", err)
 		return nil
 	}
 	return bounds(map[string]estimate{of.name: made.estimate}, of.name)
@@ -112,7 +112,7 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 			}
 			made, err := one.figure.forecast(s, t, o)
 			if err != nil {
-				s.doubt(one.figure.name, "%v", err)
+				s.warn(one.figure.name, "%v", err)
 				continue
 			}
 			estimates[one.figure.name] = made.estimate
@@ -122,7 +122,7 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 			state.PeakCores = s.peakCores(source.peak(), t, o)
 		}
 		if share := last.Value(source.path + ".saturation"); share != nil && *share > record.Saturated && source.name != stateSteady && source.cores == "" {
-			s.doubt(source.path+".cores", "saturated in the largest run: where there are more processors it uses more cores, for a shorter time")
+			s.warn(source.path+".cores", "saturated in the largest run: where there are more processors it uses more cores, for a shorter time")
 		}
 		all = append(all, state)
 	}
@@ -130,7 +130,7 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 		all = append(all, *state)
 	}
 	if missing != nil {
-		s.doubt("states", "not measured, and so not sized for: %s: run with %s", strings.Join(missing, ", "), strings.Join(flags, " "))
+		s.warn("states", "not measured, and so not sized for: %s: run with %s", strings.Join(missing, ", "), strings.Join(flags, " "))
 	}
 	return all
 }

@@ -37,8 +37,8 @@ func TestStates(t *testing.T) {
 	if got, want := plan.Request.Resources.Limits.Memory, mebibytes(emptyResident+5e6*1600); got != want {
 		t.Errorf("limits.memory is %s, want %s", got, want)
 	}
-	if plan.doubtAbout("states", "change, cycle, churn: run with --change 1/s --cycle 60s --churn 1/s") == "" {
-		t.Errorf("doubts %v: want churn as not measured", plan.Doubts)
+	if plan.warningAbout("states", "change, cycle, churn: run with --change 1/s --cycle 60s --churn 1/s") == "" {
+		t.Errorf("warnings %v: want churn as not measured", plan.Warnings)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestSidecars(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := plan.Sidecars; s == nil || s.BytesPerConfigurationByte != 0 || math.Abs(s.MemoryBytes.Forecast-70e6) > 1 || plan.doubtAbout("sidecars.real.steady.memoryBytes", "did not grow") == "" {
-		t.Errorf("%+v, %v", s, plan.Doubts)
+	if s := plan.Sidecars; s == nil || s.BytesPerConfigurationByte != 0 || math.Abs(s.MemoryBytes.Forecast-70e6) > 1 || plan.warningAbout("sidecars.real.steady.memoryBytes", "did not grow") == "" {
+		t.Errorf("%+v, %v", s, plan.Warnings)
 	}
 }

@@ -235,7 +235,7 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 	}
 	costs.allowForAmounts(pushes, push)
 	if costs.alike {
-		s.doubt(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes, so that the interval is wide: run all sizes again with --change 1/s:route, or run more sizes")
+		s.warn(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes, so that the interval is wide: run all sizes again with --change 1/s:route, or run more sizes")
 	}
 	w.sum(costs, meanPresent*t.pods*stat.Mean(rest, nil), planned.Seconds())
 	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })

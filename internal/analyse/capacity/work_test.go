@@ -94,7 +94,7 @@ func TestWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Work == nil {
-		t.Fatal(p.Doubts)
+		t.Fatal(p.Warnings)
 	}
 	// At rest it uses nothing.
 	want := map[string]float64{"pods started": podCost, "pushes": pushCost, "bytes pushed": byteCost, "certificates": certificateCost}
@@ -359,8 +359,8 @@ func TestPhasesInRealTimeAreAnAxis(t *testing.T) {
 func TestWorkOfLess(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for name, test := range map[string]struct {
-		change func(*record.Run)
-		doubt  string
+		change  func(*record.Run)
+		warning string
 	}{
 		"no storm":     {func(r *record.Run) { r.Phases = r.Phases[:2] }, ""},
 		"fewer pushes": {func(r *record.Run) { r.Own.Rollout[pushesMetric] *= 0.6 }, "do not follow from when its pods came"},
@@ -386,14 +386,14 @@ func TestWorkOfLess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if test.doubt == "" {
+			if test.warning == "" {
 				if p.Work == nil || math.Abs(p.Work.Parts[0].Each.Forecast/(podCost+certificateCost)-1) > 0.25 {
-					t.Errorf("%+v, %v", p.Work, p.Doubts)
+					t.Errorf("%+v, %v", p.Work, p.Warnings)
 				}
 				return
 			}
-			if p.Work != nil || p.doubtAbout("work", test.doubt) == "" {
-				t.Errorf("work %+v, doubts %v, want one that %q", p.Work, p.Doubts, test.doubt)
+			if p.Work != nil || p.warningAbout("work", test.warning) == "" {
+				t.Errorf("work %+v, warnings %v, want one that %q", p.Work, p.Warnings, test.warning)
 			}
 		})
 	}
@@ -428,7 +428,7 @@ func TestWorkOfPodsWithTheirPushes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Work == nil || len(p.Work.Parts) != 2 {
-		t.Fatal(p.Work, p.Doubts)
+		t.Fatal(p.Work, p.Warnings)
 	}
 	if want := each*1600 + restOfPod*1600/2*80; math.Abs(p.Work.CPUSeconds.Forecast/want-1) > 0.02 {
 		t.Errorf("%+v, want %g", p.Work, want)

@@ -148,7 +148,7 @@ func TestModesArePaired(t *testing.T) {
 // A warning about one of the programs is about their sum.
 func TestWarningsOfAllPrograms(t *testing.T) {
 	b := runs("b", 4, 2, ofOther)
-	b[0].Warnings = []record.Warning{{About: "cluster.other-helper.rollout", Text: "doubtful"}}
+	b[0].Warnings = []record.Warning{{About: "cluster.other-helper.rollout", Text: "bias"}}
 	r := comparison(t, runs("a", 4, 1, ofIstiod), b, Options{Planes: planesOfTest})
 	for _, f := range r.Cells[0].Figures {
 		if f.Path == "allPrograms.rollout.cpuSeconds" && !slices.Equal(f.Warnings, []int{1}) {

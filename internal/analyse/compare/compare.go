@@ -62,8 +62,8 @@ type Result struct {
 	Cells      []Cell   `json:"cells"`
 	Bounds     []Judged `json:"bounds,omitempty"`
 	// EqualWithin is the margin of the figures' equivalences; nil = they were not asked for.
-	EqualWithin *float64 `json:"equalWithin,omitempty"`
-	Warnings    []Doubt  `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
+	EqualWithin *float64  `json:"equalWithin,omitempty"`
+	Warnings    []Warning `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
 }
 
 // Cell compares the runs of both sides of one size, mesh and machine.
@@ -243,7 +243,7 @@ func (r *Result) cell(p pair, rules rules) Cell {
 	}
 	take(p.a.used, true, func(f *Figure) *Sample { return &f.A })
 	take(p.b.used, false, func(f *Figure) *Sample { return &f.B })
-	marks := r.doubts(p)
+	marks := r.warnings(p)
 	for i := range c.Figures {
 		f := &c.Figures[i]
 		f.describe()

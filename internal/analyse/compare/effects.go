@@ -35,7 +35,7 @@ type Effect struct {
 	Differs  []Differing `json:"differs,omitempty"` // in which the runs differ from the base, by their records
 	Figures  []Figure    `json:"figures"`
 	Remarks  []string    `json:"remarks,omitempty"`
-	Warnings []Doubt     `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
+	Warnings []Warning   `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
 }
 
 // CompareVariants compares each variant with the base, by the figures at these paths of
@@ -134,7 +134,7 @@ func (e *Effects) Table(what string) output.Table {
 			}
 		}
 	}
-	doubts := e.doubts()
+	warnings := e.warnings()
 	for _, path := range paths {
 		first := true
 		for i := range e.Variants {
@@ -148,7 +148,7 @@ func (e *Effects) Table(what string) output.Table {
 				first = false
 			}
 			verdict := string(f.Verdict)
-			for n, d := range doubts {
+			for n, d := range warnings {
 				if d.marks(v, f) {
 					verdict += fmt.Sprintf(" [%d]", n+1)
 				}
@@ -161,7 +161,7 @@ func (e *Effects) Table(what string) output.Table {
 
 // shared is a warning of the runs of one or more variants, or of their base.
 type shared struct {
-	Doubt
+	Warning
 	variants []string
 }
 
@@ -170,10 +170,10 @@ func (d shared) marks(v *Effect, f *Figure) bool {
 	return slices.ContainsFunc(f.Warnings, func(n int) bool { return d.same(v.Warnings[n-1]) })
 }
 
-func (d shared) same(o Doubt) bool { return d.About == o.About && d.Reason == o.Reason }
+func (d shared) same(o Warning) bool { return d.About == o.About && d.Reason == o.Reason }
 
-// doubts returns the warnings that touch any figure, each once.
-func (e *Effects) doubts() []shared {
+// warnings returns the warnings that touch any figure, each once.
+func (e *Effects) warnings() []shared {
 	var all []shared
 	for i := range e.Variants {
 		v := &e.Variants[i]
@@ -183,7 +183,7 @@ func (e *Effects) doubts() []shared {
 			}
 			at := slices.IndexFunc(all, func(d shared) bool { return d.same(w) })
 			if at < 0 {
-				at, all = len(all), append(all, shared{Doubt: w})
+				at, all = len(all), append(all, shared{Warning: w})
 			}
 			all[at].variants = append(all[at].variants, v.Name)
 		}
@@ -196,7 +196,7 @@ func (e *Effects) doubts() []shared {
 func (e *Effects) Notes() []string {
 	notes := []string{fmt.Sprintf("Each is compared with %s. The interval is a figure's own, at 95 %%. p is Welch's, on logarithms of what is above zero, "+
 		"corrected by Holm's method for all %d tests of the table: a difference is established at %v. \"~\" is no significant difference.", e.Base, e.Tests, e.Alpha)}
-	for n, d := range e.doubts() {
+	for n, d := range e.warnings() {
 		notes = append(notes, fmt.Sprintf("[%d] %s: %s (in runs of %s, or of %s)", n+1, d.About, d.Text, strings.Join(d.variants, ", "), e.Base))
 	}
 	var remarks []string

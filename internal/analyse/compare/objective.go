@@ -74,7 +74,7 @@ type Observed struct {
 	Met      bool
 	Lost     bool     // it is among the lost observations: larger than any that was waited for
 	Withheld bool     // too few changes were made for it
-	Doubts   []string // warnings of the run about the figure, each with its subject
+	Warnings []string // warnings of the run about the figure, each with its subject
 }
 
 // Known reports whether the run decides the objective. A lost value is larger than all
@@ -102,7 +102,7 @@ func (o Objective) Of(r *record.Run) Observed {
 	}
 	for _, w := range r.Warnings {
 		if slices.ContainsFunc(r.Reach(w), func(path string) bool { return record.Within(o.Path, path) || record.Within(path, o.Path) }) {
-			s.Doubts = append(s.Doubts, w.About+": "+r.Sentence(w))
+			s.Warnings = append(s.Warnings, w.About+": "+r.Sentence(w))
 		}
 	}
 	return s
@@ -123,16 +123,16 @@ func (o Objective) Judge(r *record.Run) (outcome Outcome, why string) {
 	default:
 		why = o.Print(*observed.Value)
 	}
-	outcome, doubtful := Beyond, record.TooHigh
+	outcome, bias := Beyond, record.TooHigh
 	if observed.Met {
-		outcome, doubtful = Inside, record.TooLow
+		outcome, bias = Inside, record.TooLow
 	}
 	if !o.Below {
-		doubtful = map[record.Direction]record.Direction{record.TooHigh: record.TooLow, record.TooLow: record.TooHigh}[doubtful]
+		bias = map[record.Direction]record.Direction{record.TooHigh: record.TooLow, record.TooLow: record.TooHigh}[bias]
 	}
 	for _, w := range r.Warnings {
 		for _, b := range r.Biases(w) {
-			if record.Within(o.Path, b.Path) && (b.Direction == doubtful || b.Direction == record.EitherWay) {
+			if record.Within(o.Path, b.Path) && (b.Direction == bias || b.Direction == record.EitherWay) {
 				return Undecided, fmt.Sprintf("%s, which is %s, by the warning of %s", why, b.Direction, w.About)
 			}
 		}

@@ -76,8 +76,8 @@ func TestObjectiveOf(t *testing.T) {
 		if got.Known() != c.known || got.Met != c.met || got.Withheld != c.withheld {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if want := min(2, len(c.run.Warnings)); len(got.Doubts) != want {
-			t.Errorf("%s: doubts %q, want %d", name, got.Doubts, want)
+		if want := min(2, len(c.run.Warnings)); len(got.Warnings) != want {
+			t.Errorf("%s: warnings %q, want %d", name, got.Warnings, want)
 		}
 	}
 }

@@ -20,11 +20,11 @@ func TestSpeedRemarks(t *testing.T) {
 	say := func(a, b func(*record.Run)) string {
 		return strings.Join(comparison(t, runs("a", 5, 1, a), runs("b", 5, 2, b), Options{}).Remarks, "\n")
 	}
-	const apart, drifted = "1 to 1.2 reference processors, more than 5% apart", "in 5 of 10 runs a processor was more than 5% faster or slower"
+	const apart, drifted = "1 to 1.2 reference processors, which differ by more than 5%", "in 5 of 10 runs a processor was more than 5% faster or slower"
 	if said := say(atSpeed(1, 1), atSpeed(1.2, 1.2)); !strings.Contains(said, apart) || strings.Contains(said, drifted) {
 		t.Errorf("of different speeds: %q", said)
 	}
-	if said := say(atSpeed(1, 1), atSpeed(1.1, 0.9)); !strings.Contains(said, drifted) || strings.Contains(said, "apart") {
+	if said := say(atSpeed(1, 1), atSpeed(1.1, 0.9)); !strings.Contains(said, drifted) || strings.Contains(said, "differ by") {
 		t.Errorf("of one speed that changed: %q", said)
 	}
 	if said := say(atSpeed(1, 1), atSpeed(1.02, 1.03)); strings.Contains(said, "reference processors") || strings.Contains(said, "faster or slower") {

@@ -201,7 +201,7 @@ func (r *Result) notes() string {
 	}
 	for _, side := range []Side{r.From, r.To} {
 		if side.NotQuiet {
-			fmt.Fprintf(&b, "\nDoubt: with %s the control plane had not come to rest when the configuration was kept; phases.settle can be longer.\n", output.Text(side.Name))
+			fmt.Fprintf(&b, "\nWarning: with %s the control plane had not come to rest when the configuration was kept; phases.settle can be longer.\n", output.Text(side.Name))
 		}
 	}
 	if len(r.Opaque) > 0 {

@@ -32,7 +32,7 @@ type namedFact struct {
 }
 
 // cell converts a document's text to a cell of a page.
-func (d *doubts) cell(m marked) cell {
+func (d *warnings) cell(m marked) cell {
 	c := cell{Text: output.Plain(m.text)}
 	c.limit(m.marks...)
 	d.finish(&c)
@@ -40,7 +40,7 @@ func (d *doubts) cell(m marked) cell {
 }
 
 // cells converts several texts of a document.
-func (d *doubts) cells(texts []marked) []cell {
+func (d *warnings) cells(texts []marked) []cell {
 	var cells []cell
 	for _, text := range texts {
 		cells = append(cells, d.cell(text))
@@ -68,7 +68,7 @@ func letters(number int) string {
 func limitID(number int) string { return "limit-" + letters(number) }
 
 // finish makes the mark of a cell. If there are several reasons, it links to the first.
-func (d *doubts) finish(c *cell) {
+func (d *warnings) finish(c *cell) {
 	c.Mark = nil
 	if len(c.limits) == 0 {
 		return
@@ -81,7 +81,7 @@ func (d *doubts) finish(c *cell) {
 }
 
 // links returns links to the reasons of marks, each once, in order.
-func (d *doubts) links(m marks) []chart.Link {
+func (d *warnings) links(m marks) []chart.Link {
 	var links []chart.Link
 	for _, n := range d.cell(m.on("")).limits {
 		links = append(links, d.link(n))
@@ -90,13 +90,13 @@ func (d *doubts) links(m marks) []chart.Link {
 }
 
 // link leads to a reason.
-func (d *doubts) link(n int) chart.Link {
+func (d *warnings) link(n int) chart.Link {
 	title := explained(d.reasons[n-1]).title
 	return chart.Link{Href: "#" + limitID(n), Text: letters(n), Label: title}
 }
 
 // facts converts a document's facts.
-func (d *doubts) facts(facts []fact) []namedFact {
+func (d *warnings) facts(facts []fact) []namedFact {
 	var cells []namedFact
 	for _, f := range facts {
 		cells = append(cells, namedFact{f.name, d.cell(f.value)})
@@ -105,7 +105,7 @@ func (d *doubts) facts(facts []fact) []namedFact {
 }
 
 // grids converts a document's tables, without those that have no rows.
-func (d *doubts) grids(tables ...table) []grid {
+func (d *warnings) grids(tables ...table) []grid {
 	var grids []grid
 	for _, t := range tables {
 		if len(t.Rows) > 0 {
@@ -115,7 +115,7 @@ func (d *doubts) grids(tables ...table) []grid {
 	return grids
 }
 
-func (d *doubts) grid(t table) grid {
+func (d *warnings) grid(t table) grid {
 	g := grid{Left: t.Left}
 	g.Head = d.cells(t.Head)
 	g.Name = g.Head[0].Text

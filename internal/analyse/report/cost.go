@@ -122,7 +122,7 @@ func surroundings(differing []axis) func(*record.Run) string {
 }
 
 // cost adds to a summary the cost of one more pod, or why it is not known.
-func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
+func (d *document) cost(runs []record.Run, differing []axis, warnings *warnings) {
 	around := surroundings(differing)
 	places := group(runs, around)
 	// If runs differ in more than size and settings, each kind is named by its first run:
@@ -160,7 +160,7 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 		for _, g := range columns {
 			cell := unmarked(g.oneMorePod(figure))
 			if cell.text != absent {
-				cell.marks = doubts.markAll(g.runs, figure.path)
+				cell.marks = warnings.markAll(g.runs, figure.path)
 			}
 			cells = append(cells, cell)
 		}
@@ -168,7 +168,7 @@ func (d *document) cost(runs []record.Run, differing []axis, doubts *doubts) {
 	}
 	d.tables = append(d.tables, slopes)
 	for _, g := range places {
-		d.effects(g, name(g), doubts)
+		d.effects(g, name(g), warnings)
 	}
 }
 
@@ -251,7 +251,7 @@ func (g alike) fit(figure costFigure, terms []term) (stats.Fit, error) {
 // effects adds a table with the separate costs of pods, services and configuration,
 // as far as the runs allow: knobs change the configuration at one size, and
 // --services the services.
-func (d *document) effects(g alike, name string, doubts *doubts) {
+func (d *document) effects(g alike, name string, warnings *warnings) {
 	if !g.repeated() {
 		return // nothing distinguishes an effect from noise
 	}
@@ -267,7 +267,7 @@ func (d *document) effects(g alike, name string, doubts *doubts) {
 			if err != nil || figure.itself {
 				continue
 			}
-			cells := []marked{doubts.markAll(g.runs, figure.path).on(figure.name)}
+			cells := []marked{warnings.markAll(g.runs, figure.path).on(figure.name)}
 			for i, one := range terms {
 				cells = append(cells, unmarked(interval(fit.Terms[i+1], one.scale, figure.print)))
 			}

@@ -58,7 +58,7 @@ func (r *runCharts) curves() []template.HTML {
 		{"propagation", "Propagation, by kind of change", propagation, ofProxies("no change was followed to the sidecars.", r.run)},
 	} {
 		about := "The share of all observations (horizontal) that took at most this time (vertical). Where a curve ends early, the rest was lost."
-		drawn = append(drawn, r.draw.draw(curveChart(chart.Chart{ID: r.id + "-curve-" + c.id, Title: c.title, About: about, Absent: c.none}, c.curves, &r.doubts)))
+		drawn = append(drawn, r.draw.draw(curveChart(chart.Chart{ID: r.id + "-curve-" + c.id, Title: c.title, About: about, Absent: c.none}, c.curves, &r.warnings)))
 	}
 	return drawn
 }
@@ -67,7 +67,7 @@ func (r *runCharts) curves() []template.HTML {
 const curvesAtMost = chart.Hues
 
 // runCurves draws the configuration latency of several runs in one chart.
-func runCurves(runs []record.Run, d *doubts, draw *drawer) template.HTML {
+func runCurves(runs []record.Run, d *warnings, draw *drawer) template.HTML {
 	c := chart.Chart{ID: "overview-complete", Title: "Complete configuration, by run", Absent: "no sidecar was configured.",
 		About: "The share of all sidecars (horizontal) that took at most this time (vertical)."}
 	var curves []curve
@@ -91,7 +91,7 @@ func runCurves(runs []record.Run, d *doubts, draw *drawer) template.HTML {
 }
 
 // curveChart draws curves. c.Absent is the reason to show when none was measured.
-func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
+func curveChart(c chart.Chart, curves []curve, d *warnings) chart.Lines {
 	none := c.Absent
 	c.Table.Head = []string{"latency", "count", "lost", "p50", "p90", "p99", "p99.9", "max"}
 	l := chart.Lines{
@@ -124,7 +124,7 @@ func curveChart(c chart.Chart, curves []curve, d *doubts) chart.Lines {
 			l.Series = append(l.Series, chart.Series{Name: one.name, Style: one.style, Points: points})
 		}
 	}
-	c.Doubts = d.links(all)
+	c.LimitedBy = d.links(all)
 	c.Absent = ""
 	if len(l.Series) == 0 {
 		c.Absent = none

@@ -238,7 +238,7 @@ func lastHealth(r *record.Run) *float64 {
 
 // dataplanes adds to a summary a comparison of the data planes, and the cost of one more
 // pod and node in each, if runs have other data planes than sidecars.
-func (d *document) dataplanes(runs []record.Run, doubts *doubts) {
+func (d *document) dataplanes(runs []record.Run, warnings *warnings) {
 	bySize := byDataplane(runs, true)
 	if bySize == nil {
 		return
@@ -256,23 +256,23 @@ func (d *document) dataplanes(runs []record.Run, doubts *doubts) {
 		for _, f := range planeFigures {
 			cell := unmarked(rangeText(p.runs, f.value, f.print))
 			if cell.text != absent {
-				cell.marks = doubts.markAll(p.runs, f.path)
+				cell.marks = warnings.markAll(p.runs, f.path)
 			}
 			row = append(row, cell)
 		}
 		t.Add(row...)
 	}
 	d.tables = append(d.tables, t)
-	d.nodeCosts(byDataplane(runs, false), doubts)
-	for _, text := range planeSentences(runs, doubts) {
+	d.nodeCosts(byDataplane(runs, false), warnings)
+	for _, text := range planeSentences(runs, warnings) {
 		d.facts = append(d.facts, fact{"data planes", text})
 	}
 }
 
 // planeAnswers returns planeSentences as paragraphs of a page.
-func planeAnswers(runs []record.Run, doubts *doubts) [][]marked {
+func planeAnswers(runs []record.Run, warnings *warnings) [][]marked {
 	var texts [][]marked
-	for _, one := range planeSentences(runs, doubts) {
+	for _, one := range planeSentences(runs, warnings) {
 		texts = append(texts, []marked{{capital(one.text) + ".", one.marks}})
 	}
 	return texts
@@ -283,7 +283,7 @@ var termNodes = term{"node", proxies, 1}
 
 // nodeCosts adds the cost of one more pod, and of one more node, in each data plane, or
 // why it is not known.
-func (d *document) nodeCosts(all []dataplaneGroup, doubts *doubts) {
+func (d *document) nodeCosts(all []dataplaneGroup, warnings *warnings) {
 	perNode, most := 0, 0 // of most of the runs that have nodes with proxies
 	for _, p := range all {
 		if p.key.podsPerNode > 0 && len(p.runs) > most {
@@ -319,7 +319,7 @@ func (d *document) nodeCosts(all []dataplaneGroup, doubts *doubts) {
 			if figure.itself {
 				continue
 			}
-			cells := []marked{unmarked(p.name()), unmarked(p.key.mode), doubts.markAll(p.runs, figure.path).on(figure.name)}
+			cells := []marked{unmarked(p.name()), unmarked(p.key.mode), warnings.markAll(p.runs, figure.path).on(figure.name)}
 			cells = append(cells, unmarked(g.oneMorePod(figure)), unmarked(g.morePods(figure, perNode)))
 			node := "no proxy on it"
 			if p.key.podsPerNode > 0 {
@@ -358,7 +358,7 @@ const repeatsInSentence = 3
 
 // planeSentences states, for each mode, the effect of another data plane than sidecars at
 // the largest size that both were run with, or what is missing for that.
-func planeSentences(runs []record.Run, doubts *doubts) []marked {
+func planeSentences(runs []record.Run, warnings *warnings) []marked {
 	bySize, together := byDataplane(runs, true), byDataplane(runs, false)
 	var texts []marked
 	seen := map[string]bool{}
@@ -374,7 +374,7 @@ func planeSentences(runs []record.Run, doubts *doubts) []marked {
 			continue
 		}
 		seen[name] = true
-		texts = append(texts, planeSentence(bySize[at], b, together, doubts))
+		texts = append(texts, planeSentence(bySize[at], b, together, warnings))
 	}
 	slices.Reverse(texts)
 	if texts == nil && bySize != nil {
@@ -384,7 +384,7 @@ func planeSentences(runs []record.Run, doubts *doubts) []marked {
 }
 
 // planeSentence compares runs with sidecars, a, with those of another data plane, at one size.
-func planeSentence(a, b dataplaneGroup, together []dataplaneGroup, doubts *doubts) marked {
+func planeSentence(a, b dataplaneGroup, together []dataplaneGroup, warnings *warnings) marked {
 	about := fmt.Sprintf("%s, %s, %s", output.Many(a.key.pods, "pod"), a.key.mode, b.name())
 	if least := min(len(a.runs), len(b.runs)); least < repeatsInSentence {
 		return unmarked(fmt.Sprintf("no statement for %s: %s with sidecars and %d with %s, and %d of each are needed: --repeats %d",
@@ -431,7 +431,7 @@ func planeSentence(a, b dataplaneGroup, together []dataplaneGroup, doubts *doubt
 	}
 	text += fmt.Sprintf(". Limits: means and 95%% intervals of %d and %d runs on one machine (%s), %s, simulated proxies; without traffic, waypoints and what proxies themselves need",
 		len(a.runs), len(b.runs), output.Many(first.Environment.CPUs, "processor"), output.Many(a.key.services, "service"))
-	return doubts.markAll(both, paths...).on(text)
+	return warnings.markAll(both, paths...).on(text)
 }
 
 // nodesText describes the nodes of runs of one size.

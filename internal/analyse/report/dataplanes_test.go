@@ -51,7 +51,7 @@ func TestDataPlanesGolden(t *testing.T) {
 
 func TestDataPlaneSentences(t *testing.T) {
 	said := func(runs []record.Run) string {
-		var d doubts
+		var d warnings
 		var all []string
 		for _, m := range planeSentences(sorted(runs), &d) {
 			all = append(all, m.text)

@@ -12,7 +12,7 @@ import (
 
 // glance returns the overview table at the head of a page: a row for each size and
 // setting, and one for each run that did not complete.
-func glance(runs []record.Run, d *doubts) grid {
+func glance(runs []record.Run, d *warnings) grid {
 	g := grid{Name: "The figures of each size and mode", Left: 1}
 	for _, head := range []string{"pods", "mode", "rollout time", "CPU time", "cores, mean", "memory, peak", "complete configuration, p50", "p99", "push, p50", "lost", "limits"} {
 		g.Head = append(g.Head, cell{Text: head})
@@ -38,7 +38,7 @@ var glancePaths = []string{
 	"latencies.completeConfiguration.p50", "latencies.completeConfiguration.p99", "latencies.completeConfiguration.lost", "latencies.certificate.lost",
 }
 
-func glanceRow(all []record.Run, runs []*record.Run, name string, d *doubts) []cell {
+func glanceRow(all []record.Run, runs []*record.Run, name string, d *warnings) []cell {
 	first := runs[0]
 	size := count(new(first.PodCount()))
 	if first.PodCount() == 0 {

@@ -15,7 +15,7 @@ const settingsInAnswer = 3
 // answers states in two sentences the needs of a mesh: while it rolls out, and
 // afterwards. They are about the largest size that completed. Modes with the same largest
 // size share the sentences. Each element is a paragraph of sentences.
-func answers(runs []record.Run, d *doubts) [][]marked {
+func answers(runs []record.Run, d *warnings) [][]marked {
 	groups := settings(runs)
 	names := settingNames(groups)
 	var sizes []int // largest of each setting
@@ -44,8 +44,8 @@ func answers(runs []record.Run, d *doubts) [][]marked {
 }
 
 // answer returns the two sentences about groups at one size.
-func answer(groups []alike, names []string, size int, d *doubts) []marked {
-	a := sentence{doubts: d}
+func answer(groups []alike, names []string, size int, d *warnings) []marked {
+	a := sentence{warnings: d}
 	for _, g := range groups {
 		a.groups = append(a.groups, ofSize(g.runs, size))
 	}
@@ -135,9 +135,9 @@ func (s *sentence) steady(controlPlane string) marked {
 
 // sentence is about groups of runs, and collects the figures that it uses.
 type sentence struct {
-	doubts *doubts
-	groups [][]*record.Run
-	paths  []string // of the figures used so far
+	warnings *warnings
+	groups   [][]*record.Run
+	paths    []string // of the figures used so far
 }
 
 // known reports whether any run has a figure.
@@ -173,7 +173,7 @@ func (s *sentence) usage(phase record.PhaseName, path string, of func(*record.Us
 // mark returns the marks of all figures that the sentence used, and resets them for the
 // next sentence.
 func (s *sentence) mark() marks {
-	mark := s.doubts.markAll(slices.Concat(s.groups...), s.paths...)
+	mark := s.warnings.markAll(slices.Concat(s.groups...), s.paths...)
 	s.paths = nil
 	return mark
 }

@@ -48,7 +48,7 @@ type section struct {
 // records; what cannot be read is shown as absent, with the reason.
 func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 	runs = withUniqueNames(sorted(runs))
-	var d doubts
+	var d warnings
 	for i := range runs {
 		d.add(&runs[i])
 	}
@@ -77,7 +77,7 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 	draw := &drawer{}
 	var sections []section
 	for i, part := range parts {
-		part.doubts = d
+		part.warnings = d
 		p.Answers = append(p.Answers, d.cells(part.answer()))
 		p.Glances = append(p.Glances, part.glance())
 		sections = append(sections, part.section(fmt.Sprintf("latency-%d", i+1), draw))
@@ -89,7 +89,7 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 		p.Sections = append(p.Sections, bySize(runs, &d, draw), details(runs, &d))
 	}
 	for i := range runs {
-		r := &runReport{run: &runs[i], doubts: d}
+		r := &runReport{run: &runs[i], warnings: d}
 		s := r.section(runID(i), draw)
 		s.Closed = len(runs) > 1
 		p.Sections = append(p.Sections, s)
@@ -117,7 +117,7 @@ func (r *runCharts) links(paths []string) []chart.Link {
 	for _, path := range paths {
 		all = append(all, r.mark(path, "")...)
 	}
-	return r.doubts.links(all)
+	return r.warnings.links(all)
 }
 
 // drawer draws charts and keeps the first error.

@@ -111,7 +111,7 @@ func TestHTMLHoldsTogether(t *testing.T) {
 					}
 				}
 			}
-			var d doubts
+			var d warnings
 			for i := range runs {
 				d.add(&runs[i])
 			}
@@ -126,7 +126,7 @@ func TestHTMLHoldsTogether(t *testing.T) {
 }
 
 // A chart has the marks of its table.
-func TestChartsLeadToDoubts(t *testing.T) {
+func TestChartsLeadToWarnings(t *testing.T) {
 	runs := []record.Run{onDisk(t, fullRun()), onDisk(t, ladder()[0])}
 	page := text(t, asHTML, runs)
 	for _, c := range []string{
@@ -140,7 +140,7 @@ func TestChartsLeadToDoubts(t *testing.T) {
 		}
 	}
 	if _, figure, _ := strings.Cut(page, ` id="run-2-time-cores"`); strings.Contains(strings.SplitN(figure, "</figure>", 2)[0], "#limit") {
-		t.Error("a chart is doubted that nothing is wrong with")
+		t.Error("a chart has a warning that nothing is wrong with")
 	}
 }
 

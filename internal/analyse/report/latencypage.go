@@ -77,7 +77,7 @@ func (p latencyPart) rowMark(rows ...int) marks {
 		about := fmt.Sprintf("rows[%d]", i)
 		paths = append(paths, about, about+".latency", about+".added")
 	}
-	return p.doubts.markAll([]*record.Run{p.run}, paths...)
+	return p.warnings.markAll([]*record.Run{p.run}, paths...)
 }
 
 // addedPhrase describes the latency that a sidecar adds, for a sentence.
@@ -105,7 +105,7 @@ func (p latencyPart) glance() grid {
 			offered(row), variantName(row.Variant), quantile(&row.Latency.Latency, row.Latency.P50), quantile(&row.Latency.Latency, row.Latency.P99),
 			addedText(added.P50), addedText(added.P99), threeDigits(row.AchievedRPS) + "/s", count(&row.Errors), number(orEmpty(row.Sidecars).CoresPer1000RPS),
 		}
-		g.Rows = append(g.Rows, append(plainCells(texts), p.doubts.limitsCell(p.rowMark(i))))
+		g.Rows = append(g.Rows, append(plainCells(texts), p.warnings.limitsCell(p.rowMark(i))))
 	}
 	return g
 }
@@ -121,8 +121,8 @@ func (p latencyPart) section(id string, draw *drawer) section {
 		title = p.latency.Name
 	}
 	s := section{
-		ID: id, Title: output.Plain(title + ": request latency, " + orAbsent(string(p.latency.Status))), Facts: p.doubts.facts(p.facts()),
-		Tables: p.doubts.grids(latency, sent, p.added(), publishedTable(p.latency), sidecarTable(p.latency), timelineTable(p.latency), p.instrument()),
+		ID: id, Title: output.Plain(title + ": request latency, " + orAbsent(string(p.latency.Status))), Facts: p.warnings.facts(p.facts()),
+		Tables: p.warnings.grids(latency, sent, p.added(), publishedTable(p.latency), sidecarTable(p.latency), timelineTable(p.latency), p.instrument()),
 	}
 	for _, c := range []struct {
 		id, title string
@@ -165,7 +165,7 @@ func (p latencyPart) bars(id, title string, of func(*record.Latency) *float64) c
 		}
 		b.Series, b.Table.Rows = append(b.Series, bars), append(b.Table.Rows, row)
 	}
-	b.Doubts = p.doubts.links(p.rowMark(indexes...))
+	b.LimitedBy = p.warnings.links(p.rowMark(indexes...))
 	return b
 }
 
@@ -189,7 +189,7 @@ func split(t table, at int) (first, second table) {
 }
 
 // limitsCell returns a row's cell in the column of limits.
-func (d *doubts) limitsCell(m marks) cell {
+func (d *warnings) limitsCell(m marks) cell {
 	mark := d.cell(m.on("")).Mark
 	if mark == nil {
 		return cell{Text: "none"}

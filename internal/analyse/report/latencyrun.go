@@ -50,7 +50,7 @@ func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.
 
 func latencyDocument(l *record.LatencyRun) document {
 	p := latencyPart{&runReport{run: latencyAsRun(l)}, l}
-	p.doubts.add(p.run)
+	p.warnings.add(p.run)
 	title := "latency: " + string(l.Status)
 	if l.Reason != "" {
 		title += " (" + l.Reason + ")"
@@ -58,7 +58,7 @@ func latencyDocument(l *record.LatencyRun) document {
 	d := document{
 		title:    title,
 		facts:    p.facts(),
-		warnings: p.doubts.lines(false),
+		warnings: p.warnings.lines(false),
 	}
 	for _, t := range []table{p.requests(), p.added(), publishedTable(l), sidecarTable(l), timelineTable(l), p.instrument()} {
 		if len(t.Rows) > 0 {

@@ -22,14 +22,14 @@ type warned struct{ Run, About, Text string }
 
 // limits returns the reasons that limit the figures of a page. several reports that the
 // page is about several runs.
-func (d *doubts) limits(several bool) []limited {
+func (d *warnings) limits(several bool) []limited {
 	var list []limited
 	for i, r := range d.reasons {
 		e := explained(r)
 		l := limited{ID: limitID(i + 1), Letter: letters(i + 1), Title: e.title, Meaning: e.meaning}
 		warnings := d.of(r)
 		var about []string // and the component, where the warning names one
-		key := func(n doubt) string {
+		key := func(n runWarning) string {
 			if n.warning.Component == "" {
 				return orAbsent(n.warning.About)
 			}
@@ -45,7 +45,7 @@ func (d *doubts) limits(several bool) []limited {
 		}
 		whole := true // the extents have all that the warnings say
 		for _, path := range about {
-			of := slices.DeleteFunc(slices.Clone(warnings), func(n doubt) bool { return key(n) != path })
+			of := slices.DeleteFunc(slices.Clone(warnings), func(n runWarning) bool { return key(n) != path })
 			text, all := e.over(of, several)
 			if all { // the sentence names the component
 				path = orAbsent(of[0].warning.About)
@@ -63,7 +63,7 @@ func (d *doubts) limits(several bool) []limited {
 
 // over summarizes the warnings about one figure: by the sentence if it is the same in
 // all, else by the range of their values. all reports that it is the sentence.
-func (e explanation) over(warnings []doubt, several bool) (text string, all bool) {
+func (e explanation) over(warnings []runWarning, several bool) (text string, all bool) {
 	var names, sentences []string
 	var values []float64
 	for _, n := range warnings {

@@ -14,8 +14,8 @@ func TestMarksAreNotReadFromTexts(t *testing.T) {
 	run.Name = "a [1]"
 	run.Warnings = []record.Warning{{About: "pods.ready", Reason: record.ReasonNotMeasured, Detail: "x"}}
 	r := runReport{run: &run}
-	r.doubts.add(&run)
-	if c := r.doubts.cell(unmarked(run.Name)); c.Text != run.Name || c.Mark != nil {
+	r.warnings.add(&run)
+	if c := r.warnings.cell(unmarked(run.Name)); c.Text != run.Name || c.Mark != nil {
 		t.Errorf("the cell is %+v", c)
 	}
 	row := r.pods().Rows[0]

@@ -46,7 +46,7 @@ var sizeChartsOf = []sizeChart{
 }
 
 // sizeCharts draws the control plane's usage by size and settings.
-func sizeCharts(runs []record.Run, d *doubts, draw *drawer) []template.HTML {
+func sizeCharts(runs []record.Run, d *warnings, draw *drawer) []template.HTML {
 	groups := settings(runs)
 	names := settingNames(groups)
 	var sizes []int
@@ -79,7 +79,7 @@ func sizeCharts(runs []record.Run, d *doubts, draw *drawer) []template.HTML {
 				all = append(all, d.markAll(g.runs, f.path)...)
 			}
 		}
-		b.Doubts = d.links(all)
+		b.LimitedBy = d.links(all)
 		if len(groups) == 0 {
 			b.Absent = "no run completed."
 		}
@@ -189,7 +189,7 @@ func (r *runCharts) phaseBars(id, title string, format func(*float64) string, ti
 		}
 		b.Table.Rows = append(b.Table.Rows, row)
 	}
-	b.Doubts = r.links(paths)
+	b.LimitedBy = r.links(paths)
 	return b
 }
 

@@ -54,7 +54,7 @@ func perSidecar(real *record.RealSidecars, phase record.PhaseName, agent bool, o
 
 // realSidecars adds to a summary the usage of a real sidecar in each run, and how much
 // more it is with the permissive mode than with the strict one at the same size.
-func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
+func (d *document) realSidecars(runs []record.Run, warnings *warnings) {
 	t := table{Head: plain("one real sidecar of", "mtls", "scope", "authz", "pods", "services", "sidecars"), Left: 3}
 	for _, c := range realColumns {
 		t.Head = append(t.Head, unmarked(c.head))
@@ -70,7 +70,7 @@ func (d *document) realSidecars(runs []record.Run, doubts *doubts) {
 		knobs := run.Environment.Knobs
 		cells := plain(orAbsent(run.Name), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz), count(new(run.PodCount())), count(new(run.ServiceCount())), count(&real.Count))
 		for _, c := range realColumns {
-			cells = append(cells, doubts.mark(run, "sidecars.real."+c.path, "sidecars.real").on(c.print(perSidecar(real, c.phase, c.agent, c.of))))
+			cells = append(cells, warnings.mark(run, "sidecars.real."+c.path, "sidecars.real").on(c.print(perSidecar(real, c.phase, c.agent, c.of))))
 		}
 		t.Add(cells...)
 		memory := perSidecar(real, record.PhaseSteady, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean })

@@ -14,20 +14,20 @@ import (
 
 // runReport makes the document of one run.
 type runReport struct {
-	run    *record.Run
-	doubts doubts
+	run      *record.Run
+	warnings warnings
 }
 
 func runDocument(run *record.Run) document {
 	r := runReport{run: run}
-	r.doubts.add(run)
+	r.warnings.add(run)
 	d := document{
 		title:    fmt.Sprintf("%s: %s", orAbsent(run.Name), orAbsent(string(run.Status))),
 		facts:    r.facts(),
-		warnings: r.doubts.lines(false),
+		warnings: r.warnings.lines(false),
 	}
 	for _, t := range []table{
-		headline(&r.doubts, run), r.doubts.thresholds(run), r.phases(), r.pods(), r.differences(), r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars(),
+		headline(&r.warnings, run), r.warnings.thresholds(run), r.phases(), r.pods(), r.differences(), r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars(),
 		r.latencies(), r.changes(), r.explained(), r.xds(), r.received(), r.streams(), r.waypoints(), r.certificates(), r.changesMade(), r.changesCost(), r.cycle(), r.upgradeStages(), r.upgradeSides(), r.churn(), r.faults(), r.balance(), r.instrument(), r.floor(),
 	} {
 		if len(t.Rows) > 0 {
@@ -37,8 +37,8 @@ func runDocument(run *record.Run) document {
 	return d
 }
 
-// mark returns the marks of the figure at path; see doubts.mark.
-func (r *runReport) mark(path, within string) marks { return r.doubts.mark(r.run, path, within) }
+// mark returns the marks of the figure at path; see warnings.mark.
+func (r *runReport) mark(path, within string) marks { return r.warnings.mark(r.run, path, within) }
 
 func (r *runReport) facts() []fact {
 	asked, env := r.run.Scenario, r.run.Environment

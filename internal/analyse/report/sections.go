@@ -22,7 +22,7 @@ type part struct {
 func (r *runReport) section(id string, draw *drawer) section {
 	charts := &runCharts{runReport: r, id: id, draw: draw}
 	parts := []part{
-		{name: "thresholds", title: "Thresholds", defined: "thresholds", tables: []table{r.doubts.thresholds(r.run)}},
+		{name: "thresholds", title: "Thresholds", defined: "thresholds", tables: []table{r.warnings.thresholds(r.run)}},
 		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []table{r.phases(), r.pods()}},
 		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
 			charts: charts.needCharts(), tables: []table{r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars()}},
@@ -40,9 +40,9 @@ func (r *runReport) section(id string, draw *drawer) section {
 		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", tables: r.own()},
 		{name: "instrument", title: "The instrument", defined: "the-instrument", tables: []table{r.instrument(), r.floor()}},
 	}
-	s := section{ID: id, Title: runTitle(r.run), Facts: r.doubts.facts(r.facts())}
+	s := section{ID: id, Title: runTitle(r.run), Facts: r.warnings.facts(r.facts())}
 	for _, p := range parts {
-		made := section{ID: id + "-" + p.name, Title: p.title, Defined: p.defined, Charts: p.charts, Tables: r.doubts.grids(p.tables...)}
+		made := section{ID: id + "-" + p.name, Title: p.title, Defined: p.defined, Charts: p.charts, Tables: r.warnings.grids(p.tables...)}
 		if len(made.Charts)+len(made.Tables) > 0 {
 			s.Parts = append(s.Parts, made)
 		}
@@ -67,7 +67,7 @@ func (r *runReport) disturbed() []table {
 }
 
 // bySize draws several runs by size and knobs.
-func bySize(runs []record.Run, d *doubts, draw *drawer) section {
+func bySize(runs []record.Run, d *warnings, draw *drawer) section {
 	return section{
 		ID: "overview", Title: "By size and mode", Defined: "what-one-more-pod-costs",
 		Charts: append(sizeCharts(runs, d, draw), runCurves(runs, d, draw)),
@@ -75,7 +75,7 @@ func bySize(runs []record.Run, d *doubts, draw *drawer) section {
 }
 
 // details shows the figures of several runs, a row for each.
-func details(runs []record.Run, d *doubts) section {
+func details(runs []record.Run, d *warnings) section {
 	doc := summary(runs, d, summaryTable(runs, d, timeColumns[:1]), narrowTable(runs, d, needColumns), narrowTable(runs, d, timeColumns[1:]))
 	return section{ID: "details", Title: "All runs in figures", Defined: "what-programs-need", Facts: d.facts(doc.facts), Tables: d.grids(doc.tables...)}
 }

@@ -133,7 +133,7 @@ func perSidecarText(r *record.Run, path string) string {
 }
 
 // headline returns a table of the headline figures, with a row for each run.
-func headline(d *doubts, runs ...*record.Run) table {
+func headline(d *warnings, runs ...*record.Run) table {
 	t := table{Head: plain("headline"), Left: 1}
 	for _, c := range headlineColumns {
 		t.Head = append(t.Head, unmarked(ofProxies(c.head, runs...)))
@@ -246,7 +246,7 @@ func configurationText(r *record.Run) string {
 
 // summaryDocument compares several runs, a row for each.
 func summaryDocument(runs []record.Run) document {
-	var d doubts
+	var d warnings
 	var all []*record.Run
 	for i := range runs {
 		d.add(&runs[i])
@@ -256,7 +256,7 @@ func summaryDocument(runs []record.Run) document {
 }
 
 // summary returns a document about several runs, with these tables.
-func summary(runs []record.Run, d *doubts, tables ...table) document {
+func summary(runs []record.Run, d *warnings, tables ...table) document {
 	doc := document{title: output.Many(len(runs), "run"), warnings: d.lines(true)}
 	differing := differingAxes(runs)
 	for _, a := range axes {
@@ -309,7 +309,7 @@ func differenceTable(runs []record.Run, differing []axis) table {
 }
 
 // summaryTable returns a table with the size, the settings and some figures of each run.
-func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
+func summaryTable(runs []record.Run, d *warnings, columns []summaryColumn) table {
 	t := table{Head: plain("run", "status", "mtls", "scope", "authz", "pods", "services"), Left: 4}
 	for i := range runs {
 		run := &runs[i]
@@ -322,7 +322,7 @@ func summaryTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
 }
 
 // narrowTable returns a table with some figures of each run, without the settings.
-func narrowTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
+func narrowTable(runs []record.Run, d *warnings, columns []summaryColumn) table {
 	t := table{Head: plain("run")}
 	for i := range runs {
 		t.AddPlain(orAbsent(runs[i].Name))
@@ -332,7 +332,7 @@ func narrowTable(runs []record.Run, d *doubts, columns []summaryColumn) table {
 }
 
 // addColumns adds figures to a table that has a row for each run.
-func addColumns(t *table, runs []record.Run, d *doubts, columns []summaryColumn) {
+func addColumns(t *table, runs []record.Run, d *warnings, columns []summaryColumn) {
 	for _, c := range columns {
 		t.Head = append(t.Head, unmarked(c.head))
 		for i := range runs {

@@ -6,7 +6,7 @@ import (
 )
 
 // thresholds returns a table of the thresholds of runs' scenarios, with a row for each in each run.
-func (d *doubts) thresholds(runs ...*record.Run) table {
+func (d *warnings) thresholds(runs ...*record.Run) table {
 	t := table{Head: plain("threshold", "run", "value", "result"), Left: 4}
 	for _, run := range runs {
 		for _, judged := range compare.Thresholds(run) {

@@ -19,7 +19,7 @@ func TestThresholds(t *testing.T) {
 		run("b", nil, "rollout.cores<1.5", "no.such.figure<1"),
 		run("c", new(1.2)),
 	}
-	var d doubts
+	var d warnings
 	for _, r := range runs {
 		d.add(r)
 	}

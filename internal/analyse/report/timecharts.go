@@ -65,7 +65,7 @@ func (r *runCharts) timeLines() []template.HTML {
 			{"certificates", chart.Style{Hue: 2, Dash: 2}, rate(func(m *record.Moment) int64 { return m.Certificates })},
 		}, []string{"xds.attempts", "xds.refusals", "certificates.attempts", "certificates.issued"}},
 	} {
-		drawn = append(drawn, r.draw.draw(r.timeChart(chart.Chart{ID: r.id + "-time-" + c.id, Title: c.title, About: c.about, Absent: absent, Doubts: r.links(c.figures)}, c.format, c.ticks, c.lines, moments)))
+		drawn = append(drawn, r.draw.draw(r.timeChart(chart.Chart{ID: r.id + "-time-" + c.id, Title: c.title, About: c.about, Absent: absent, LimitedBy: r.links(c.figures)}, c.format, c.ticks, c.lines, moments)))
 	}
 	return drawn
 }

@@ -67,7 +67,7 @@ func (r *runReport) upgradeSides() table {
 }
 
 // upgraded states the needs of the runs' upgrades.
-func upgraded(runs []record.Run, d *doubts) []marked {
+func upgraded(runs []record.Run, d *warnings) []marked {
 	var all []marked
 	for i := range runs {
 		if text := runs[i].UpgradeSentence(); text != "" {
@@ -99,7 +99,7 @@ func (r *runCharts) upgradeCharts() []template.HTML {
 	if since < 0 {
 		return nil
 	}
-	of := &runCharts{runReport: &runReport{run: &upgrade, doubts: r.doubts}, id: r.id, draw: r.draw}
+	of := &runCharts{runReport: &runReport{run: &upgrade, warnings: r.warnings}, id: r.id, draw: r.draw}
 	programs := []record.UpgradeVersion{u.From, u.To}
 	var drawn []template.HTML
 	for _, c := range []struct {
@@ -124,7 +124,7 @@ func (r *runCharts) upgradeCharts() []template.HTML {
 			}})
 		}
 		l := of.timeChart(chart.Chart{
-			ID: r.id + "-upgrade-" + c.id, Title: c.title, About: c.about, Doubts: r.links([]string{c.room}),
+			ID: r.id + "-upgrade-" + c.id, Title: c.title, About: c.about, LimitedBy: r.links([]string{c.room}),
 		}, c.format, c.ticks, lines, moments[since:])
 		l.X.Name = "seconds since the steady phase began"
 		drawn = append(drawn, r.draw.draw(l))

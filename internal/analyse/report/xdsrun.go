@@ -20,7 +20,7 @@ func xdsDocument(x *record.XDSRun) document {
 		Started: x.Started, Finished: &x.Finished,
 		Environment: x.Environment, Latencies: x.Latencies, XDS: x.XDS, Instrument: x.Instrument, Warnings: x.Warnings,
 	}}
-	r.doubts.add(r.run)
+	r.warnings.add(r.run)
 	transport := "plaintext"
 	if x.Spec.TLS {
 		transport = "TLS"
@@ -36,7 +36,7 @@ func xdsDocument(x *record.XDSRun) document {
 			{"machine", unmarked(machineText(x.Environment))},
 			{"started", unmarked(r.startedText())},
 		},
-		warnings: r.doubts.lines(false),
+		warnings: r.warnings.lines(false),
 	}
 	sidecars := table{Head: plain("sidecars", "requested", "connected", "answered", "complete")}
 	s := x.Sidecars

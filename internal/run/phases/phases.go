@@ -175,7 +175,7 @@ func (t *Timeline) EndedBy(ctx, limited context.Context, about string, settled r
 	}
 }
 
-// Quiescent records by what the mesh differs from what is expected, as a doubt about a figure and as part of the phase that goes
+// Quiescent records by what the mesh differs from what is expected, as a warning about a figure and as part of the phase that goes
 // on or was the last one, if it is at rest by quiescence.
 func (t *Timeline) Quiescent(about string, settled record.EndedBy) {
 	if settled != record.EndedByQuiescent {

@@ -117,7 +117,7 @@ func (s *search) Take(done series.Done, run *record.Run, err error) (text string
 // judge decides what a run says of the objective.
 func (o Options) judge(tried Tried, run *record.Run, err error) (Tried, error) {
 	observed := o.Objective.Of(run)
-	tried.Figure, tried.Doubts = observed.Value, observed.Doubts
+	tried.Figure, tried.Warnings = observed.Value, observed.Warnings
 	missed := func(why string) (Tried, error) {
 		tried.Outcome, tried.Why = Missed, why
 		return tried, nil

@@ -42,7 +42,7 @@ type Tried struct {
 	Figure  *float64 `json:"figure,omitempty"` // of the objective; absent where it is lost or not known
 	Why     string   `json:"why,omitempty"`    // it is missed without a figure, or unknown
 	series.Done
-	Doubts []string `json:"doubts,omitempty"` // warnings of the run about the figure
+	Warnings []string `json:"warnings,omitempty"` // warnings of the run about the figure
 }
 
 // Result is a search, as far as it came. It is the content of FileName.
@@ -161,7 +161,7 @@ func Print(w io.Writer, format string, r *Result) error {
 	})
 }
 
-// notes are the doubts about the ends of the bracket, and what one run of each value means.
+// notes are the warnings about the ends of the bracket, and what one run of each value means.
 func (r *Result) notes() string {
 	var b strings.Builder
 	for _, end := range []*float64{r.Bracket.Passes, r.Bracket.Fails} {
@@ -169,8 +169,8 @@ func (r *Result) notes() string {
 			if end == nil || one.Value != *end {
 				continue
 			}
-			for _, doubt := range one.Doubts {
-				fmt.Fprintf(&b, "%s: %s\n", r.Find.Print(one.Value), doubt)
+			for _, warning := range one.Warnings {
+				fmt.Fprintf(&b, "%s: %s\n", r.Find.Print(one.Value), warning)
 			}
 		}
 	}

@@ -24,9 +24,9 @@ type Chart struct {
 	// it.
 	About string
 	// Absent says why there is nothing to draw; "" if there is something.
-	Absent string
-	Doubts []Link // to what limits its figures
-	Table  Table  // the numbers; none when it has no head
+	Absent    string
+	LimitedBy []Link // to what limits its figures
+	Table     Table  // the numbers; none when it has no head
 }
 
 // Link leads to another place in the page.

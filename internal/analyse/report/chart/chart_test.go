@@ -108,7 +108,7 @@ func TestThinnedKeepsWhatStandsOut(t *testing.T) {
 func TestGolden(t *testing.T) {
 	format := func(v float64) string { return plainly(v) + "s" }
 	nan := math.NaN()
-	about := Chart{ID: "it", Title: "A & <b>", About: "What is seen.", Doubts: []Link{{"#w1", "[1]", "warning 1"}}, Table: Table{Head: []string{"name", "value"}, Rows: [][]string{{"<i>", "1"}}}}
+	about := Chart{ID: "it", Title: "A & <b>", About: "What is seen.", LimitedBy: []Link{{"#w1", "[1]", "warning 1"}}, Table: Table{Head: []string{"name", "value"}, Rows: [][]string{{"<i>", "1"}}}}
 	for name, c := range map[string]interface {
 		HTML() (template.HTML, error)
 	}{

@@ -8,28 +8,28 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// doubts groups the warnings of the runs in a report by reason, and marks the
+// warnings groups the warnings of the runs in a report by reason, and marks the
 // figures that they are about with the number of the reason.
-type doubts struct {
-	warnings []doubt
-	reasons  []record.Reason // of the warnings, in the order of explanations; a mark's number is from 1
+type warnings struct {
+	all     []runWarning
+	reasons []record.Reason // of the warnings, in the order of explanations; a mark's number is from 1
 }
 
-type doubt struct {
+type runWarning struct {
 	run     *record.Run
 	warning record.Warning
 	reach   []string // the paths that it is about
 }
 
 // touches reports whether the warning is about the figure at path.
-func (d doubt) touches(path string) bool {
+func (d runWarning) touches(path string) bool {
 	return slices.ContainsFunc(d.reach, func(about string) bool { return record.Within(path, about) })
 }
 
 // add adds a run's warnings. Marks are valid when all runs have been added.
-func (d *doubts) add(run *record.Run) {
+func (d *warnings) add(run *record.Run) {
 	for _, w := range run.Warnings {
-		d.warnings = append(d.warnings, doubt{run, w, run.Reach(w)})
+		d.all = append(d.all, runWarning{run, w, run.Reach(w)})
 		if !slices.Contains(d.reasons, w.Reason) {
 			d.reasons = append(d.reasons, w.Reason)
 		}
@@ -40,24 +40,24 @@ func (d *doubts) add(run *record.Run) {
 // mark returns the numbers of the warnings' reasons for the figure at path. A figure
 // shown under a heading whose own path is within omits the warnings that cover all of
 // within: the heading has their mark.
-func (d *doubts) mark(run *record.Run, path, within string) marks {
-	return d.numbers(func(n doubt) bool {
+func (d *warnings) mark(run *record.Run, path, within string) marks {
+	return d.numbers(func(n runWarning) bool {
 		return n.run == run && n.touches(path) && !n.touches(within)
 	})
 }
 
 // markAll returns the marks of a value derived from the figures at paths of several runs:
 // a warning about one of them is a warning about the result.
-func (d *doubts) markAll(runs []*record.Run, paths ...string) marks {
-	return d.numbers(func(n doubt) bool {
+func (d *warnings) markAll(runs []*record.Run, paths ...string) marks {
+	return d.numbers(func(n runWarning) bool {
 		return slices.Contains(runs, n.run) && slices.ContainsFunc(paths, n.touches)
 	})
 }
 
 // numbers returns the numbers of the reasons of the warnings for which touches is true.
-func (d *doubts) numbers(touches func(doubt) bool) marks {
+func (d *warnings) numbers(touches func(runWarning) bool) marks {
 	found := map[record.Reason]bool{}
-	for _, n := range d.warnings {
+	for _, n := range d.all {
 		if touches(n) {
 			found[n.warning.Reason] = true
 		}
@@ -72,13 +72,13 @@ func (d *doubts) numbers(touches func(doubt) bool) marks {
 }
 
 // of returns the warnings with a reason, in the order of runs.
-func (d *doubts) of(r record.Reason) []doubt {
-	return slices.DeleteFunc(slices.Clone(d.warnings), func(n doubt) bool { return n.warning.Reason != r })
+func (d *warnings) of(r record.Reason) []runWarning {
+	return slices.DeleteFunc(slices.Clone(d.all), func(n runWarning) bool { return n.warning.Reason != r })
 }
 
 // lines returns the warnings as they are printed, by reason; withRun adds the names of
 // their runs.
-func (d *doubts) lines(withRun bool) []string {
+func (d *warnings) lines(withRun bool) []string {
 	var lines []string
 	for i, of := range d.reasons {
 		for _, n := range d.of(of) {

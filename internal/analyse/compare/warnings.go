@@ -9,9 +9,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Doubt is a warning of the records: about the same figure in a number of the compared
+// Warning is a warning of the records: about the same figure in a number of the compared
 // runs. Text is the sentence of the first run; numbers in it differ from run to run.
-type Doubt struct {
+type Warning struct {
 	Cell   string        `json:"cell"`
 	About  string        `json:"about"` // the path of a figure, or of what is above it
 	Reason record.Reason `json:"reason,omitempty"`
@@ -20,13 +20,13 @@ type Doubt struct {
 	B      int           `json:"b"`
 }
 
-// doubts adds the warnings of a pair's runs to the result. It returns a function that
+// warnings adds the warnings of a pair's runs to the result. It returns a function that
 // lists the warnings about the figure at a path.
-func (r *Result) doubts(p pair) func(path string) []int {
+func (r *Result) warnings(p pair) func(path string) []int {
 	from := len(r.Warnings)
 	at := map[string]int{}
 	reach := map[int][]string{} // the paths that each is about
-	take := func(runs []*record.Run, count func(*Doubt) *int) {
+	take := func(runs []*record.Run, count func(*Warning) *int) {
 		for _, run := range runs {
 			seen := map[int]bool{}
 			for _, w := range run.Warnings {
@@ -36,7 +36,7 @@ func (r *Result) doubts(p pair) func(path string) []int {
 				if !known {
 					i = len(r.Warnings)
 					at[key] = i
-					r.Warnings = append(r.Warnings, Doubt{Cell: p.label(), About: about, Reason: w.Reason, Text: run.Sentence(w)})
+					r.Warnings = append(r.Warnings, Warning{Cell: p.label(), About: about, Reason: w.Reason, Text: run.Sentence(w)})
 				}
 				if !seen[i] {
 					*count(&r.Warnings[i])++
@@ -48,8 +48,8 @@ func (r *Result) doubts(p pair) func(path string) []int {
 			}
 		}
 	}
-	take(p.a.used, func(d *Doubt) *int { return &d.A })
-	take(p.b.used, func(d *Doubt) *int { return &d.B })
+	take(p.a.used, func(d *Warning) *int { return &d.A })
+	take(p.b.used, func(d *Warning) *int { return &d.B })
 	to := len(r.Warnings)
 	return func(path string) (marks []int) {
 		for i := from; i < to; i++ {
@@ -160,9 +160,9 @@ func (p pair) remarks(rules rules) (all []string) {
 // time then differs for that reason, too.
 func speedRemarks(a, b []*record.Run) (all []string) {
 	runs := slices.Concat(a, b)
-	apart, drifted := record.SpeedsOf(runs)
-	if apart != "" {
-		all = append(all, fmt.Sprintf("processor time and cores of these runs are not in one unit: %s; referenceCPUSeconds is", apart))
+	differing, drifted := record.SpeedsOf(runs)
+	if differing != "" {
+		all = append(all, fmt.Sprintf("processor time and cores of these runs are not in one unit: %s; referenceCPUSeconds is", differing))
 	}
 	if drifted > 0 {
 		all = append(all, fmt.Sprintf("in %d of %d runs a processor was more than %.0f%% faster or slower after the run than before it: processor time may be off by as much", drifted, len(runs), record.SpeedBound*100))
