@@ -35,7 +35,7 @@ type Clocks struct {
 	last moment
 }
 
-// moment is a moment on three clocks.
+// moment is one moment, read on three clocks.
 type moment struct {
 	wall            time.Time
 	monotonic, boot time.Duration

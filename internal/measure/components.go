@@ -22,7 +22,7 @@ func componentDesc(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "component", name), help, []string{"component"}, nil)
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (components) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		componentCPU, componentResident, componentWaiting, componentThreads, componentFiles, componentRestarts,
@@ -31,7 +31,7 @@ func (components) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c components) Collect(ch chan<- prometheus.Metric) {
 	next := c.sampler.next()
 	for _, t := range next.all {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Target is a program that is scraped.
+// Target names a program that is scraped.
 type Target struct {
 	// Job is the component's name; it becomes the label "job". Several targets
 	// may share it.

@@ -25,7 +25,7 @@ const (
 	SchedulingLag         Latency = "scheduling_lag"
 )
 
-// latencies are the metrics' help texts.
+// latencies holds the metrics' help texts.
 var latencies = map[Latency]string{
 	PodAdmission:          "Time from a pod's creation being sent to the pod being seen, webhooks included.",
 	PodReady:              "Time from a pod being first seen to it being seen ready.",
@@ -42,7 +42,7 @@ type Build struct {
 	Version, Revision string
 }
 
-// noPhase is the phase between phases, and before and after them.
+// noPhase is the label of the time between phases, and before and after them.
 const noPhase = "none"
 
 // The values of labels that are known beforehand: their series are there from
@@ -185,10 +185,10 @@ func (m *Metrics) Response(kind string, bytes int, wasted, rejected bool) {
 // plane refused, and Reconnect one that took the place of a lost stream.
 func (m *Metrics) Attempt() { m.attempts.Inc() }
 
-// Refusal is described at Attempt.
+// Refusal counts a refused stream; see Attempt.
 func (m *Metrics) Refusal() { m.refusals.Inc() }
 
-// Reconnect is described at Attempt.
+// Reconnect counts a stream that replaced a lost one; see Attempt.
 func (m *Metrics) Reconnect() { m.again.Inc() }
 
 // How a certificate signing request ended.
@@ -218,7 +218,7 @@ func (m *Metrics) PropagatedFirst(kind string, d time.Duration) {
 	m.first.WithLabelValues(kind).Observe(d.Seconds())
 }
 
-// PropagatedLast is described at PropagatedFirst.
+// PropagatedLast takes the time to the last sidecar; see PropagatedFirst.
 func (m *Metrics) PropagatedLast(kind string, d time.Duration) {
 	m.last.WithLabelValues(kind).Observe(d.Seconds())
 }

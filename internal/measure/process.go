@@ -40,10 +40,10 @@ type processSource struct {
 	delays threadDelays
 }
 
-// ID is part of Source.
+// ID implements Source.
 func (s *processSource) ID() string { return s.handle.String() }
 
-// ExitCPU is part of Source.
+// ExitCPU implements Source.
 func (s *processSource) ExitCPU() (time.Duration, bool) { return s.handle.ExitCPU() }
 
 // stat finds the process, if it still is the same one.
@@ -65,7 +65,7 @@ func (s *processSource) stat() (procfs.ProcStat, error) {
 	return stat, nil
 }
 
-// Started is part of Source.
+// Started implements Source.
 func (s *processSource) Started() (time.Time, error) {
 	stat, err := s.stat()
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *processSource) Started() (time.Time, error) {
 	return now.Add(-age), nil
 }
 
-// Read is part of Source.
+// Read implements Source.
 func (s *processSource) Read() (Reading, error) {
 	stat, err := s.stat()
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *processSource) Read() (Reading, error) {
 	return r, nil
 }
 
-// slowDown is part of slowable.
+// slowDown implements slowable.
 func (s *processSource) slowDown(k float64) { s.delays.slowdown = k }
 
 // Uncounted returns why readings of a source have no working set; nil if they have one.
@@ -131,7 +131,7 @@ func Uncounted(src Source) error {
 	return err
 }
 
-// ReadCPU is part of cpuReader. It is repeated where scaler did not run in the middle of
+// ReadCPU implements cpuReader. It is repeated where scaler did not run in the middle of
 // it.
 func (s *processSource) ReadCPU() (time.Time, time.Duration, error) {
 	const tries, most = 3, time.Millisecond

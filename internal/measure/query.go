@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Point is a value at a moment.
+// Point is a value and its time.
 type Point struct {
 	At    time.Time
 	Value float64

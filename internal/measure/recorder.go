@@ -39,7 +39,7 @@ type Options struct {
 	Prometheus string
 	// Dir becomes the TSDB. It must be empty or missing.
 	Dir string
-	// Group is what Prometheus runs in.
+	// Group starts Prometheus, and ends it.
 	Group *process.Group
 	// Log takes the output of Prometheus; "" discards it.
 	Log string
@@ -202,5 +202,5 @@ func ready(ctx context.Context, transport *http.Transport, url string) error {
 // Stop asked for it.
 func (r *Recorder) Done() <-chan struct{} { return r.proc.Done() }
 
-// Err is described at Done.
+// Err returns the reason why Prometheus ended; see Done.
 func (r *Recorder) Err() error { return r.proc.Err() }

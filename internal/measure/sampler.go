@@ -271,7 +271,7 @@ func (s *Sampler) Late(name string, since time.Time) (late time.Duration, until 
 	return late, until, ok
 }
 
-// live is Live for a component that is no group. The caller holds mu.
+// live does the work of Live for a component that is no group. The caller holds mu.
 func (s *Sampler) live(name string) (cores, memory float64, ok bool) {
 	t := s.tracks[name]
 	if t == nil || t.live == nil {
@@ -355,7 +355,7 @@ func (s *Sampler) readHere() error {
 	return errors.Join(errs...)
 }
 
-// reading is a reading that is made without mu.
+// reading is a reading that is made while mu is not held.
 type reading struct {
 	name  string
 	track *track

@@ -41,10 +41,10 @@ type scraped struct {
 	first time.Time // of the readings
 }
 
-// ID is part of Source.
+// ID implements Source.
 func (s *scraped) ID() string { return s.name + " at " + s.url }
 
-// Started is part of Source. It is by the clock of the program's machine, and no later than
+// Started implements Source. It is by the clock of the program's machine, and no later than
 // the first reading by this machine's.
 func (s *scraped) Started() (time.Time, error) {
 	if s.begin == 0 {
@@ -59,13 +59,13 @@ func (s *scraped) Started() (time.Time, error) {
 	return started, nil
 }
 
-// Remote is part of Remote.
+// Remote implements Remote.
 func (s *scraped) Remote() bool { return true }
 
-// ExitCPU is part of Source: nobody accounts for what another machine's process used.
+// ExitCPU implements Source: nobody accounts for what another machine's process used.
 func (s *scraped) ExitCPU() (time.Duration, bool) { return 0, false }
 
-// Read is part of Source. The reading is taken as of the middle of the request.
+// Read implements Source. The reading is taken as of the middle of the request.
 func (s *scraped) Read() (Reading, error) {
 	reading, begin, err := s.scrape()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// working are the names in the folder of a running Prometheus that a sealed
+// working lists the names in the folder of a running Prometheus that a sealed
 // TSDB has no use for: the write-ahead logs and the head's chunks, which are in
 // the blocks then, and what belongs to the process.
 var working = []string{"wal", "wbl", "chunks_head", "snapshots", "queries.active", "lock", configFile}

@@ -45,7 +45,7 @@ type ServeOptions struct {
 	TSDBs []string
 	// Dir is created for the copies. The caller removes it.
 	Dir string
-	// Group is what Prometheus runs in.
+	// Group starts Prometheus, and ends it.
 	Group *process.Group
 	// Log takes the output of Prometheus; "" discards it.
 	Log string
@@ -112,7 +112,7 @@ func (s *Served) URL() string { return s.url }
 // its group was stopped.
 func (s *Served) Done() <-chan struct{} { return s.proc.Done() }
 
-// Err is described at Done.
+// Err returns the reason why Prometheus ended; see Done.
 func (s *Served) Err() error { return s.proc.Err() }
 
 // CheckTSDBs reports whether Serve can serve these together, without copying

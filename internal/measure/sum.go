@@ -22,21 +22,21 @@ type sum struct {
 	last   []Reading // of the others
 }
 
-// ID is part of Source.
+// ID implements Source.
 func (s *sum) ID() string { return s.first.ID() }
 
-// Started is part of Source.
+// Started implements Source.
 func (s *sum) Started() (time.Time, error) { return s.first.Started() }
 
-// ExitCPU is part of Source. It is not known for the whole.
+// ExitCPU implements Source. It is not known for the whole.
 func (s *sum) ExitCPU() (time.Duration, bool) { return 0, false }
 
-// Remote is part of Remote.
+// Remote implements Remote.
 func (s *sum) Remote() bool {
 	return isRemote(s.first) || slices.ContainsFunc(s.others, isRemote)
 }
 
-// slowDown is part of slowable.
+// slowDown implements slowable.
 func (s *sum) slowDown(k float64) {
 	for _, one := range append([]Source{s.first}, s.others...) {
 		if one, ok := one.(slowable); ok {
@@ -45,7 +45,7 @@ func (s *sum) slowDown(k float64) {
 	}
 }
 
-// Read is part of Source. The readings are made one after another: of processes of this machine within
+// Read implements Source. The readings are made one after another: of processes of this machine within
 // well under a millisecond. Peak is what is resident now: when the parts were at their high-water
 // marks, together or not, is not known.
 func (s *sum) Read() (Reading, error) {

@@ -82,7 +82,7 @@ type WorkingSet struct {
 // ErrNotWatched reports that a component has had no process that was watched.
 var ErrNotWatched = errors.New("no process was watched")
 
-// life is a process of a component. It has at least one reading; they are in the order of time,
+// life holds the readings of a process of a component. It has at least one reading; they are in the order of time,
 // and all after started.
 type life struct {
 	id       string // of its source

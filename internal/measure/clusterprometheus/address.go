@@ -21,7 +21,7 @@ type Address struct {
 	Service Service
 }
 
-// Service is one of a cluster, which the API server passes requests to.
+// Service names a Service of the cluster to which the API server passes requests.
 type Service struct {
 	Scheme          string // "" = http
 	Namespace, Name string
@@ -91,7 +91,7 @@ func parseService(text string) (Address, error) {
 	return Address{Service: s}, nil
 }
 
-// String is the text that ParseAddress reads.
+// String returns the address as ParseAddress reads it.
 func (a Address) String() string {
 	switch {
 	case a.Detect:
@@ -104,7 +104,7 @@ func (a Address) String() string {
 	return a.Service.String()
 }
 
-// String is the service as an Address has it.
+// String returns the service as it is written in an Address.
 func (s Service) String() string {
 	scheme := ""
 	if s.Scheme != "" {
@@ -113,7 +113,7 @@ func (s Service) String() string {
 	return servicePrefix + s.Namespace + "/" + scheme + s.Name + ":" + s.Port + s.Path
 }
 
-// proxyPath is the path of the API server that passes requests to the service.
+// proxyPath returns the path of the API server that passes requests to the service.
 func (s Service) proxyPath() string {
 	return "/api/v1/namespaces/" + s.Namespace + "/services/" + utilnet.JoinSchemeNamePort(s.Scheme, s.Name, s.Port) + "/proxy" + s.Path
 }

@@ -89,7 +89,7 @@ type reading struct {
 	headers http.Header // that each request has
 }
 
-// RoundTrip is part of http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (t reading) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	if r.Method == http.MethodPost {
@@ -117,7 +117,7 @@ type limited struct {
 	read int64
 }
 
-// Read is part of io.Reader.
+// Read implements io.Reader.
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.Reader.Read(p)
 	if l.read += int64(n); l.read > maxAnswer {
@@ -126,7 +126,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close is part of io.Closer.
+// Close implements io.Closer.
 func (l *limited) Close() error { return l.body.Close() }
 
 // explain shortens an error of the official client to what it says of the Prometheus, without the query.
@@ -166,7 +166,7 @@ func (c *client) query(ctx context.Context, expr string, at time.Time) (model.Va
 	return result, nil
 }
 
-// line is one series, with its samples as they were scraped.
+// line holds one series, with its samples as they were scraped.
 type line struct {
 	labels  model.Metric
 	samples []Sample // in order of time
@@ -175,7 +175,7 @@ type line struct {
 // Sample is a value with its timestamp.
 type Sample = timeseries.Sample
 
-// samples are those of a selector in (from, to]. Values that are no numbers are left out.
+// samples returns the samples of a selector in (from, to]. Values that are no numbers are left out.
 func (c *client) samples(ctx context.Context, selector string, from, to time.Time) ([]line, error) {
 	result, err := c.query(ctx, fmt.Sprintf("%s[%dms]", selector, max(1, to.Sub(from).Milliseconds())), to)
 	if err != nil {
@@ -202,7 +202,7 @@ func (c *client) samples(ctx context.Context, selector string, from, to time.Tim
 	return all, nil
 }
 
-// clock is by how much the clock of the Prometheus is before this machine's, and how far from that it may be.
+// clock returns by how much the clock of the Prometheus is ahead of this machine's, and how uncertain that is.
 func (c *client) clock(ctx context.Context) (ahead, uncertain time.Duration, err error) {
 	before := time.Now()
 	result, err := c.query(ctx, "time()", time.Time{})

@@ -25,7 +25,7 @@ type Program struct {
 	Container  string   // the program's, in each pod
 }
 
-// pods is the regular expression of the names of the pods, those that come later included.
+// pods returns the regular expression of the names of the pods, those that come later included.
 func (p Program) pods() string {
 	var names []string
 	for _, name := range p.Pods {
@@ -50,7 +50,7 @@ type Options struct {
 	Program Program              // it must be set
 }
 
-// Source is a Prometheus that was looked at.
+// Source describes a Prometheus that was queried, and whether it has what is needed.
 type Source struct {
 	Address  Address // never one that is to be found, unless none was
 	Detected bool    // it was found
@@ -121,12 +121,12 @@ func look(ctx context.Context, o Options) *Source {
 	return s
 }
 
-// countExpr is of the series of processor time by metric.
+// countExpr returns the PromQL that counts the series of processor time by metric.
 func (p Program) countExpr() string {
 	return fmt.Sprintf("count by (__name__) ({__name__=~%q,namespace=%q,pod=~%q})", cpuOf[Own]+"|"+cpuOf[Cadvisor], p.Namespace, p.pods())
 }
 
-// candidates are the services that may be those of a Prometheus, the likelier first: by the label that kube-prometheus, the Prometheus
+// candidates returns the services that may be those of a Prometheus, the likelier first: by the label that kube-prometheus, the Prometheus
 // chart and Istio's addon give, by those of kube-prometheus-stack, by the names of older ones, and prometheus-operated, which Prometheus
 // Operator makes for every Prometheus.
 func candidates(services []corev1.Service) []Service {
@@ -161,7 +161,7 @@ func candidates(services []corev1.Service) []Service {
 	return all
 }
 
-// portOf is the port of a Service that has the API of Prometheus; "" = none does.
+// portOf returns the port of a Service that has the API of Prometheus; "" = none does.
 func portOf(s corev1.Service) (port, scheme string) {
 	best := -1
 	for _, p := range s.Spec.Ports {

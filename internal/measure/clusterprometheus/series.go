@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/timeseries"
 )
 
-// Kind is where metrics of a program are from.
+// Kind names the source of a program's metrics.
 type Kind string
 
 // The kinds.
@@ -34,16 +34,16 @@ var (
 const workingSet = "container_memory_working_set_bytes"
 
 const (
-	// before is how long before a window samples are looked for: a window is known from the last one before it on.
+	// before is the time before a window in which samples are requested, too: usage at its start follows from the last sample before it.
 	before = 2 * time.Minute
-	// housekeeping is how old a value of cAdvisor may be when it is scraped: it reads a container every 10 to 20 s, unless its kubelet
+	// housekeeping is the greatest age of a value of cAdvisor when it is scraped: it reads a container every 10 to 20 s, unless its kubelet
 	// is set otherwise.
 	housekeeping = 20 * time.Second
 	// longScrape is taken for the time of a scrape that is not known.
 	longScrape = time.Second
 )
 
-// Metrics are the samples that a Prometheus has of a program.
+// Metrics holds the samples that a Prometheus has of a program.
 type Metrics struct {
 	Interval   time.Duration // median time between two samples
 	LongestGap time.Duration // the longest
@@ -56,23 +56,23 @@ type Metrics struct {
 	pods map[string]*pod
 }
 
-// pod is one that runs the program.
+// pod holds the samples of one pod of the program.
 type pod struct {
 	lives              []life // of its processor time, in order of time
 	memory, workingSet []Sample
 }
 
-// life is a process, or a container, from its start to its end.
+// life holds the samples of a process, or a container, from its start to its end.
 type life struct {
 	started time.Time // zero = that is not known
 	samples []Sample  // of processor time, at least one
 	ended   bool      // another follows, or there are no samples any more
 }
 
-// Pods are the names of those that there are samples of.
+// Pods returns the names of the pods that have samples.
 func (m *Metrics) Pods() []string { return slices.Sorted(maps.Keys(m.pods)) }
 
-// failures is how many requests in a row fail before a Prometheus is not waited for any more.
+// failures is the number of failed requests in a row after which a Prometheus is not asked again.
 const failures = 5
 
 // Await returns when the Prometheus has samples after a moment of every pod of a kind that still has any. It fails when ctx ends, when the
@@ -105,7 +105,7 @@ func (s *Source) Await(ctx context.Context, kind Kind, moment time.Time) error {
 	}
 }
 
-// selector is that of a metric of the program. Of its own metrics, container is a label only where the Prometheus
+// selector returns the PromQL selector of a metric of the program. Of its own metrics, container is a label only where the Prometheus
 // found the pod as an endpoint.
 func (p Program) selector(kind Kind, metric string) string {
 	container := p.Container
@@ -183,7 +183,7 @@ func (s *Source) Read(ctx context.Context, kind Kind, from, to time.Time) (*Metr
 	return m, nil
 }
 
-// ofLife are the labels that distinguish a container from the one before it in its pod. The others are of the pod and of the scrape.
+// ofLife lists the labels that distinguish a container from the one before it in its pod. The others are of the pod and of the scrape.
 var ofLife = []model.LabelName{model.MetricNameLabel, "id", "name", "image", "uid", "cpu", "container_id"}
 
 // viewsOf has, by pod, the labels of the scrape that has the most samples: the same program may be scraped by several jobs, or by several
@@ -225,7 +225,7 @@ func within(lines []line, views map[string]string) []line {
 	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return view(l) != views[podOf(l)] })
 }
 
-// missedScrapes is after how many intervals without a sample, while there are those of others, a pod is taken to have ended.
+// missedScrapes is the number of intervals without a sample, while others have samples, after which a pod is taken to have ended.
 const missedScrapes = 5
 
 // take makes lives of series: each series is one, and one more begins where its counter falls, or its start is a later one. The pods that stay
@@ -268,16 +268,16 @@ func (m *Metrics) take(cpu, starts []line, stay []string) {
 
 func (l life) last() Sample { return l.samples[len(l.samples)-1] }
 
-// startMoves is by how much the start of a program may seem to move while it runs: it is computed from that of the machine.
+// startMoves is the largest change of the reported start of a program that still runs: the start is computed from that of the machine, whose clock is adjusted.
 const startMoves = 2 * time.Second
 
-// again is whether a program was started between a sample and the next.
+// again reports whether a program was started between a sample and the next.
 func again(starts []line, l line, i int) bool {
 	a, b := startedAt(starts, l.labels, l.samples[i].At), startedAt(starts, l.labels, l.samples[i+1].At)
 	return !a.IsZero() && !b.IsZero() && b.Sub(a) > startMoves
 }
 
-// startedAt is when what ran at a moment had begun, by the metric that says so; zero where there is none.
+// startedAt returns the start of the process, or container, that ran at a moment, by the metric of start times; zero without one.
 func startedAt(starts []line, labels model.Metric, at time.Time) time.Time {
 	for _, l := range starts {
 		if l.labels["pod"] != labels["pod"] || l.labels["id"] != labels["id"] || l.labels["name"] != labels["name"] {
@@ -305,7 +305,7 @@ func (m *Metrics) level(lines []line, of func(*pod) *[]Sample) {
 	}
 }
 
-// target is what a Prometheus scrapes.
+// target identifies an endpoint that a Prometheus scrapes.
 type target struct{ job, instance model.LabelValue }
 
 func targetOf(l line) target { return target{l.labels["job"], l.labels["instance"]} }

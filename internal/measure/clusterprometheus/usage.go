@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/timeseries"
 )
 
-// Usage is what one pod, or several, used over a window of time.
+// Usage holds the processor time and the memory that one pod, or several, used over a window of time.
 type Usage struct {
 	// CPUSeconds is processor time, taken as even between two samples; nil where fewer than MinSamples lie in the window, or none
 	// encloses it.
@@ -30,17 +30,17 @@ type Usage struct {
 	gone       bool          // it ended in the window
 }
 
-// Memory is in bytes.
+// Memory holds amounts in bytes.
 type Memory struct {
 	Mean float64 // weighted by time, changing evenly between two samples
 	Peak float64 // the greatest of the samples in the window
 	End  float64 // of the last sample in the window
 }
 
-// MinSamples is how many samples a window must contain for figures that are computed from samples at its edges and in it.
+// MinSamples is the least number of samples in a window for which figures are computed.
 const MinSamples = 2
 
-// Usage is what a pod used in [from, to). It is false where the pod had not begun before the window's end, or had ended before its
+// Usage returns what a pod used in [from, to). It is false where the pod had not begun before the window's end, or had ended before its
 // start.
 func (m *Metrics) Usage(name string, from, to time.Time) (Usage, bool) {
 	p := m.pods[name]
@@ -110,7 +110,7 @@ func (m *Metrics) Usage(name string, from, to time.Time) (Usage, bool) {
 	return u, true
 }
 
-// Together is the sum of all pods in [from, to). A pod is part of the mean of memory for as long as it was there, and not of the end
+// Together returns the sum of all pods in [from, to). A pod is part of the mean of memory for as long as it was there, and not of the end
 // once it ended. A sum of peaks, which need not come together, is a bound.
 func (m *Metrics) Together(from, to time.Time) Usage {
 	cpu, high := 0.0, 0.0
@@ -152,7 +152,7 @@ func (m *Memory) plus(other *Memory) *Memory {
 	return &Memory{m.Mean + other.Mean, m.Peak + other.Peak, m.End + other.End}
 }
 
-// share is what the memory of a pod adds to a sum over a window; nil where it is not known how long the pod was there.
+// share returns what the memory of a pod adds to the sum of all over a window; nil if it is not known how long the pod ran.
 func (m *Memory) share(u Usage, window time.Duration) *Memory {
 	if m == nil || !u.thereKnown {
 		return nil
@@ -164,10 +164,10 @@ func (m *Memory) share(u Usage, window time.Duration) *Memory {
 	return &part
 }
 
-// wideGap is how many intervals the samples around a moment may be from each other: one may be missing.
+// wideGap is the greatest distance of the samples around a moment, in intervals: one sample may be missing.
 const wideGap = 2.5
 
-// missed is how many samples are missing between the two around a moment that are too far from each other.
+// missed returns the number of samples that are missing between the two around a moment, if these are more than wideGap apart.
 func (m *Metrics) missed(points []Sample, t time.Time) int {
 	for i, b := range points[1:] {
 		intervals := b.At.Sub(points[i].At).Seconds() / m.Interval.Seconds()
@@ -178,7 +178,7 @@ func (m *Metrics) missed(points []Sample, t time.Time) int {
 	return 0
 }
 
-// level is what memory was in [from, to); nil where there are too few samples in it.
+// level returns the memory in [from, to); nil if it has too few samples.
 func level(samples []Sample, from, to time.Time) *Memory {
 	var inside []Sample
 	for _, s := range samples {
@@ -199,14 +199,14 @@ func level(samples []Sample, from, to time.Time) *Memory {
 	return m
 }
 
-// Span is from the first sample of processor time in a window to the last.
+// Span is the time from the first sample of processor time in a window to the last.
 type Span struct {
 	First, Last time.Time
 	CPUSeconds  float64
 	Memory      []Sample // of resident memory
 }
 
-// Span is that of a pod in [from, to]; false where there are not two samples.
+// Span returns the Span of a pod in [from, to]; false with fewer than two samples.
 func (m *Metrics) Span(name string, from, to time.Time) (s Span, ok bool) {
 	p := m.pods[name]
 	if p == nil {

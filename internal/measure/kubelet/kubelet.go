@@ -43,7 +43,7 @@ type Watcher struct {
 	failed     map[string]error // by node, why the last request failed; nil = it did not
 }
 
-// life is a container from a start to its end.
+// life holds the readings of a container from a start to its end.
 type life struct {
 	id       string
 	started  time.Time

@@ -19,7 +19,7 @@ type Usage struct {
 	Restarts                                  int  // starts inside the window that follow an earlier life
 }
 
-// Memory is in bytes.
+// Memory holds amounts in bytes.
 type Memory struct {
 	Mean float64 // weighted by time, changing evenly between two readings, over the time in which there are readings
 	Peak float64 // the greatest of the readings inside the window, and of both ends
