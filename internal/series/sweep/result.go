@@ -64,7 +64,6 @@ type Result struct {
 func newResult(o Options) *Result {
 	var asked []string
 	for _, one := range o.specs() {
-		one.spec.Repeats = 0
 		asked = append(asked, one.name, one.spec.Asked())
 	}
 	r := &Result{Head: series.NewHead(o.Kind, asked...), Goal: o.Goal, Sentences: []string{}, Runs: []Done{}, what: o.What}

@@ -96,6 +96,7 @@ var unsafe = regexp.MustCompile(`[^A-Za-z0-9._=+-]+`)
 
 // specs are the base and the variants, each with a folder of its own.
 func (o Options) specs() []named {
+	o.Spec.Repeats = 1 // the sweep repeats them, in turns
 	all := []named{{o.Base, o.Spec}}
 	for _, v := range o.Variants {
 		spec := o.Spec

@@ -43,6 +43,9 @@ func newBench(t *testing.T, of func(env string) measured) *bench {
 func (b *bench) run(_ context.Context, spec run.Spec, _ run.Progress) (record.Run, error) {
 	env := strings.Join(spec.ControlPlane.Env, " ")
 	b.asked = append(b.asked, env)
+	if spec.Repeats > 1 {
+		b.t.Errorf("a run repeats itself %d times: the sweep does", spec.Repeats)
+	}
 	folder, err := record.Open(spec.Out)
 	if err != nil {
 		b.t.Fatal(err)
@@ -93,7 +96,7 @@ func tuning(t *testing.T, b *bench, repeats int, settings ...string) Options {
 		parsed = append(parsed, s)
 	}
 	spec := run.DefaultSpec()
-	spec.Out = filepath.Join(t.TempDir(), "out")
+	spec.Out, spec.Repeats = filepath.Join(t.TempDir(), "out"), repeats
 	o, err := Tuning(spec, parsed, false)
 	if err != nil {
 		t.Fatal(err)
