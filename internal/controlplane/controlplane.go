@@ -42,9 +42,12 @@ type ControlPlane struct {
 	Probes   Probes       // nil: no change of it can be followed by a marker
 	// Unprobed is why a captured mesh has no change of a kind; nil where the mesh is synthetic.
 	Unprobed func(kind ProbeKind) string
-	Real     *RealProxies // nil: it has no real proxies on this machine
-	Revision Revision     // nil: it is the only one of its mesh
-	Captured *Captured    // nil: captured meshes cannot be replayed
+	// Distributed is the part of a captured mesh, as in "DestinationRule shop/cart", that sends connections to a Service to
+	// endpoints of some localities, so that one without a locality is not held by all; "" = there is none. nil where the mesh is synthetic.
+	Distributed func(topology.Listing) string
+	Real        *RealProxies // nil: it has no real proxies on this machine
+	Revision    Revision     // nil: it is the only one of its mesh
+	Captured    *Captured    // nil: captured meshes cannot be replayed
 	// MakeGateway makes the pods of a template gateways in place of workloads with a sidecar; nil: it
 	// has no gateways.
 	MakeGateway func(template *corev1.PodTemplateSpec)
@@ -81,6 +84,8 @@ type Captured struct {
 	Machines func(mesh *capture.Mesh) map[string]convergence.Endpoints
 	// Probes are changes of what the mesh has, and why it has none of a kind.
 	Probes func(mesh *capture.Mesh) (p Probes, unprobed func(kind ProbeKind) string)
+	// Distributed is ControlPlane.Distributed of the mesh.
+	Distributed func(mesh *capture.Mesh) func(topology.Listing) string
 	// Explain is the object of the mesh, as in "EnvoyFilter shop/timeout", by which sidecars hold a resource otherwise than
 	// Replay expects; "" = none is known. nil: none ever is.
 	Explain func(mesh *capture.Mesh, d convergence.Difference) string

@@ -170,6 +170,7 @@ func (r *run) useMesh(ctx context.Context) error {
 	mesh, unchecked := r.adapter.Captured.Replay(&r.spec.Captured.Mesh)
 	r.adapter.Mesh = mesh
 	r.adapter.Probes, r.adapter.Unprobed = r.adapter.Captured.Probes(&r.spec.Captured.Mesh)
+	r.adapter.Distributed = r.adapter.Captured.Distributed(&r.spec.Captured.Mesh)
 	r.machines = r.adapter.Captured.Machines(&r.spec.Captured.Mesh)
 	injection, err := r.adapter.Captured.Templates(ctx)
 	if err != nil {

@@ -142,6 +142,7 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 	if s.captured != nil { // the kinds that it needs are there
 		adapter.Mesh, _ = adapter.Captured.Replay(&s.captured.Mesh)
 		adapter.Probes, adapter.Unprobed = adapter.Captured.Probes(&s.captured.Mesh)
+		adapter.Distributed = adapter.Captured.Distributed(&s.captured.Mesh)
 	}
 	if err := s.sampler.Watch(name, adapter.Program.Life().Usage()); err != nil {
 		return nil, err

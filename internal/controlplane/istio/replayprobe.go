@@ -3,6 +3,7 @@ package istio
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -169,4 +170,42 @@ func (p *replayedProbes) unprobed(kind controlplane.ProbeKind) string {
 		why = cmp.Or(fmt.Sprintf("it is not certain which sidecars have a route to its HTTP Services, as Service %s/%s", v.Namespace, v.Name), why)
 	}
 	return why
+}
+
+// Distributed is controlplane.Captured's: a distribution of the mesh configuration, or of a DestinationRule for a host of the
+// Service, whoever it applies to. istiod takes endpoints of other localities away.
+func (c captured) Distributed(mesh *capture.Mesh) func(topology.Listing) string {
+	const field = "distribute"
+	if r := mesh.Served(); r != nil && holdsField(r.MeshConfig["localityLbSetting"], field) {
+		return func(topology.Listing) string { return "meshConfig.localityLbSetting" }
+	}
+	by := map[string]string{} // objects, by the hosts that they are for
+	for _, o := range mesh.Objects {
+		if host, _, _ := unstructured.NestedString(o.Object, "spec", "host"); o.GetKind() == "DestinationRule" && holdsField(o.Object["spec"], field) {
+			by[capture.FullHost(host, o.GetNamespace(), trustDomain)] = identity(o)
+		}
+	}
+	return func(l topology.Listing) string {
+		for _, pattern := range slices.Sorted(maps.Keys(by)) {
+			if capture.HostMatches(pattern, capture.FullHost(l.Service, l.Namespace, trustDomain)) {
+				return by[pattern]
+			}
+		}
+		return ""
+	}
+}
+
+// holdsField reports whether a field is anywhere in a value.
+func holdsField(value any, field string) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, of := range v {
+			if name == field || holdsField(of, field) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(of any) bool { return holdsField(of, field) })
+	}
+	return false
 }

@@ -1,13 +1,18 @@
 package istio
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/topology"
 )
 
 // Probes of a captured mesh concern the sidecars that certainly have the marker, and objects of the mesh that make that
@@ -80,4 +85,29 @@ func hasText(value any, text string) bool {
 		return v == text
 	}
 	return false
+}
+
+// An endpoint without a locality is not held by all where a DestinationRule or the mesh sends connections to some localities.
+func TestDistributed(t *testing.T) {
+	const rule = "---\napiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: %s, namespace: b}\nspec: {host: '%s', trafficPolicy: {loadBalancer: {%s}}}\n"
+	distribute := "localityLbSetting: {distribute: [{from: eu/*, to: {eu/a/*: 100}}]}"
+	for name, c := range map[string]struct{ objects, mesh, want string }{
+		"nothing":     {"", "", ""},
+		"its rule":    {fmt.Sprintf(rule, "web", "web", distribute), "", "DestinationRule b/web"},
+		"of all":      {fmt.Sprintf(rule, "all", "*.b.svc.cluster.local", distribute), "", "DestinationRule b/all"},
+		"of others":   {fmt.Sprintf(rule, "other", "other", distribute), "", ""},
+		"failover":    {fmt.Sprintf(rule, "web", "web", "localityLbSetting: {failover: [{from: eu, to: us}]}"), "", ""},
+		"of the mesh": {"", distribute, "meshConfig.localityLbSetting"},
+	} {
+		mesh := readMesh(t, c.objects)
+		if c.mesh != "" {
+			mesh.ControlPlane = &capture.ControlPlane{Revisions: []capture.Revision{{Name: "default"}}}
+			if err := yaml.Unmarshal([]byte(c.mesh), &mesh.ControlPlane.Revisions[0].MeshConfig); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := (captured{&ControlPlane{}}).Distributed(mesh)(topology.Listing{Namespace: "b", Service: "web", Port: "http"}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }

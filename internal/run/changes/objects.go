@@ -42,7 +42,7 @@ type object struct {
 // objects returns the objects that are changed; nil and the reason if the control plane has
 // none of the kind.
 func (p *phase) objects() ([]object, string) {
-	services := p.suitable()
+	services, why := p.suitable()
 	var all []object
 	switch p.Load.Kind {
 	case scenario.EndpointChange:
@@ -77,28 +77,48 @@ func (p *phase) objects() ([]object, string) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, "no service has two pods"
+		return nil, why
 	}
 	return all, ""
 }
 
-// suitable returns services with several pods, those that some sidecar is configured to call
-// before the others: a change of the others may concern nobody.
-func (p *phase) suitable() []int {
-	var called, others []int
+// suitable returns services, those that some sidecar is configured to call before the others, as a change of the others may concern
+// nobody, and those with several pods before the others. Where there is none it returns why.
+func (p *phase) suitable() (some []int, why string) {
+	var called, single, others []int
+	why = "no service has pods with sidecars"
 	for i, s := range p.Mesh.Services {
-		switch {
-		case s.Pods < 2 || s.Outside || len(s.Listings()) == 0:
-		case len(p.Fleet.Tracker().Subscribers(p.listing(i).String())) > p.Mesh.Profile.Gateways: // which know every service
+		if s.Pods == 0 || s.Outside || len(s.Listings()) == 0 {
+			continue
+		}
+		l := p.listing(i)
+		if by := p.distributed(l); by != "" {
+			why = fmt.Sprintf("%s sends connections to Service %s/%s, as to all others with sidecars, to endpoints of some localities, and that of a change has no locality", by, l.Namespace, l.Service)
+			continue
+		}
+		switch known := len(p.Fleet.Tracker().Subscribers(l.String())) > p.Mesh.Profile.Gateways; { // which know every service
+		case known && s.Pods > 1:
 			called = append(called, i)
+		case known:
+			single = append(single, i)
 		default:
 			others = append(others, i)
 		}
 	}
-	if len(called) == 0 {
-		called = others
+	for _, some = range [][]int{called, single, others} {
+		if len(some) > 0 {
+			break
+		}
 	}
-	return called[:min(len(called), changedServices)]
+	return some[:min(len(some), changedServices)], why
+}
+
+// distributed is the part of the mesh by which not every sidecar that knows a Service holds the endpoint of a change; "" = there is none.
+func (p *phase) distributed(l topology.Listing) string {
+	if p.Load.Kind != scenario.EndpointChange || p.Adapter.Distributed == nil {
+		return ""
+	}
+	return p.Adapter.Distributed(l)
 }
 
 // listing is the port of a Service that lists the pods of a service: the first that sidecars compare, or else the first one.
