@@ -9,7 +9,7 @@ out=${1:-internal/component/manifests}
 compress() { # FILE: the standard input into it, without name and time
   gzip -9 --no-name >"$out/$1.gz"
 }
-istioctl=$(go run ./cmd/scaler components path istioctl)
+istioctl=$(${SCALER_E2E_BINARY:-go run ./cmd/scaler} components path istioctl)
 "$istioctl" manifest generate --set profile=minimal --set hub=docker.io/istio --set tag=1.31.0 | compress istio.yaml
 pin=$(sed -n 's/^require istio.io\/istio \(v[^ ]*\).*/\1/p; s/^\tistio.io\/istio \(v[^ ]*\).*/\1/p' internal/component/modules/istio.mod)
 folder() { # MODULE VERSION

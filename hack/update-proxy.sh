@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-internal/controlplane/istio/proxy}
-envoy=$(go run ./cmd/scaler components path envoy)
+envoy=$(${SCALER_E2E_BINARY:-go run ./cmd/scaler} components path envoy)
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT
 go run ./internal/controlplane/istio/proxy/generate "$envoy" >"$fresh"

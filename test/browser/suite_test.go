@@ -38,9 +38,11 @@ var _ = BeforeSuite(func() {
 	source, err := os.ReadFile(paths[1])
 	Expect(err).NotTo(HaveOccurred())
 	chromium, axe = paths[0], string(source)
-	scaler, err = gexec.Build("scaler.mesh/scaler/cmd/scaler")
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(gexec.CleanupBuildArtifacts)
+	if scaler = os.Getenv("SCALER_E2E_BINARY"); scaler == "" {
+		scaler, err = gexec.Build("scaler.mesh/scaler/cmd/scaler")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(gexec.CleanupBuildArtifacts)
+	}
 })
 
 // report is the page that scaler makes of these folders.
