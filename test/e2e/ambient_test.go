@@ -25,28 +25,28 @@ var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 		Expect(run.Dataplane()).To(Equal("ambient"))
 		Expect(run.Environment.Knobs.Scope).To(BeEmpty())
 		Expect(run.Environment.ControlPlane.Settings).To(HaveKeyWithValue("PILOT_ENABLE_AMBIENT", "true"))
-		Expect(*run.Proxies).To(Equal(record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: new(nodes)}))
-		Expect(*run.Pods.Ready).To(Equal(pods))
-		Expect(*run.Pods.Converged).To(Equal(pods))
+		Expect(known(run.Proxies)).To(Equal(record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: new(nodes)}))
+		Expect(known(run.Pods.Ready)).To(Equal(pods))
+		Expect(known(run.Pods.Converged)).To(Equal(pods))
 		// What they hold, and what istiod counts, is exactly what is expected.
 		for _, w := range run.Warnings {
 			Expect(w.Reason).NotTo(BeElementOf(record.ReasonCountsDiffer, record.ReasonUnexpectedResources, record.ReasonMissingResources), w.Text)
 		}
-		Expect(*run.XDS.Nacks).To(BeZero())
+		Expect(known(run.XDS.Nacks)).To(BeZero())
 		Expect(run.XDS.Responses["Address"]).To(BeNumerically(">", 0))
 		Expect(run.XDS.Responses["Authorization"]).To(BeNumerically(">", 0))
 		Expect(run.XDS.Responses).NotTo(HaveKey("CDS"))
 		// Each ztunnel has a certificate of each account on its node, of which there are no
 		// more than services.
-		Expect(*run.Certificates.Issued).To(And(BeNumerically(">=", services), BeNumerically("<=", nodes*services+probes)))
-		Expect(*run.Certificates.Failed).To(BeZero())
+		Expect(known(run.Certificates.Issued)).To(And(BeNumerically(">=", services), BeNumerically("<=", nodes*services+probes)))
+		Expect(known(run.Certificates.Failed)).To(BeZero())
 		for _, kind := range []record.ChangeKind{record.EndpointAdd, record.EndpointRemove, record.EndpointHealth, record.PolicyChange, record.ServiceChange} {
-			Expect(run.Latencies.Push[kind].Count).To(BeEquivalentTo(probes*nodes), string(kind))
-			Expect(run.Latencies.Push[kind].Lost).To(BeZero(), string(kind))
+			Expect(known(run.Latencies.Push[kind]).Count).To(BeEquivalentTo(probes*nodes), string(kind))
+			Expect(known(run.Latencies.Push[kind]).Lost).To(BeZero(), string(kind))
 		}
 		Expect(run.Latencies.Push).NotTo(HaveKey(record.RouteChange))
 		Expect(run.Latencies.CompleteConfiguration).To(BeNil(), "pods have no sidecar that starts")
-		Expect(*run.Faults[0].Reconnected).To(Equal(2)) // half of three
+		Expect(known(run.Faults[0].Reconnected)).To(Equal(2)) // half of three
 		report := where.start("report", where.out)
 		Expect(wait(report)).To(Equal(exitDone))
 		Expect(report.Out).To(gbytes.Say("ambient"))
@@ -63,17 +63,17 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", func(
 		where.expectNothingLeft()
 		run := printed(session)
 		Expect(run.Waypoints()).To(Equal("service"))
-		Expect(*run.Proxies.Waypoints.Ready).To(Equal(services))
-		Expect(*run.Pods.Converged).To(Equal(pods))
+		Expect(known(known(known(run.Proxies).Waypoints).Ready)).To(Equal(services))
+		Expect(known(run.Pods.Converged)).To(Equal(pods))
 		for _, w := range run.Warnings {
 			Expect(w.Reason).NotTo(BeElementOf(record.ReasonCountsDiffer, record.ReasonUnexpectedResources, record.ReasonMissingResources, record.ReasonStrays), w.Text)
 		}
-		Expect(*run.XDS.Nacks).To(BeZero())
+		Expect(known(run.XDS.Nacks)).To(BeZero())
 		for _, kind := range []string{"CDS", "EDS", "LDS", "Workload", "Address", "Authorization"} {
 			Expect(run.XDS.Responses[kind]).To(BeNumerically(">", 0), kind)
 		}
 		Expect(run.XDS.Responses["RDS"]).To(BeZero(), "routes are in the listeners")
-		Expect(run.Proxies.Waypoints.ConfigurationResources["EDS"]).To(BeEquivalentTo(1))
+		Expect(known(known(run.Proxies).Waypoints).ConfigurationResources["EDS"]).To(BeEquivalentTo(1))
 		for kind, push := range run.Latencies.Push {
 			Expect(push.Count).To(BeEquivalentTo(probes), string(kind)) // there is one node, and each service has one waypoint
 			Expect(push.Lost).To(BeZero(), string(kind))

@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,19 +32,31 @@ func replay(where place, file, into string, args ...string) (record.Run, capture
 // replayed rolls a mesh out.
 func replayed(where place, file, into string, args ...string) record.Run {
 	GinkgoHelper()
-	out := filepath.Join(where.out, into)
-	session := where.start(append([]string{"rollout", "--dilate", "1", "--mesh", file, "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--calibrate=false", "-o", "json", "--out", out}, args...)...)
+	session := where.startReplay(file, into, args...)
 	Expect(wait(session)).To(Equal(exitDone))
 	return printed(session)
+}
+
+// startReplay starts to roll a mesh out.
+func (p place) startReplay(file, into string, args ...string) *gexec.Session {
+	GinkgoHelper()
+	return p.start(append([]string{"rollout", "--dilate", "1", "--mesh", file, "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--calibrate=false", "-o", "json",
+		"--out", filepath.Join(p.out, into)}, args...)...)
 }
 
 // captured captures the mesh of the only cluster that runs, and stops it.
 func captured(where place, name string) capture.Mesh {
 	GinkgoHelper()
-	kubeconfig := where.kubeconfig()
-	file := filepath.Join(filepath.Dir(where.state), name+".yaml")
-	Expect(wait(where.start("capture", "--kubeconfig", kubeconfig, "--output-file", file))).To(Equal(exitDone))
-	Expect(wait(where.start("cluster", "down", filepath.Base(filepath.Dir(kubeconfig))))).To(Equal(exitDone))
+	mesh := where.capture(name)
+	Expect(wait(where.start("cluster", "down", filepath.Base(filepath.Dir(where.kubeconfig()))))).To(Equal(exitDone))
+	return mesh
+}
+
+// capture captures the mesh of the only cluster that runs.
+func (p place) capture(name string) capture.Mesh {
+	GinkgoHelper()
+	file := filepath.Join(filepath.Dir(p.state), name+".yaml")
+	Expect(wait(p.start("capture", "--kubeconfig", p.kubeconfig(), "--output-file", file))).To(Equal(exitDone))
 	return readMesh(file)
 }
 
@@ -133,12 +147,12 @@ var _ = Describe("a captured mesh", func() {
 		By("all of it")
 		second, again := replay(where, filepath.Join(dir, "first.yaml"), "second", "--fault", storm, "--start-delay", delay)
 		Expect(text(again)).To(Equal(text(mesh)), "services, workloads and objects of the replay")
-		Expect(*second.Pods.Converged).To(Equal(12))
+		Expect(known(second.Pods.Converged)).To(Equal(12))
 		Expect(second.Mesh.Endpoints).To(Equal(mesh.Endpoints()))
-		for kind, bytes := range first.XDS.ConfigurationBytes.ByType {
-			Expect(second.XDS.ConfigurationBytes.ByType[kind]).To(BeNumerically("~", bytes, bytes/50), "bytes of %s that a converged sidecar holds", kind)
+		for kind, bytes := range known(first.XDS.ConfigurationBytes).ByType {
+			Expect(known(second.XDS.ConfigurationBytes).ByType[kind]).To(BeNumerically("~", bytes, bytes/50), "bytes of %s that a converged sidecar holds", kind)
 			sent := func(run record.Run) float64 {
-				return float64(run.Faults[0].Bytes[kind]) / float64(*run.Faults[0].Reconnected)
+				return float64(run.Faults[0].Bytes[kind]) / float64(known(run.Faults[0].Reconnected))
 			}
 			Expect(sent(first)).To(BeNumerically(">", 0), kind)
 			Expect(sent(second)).To(BeNumerically("~", sent(first), sent(first)/50), "bytes of %s that a sidecar is sent when it connects", kind)
@@ -150,7 +164,7 @@ var _ = Describe("a captured mesh", func() {
 			Expect(string(capturing.Err.Contents())).To(ContainSubstring("left out: " + kind + ": no right to list them\n"))
 		}
 		twice := replayed(where, anonymous, "twice", "--scale", "2")
-		Expect(*twice.Pods.Converged).To(Equal(24))
+		Expect(known(twice.Pods.Converged)).To(Equal(24))
 		Expect(twice.Mesh.Anonymized).To(BeTrue())
 		Expect(twice.Mesh.Endpoints).To(Equal(2 * mesh.Endpoints()))
 		Expect([]int{twice.Mesh.Zones, twice.Mesh.Gateways, twice.Mesh.Outside}).To(Equal([]int{3, 2, 6}))
@@ -171,7 +185,7 @@ var _ = Describe("a captured mesh", func() {
 		}
 		By("though their namespaces enforce a level of pod security, and they ask for a template of injection that nobody has")
 		run := replayed(where, files("pod-security.yaml", "injection-templates.yaml", "machine.yaml"), "admitted")
-		Expect(*run.Pods.Converged).To(Equal(8), "with the endpoint of the virtual machine")
+		Expect(known(run.Pods.Converged)).To(Equal(8), "with the endpoint of the virtual machine")
 		Expect(run.Mesh.NotChecked).To(ContainElement(record.NotChecked{What: record.UncheckedTemplates, Count: 1, Examples: []string{"team-tuning of shop/client"}}))
 
 		By("unless the webhook refuses them")
@@ -186,43 +200,47 @@ var _ = Describe("a captured mesh", func() {
 		where := newPlace()
 		run := replayed(where, filepath.Join("testdata", "renamed-cluster.yaml"), "quiescent", "--fault", "kill-control-plane@steady")
 		Expect(run.Status).To(Equal(record.StatusCompleted))
-		rollout := run.Phase(record.PhaseRollout)
+		rollout := known(run.Phase(record.PhaseRollout))
 		Expect(rollout.EndedBy).To(Equal(record.EndedByQuiescent))
-		Expect(*rollout.Seconds).To(BeNumerically(">", 10), "the greatest debounce")
+		Expect(known(rollout.Seconds)).To(BeNumerically(">", 10), "the greatest debounce")
 		want := record.HoldingDifference{Type: "CDS", Resource: "outbound|80||bill.pay.svc.cluster.local", Sidecars: 6, Detail: "is not held", Object: "EnvoyFilter shop/static"}
 		got := rollout.Differences[0]
 		Expect(got.Example).To(HavePrefix("shop/cart-"))
 		got.Example = ""
 		Expect(got).To(Equal(want))
 		Expect(rollout.Differences).To(HaveLen(1))
-		Expect([]int{*run.Pods.Ready, *run.Pods.Complete, *run.Pods.Converged}).To(Equal([]int{10, 4, 4}))
-		complete := run.Latencies.CompleteConfiguration
+		Expect([]int{known(run.Pods.Ready), known(run.Pods.Complete), known(run.Pods.Converged)}).To(Equal([]int{10, 4, 4}))
+		complete := known(run.Latencies.CompleteConfiguration)
 		Expect([]int64{complete.Count, complete.Lost, complete.Unmet}).To(Equal([]int64{4, 0, 6}))
 		Expect(complete.P50).To(BeNil())
-		Expect(run.Latencies.PodReady.Count).To(BeEquivalentTo(10), "all had what they requested")
-		Expect(run.Latencies.Certificate.P50).NotTo(BeNil(), "which does not depend on it")
+		Expect(known(run.Latencies.PodReady).Count).To(BeEquivalentTo(10), "all had what they requested")
+		Expect(known(run.Latencies.Certificate).P50).NotTo(BeNil(), "which does not depend on it")
 		Expect(run.RolloutSeconds()).To(BeNil())
 
-		fault := run.Phase(record.PhaseFault)
+		fault := known(run.Phase(record.PhaseFault))
 		Expect(fault.EndedBy).To(Equal(record.EndedByQuiescent), "as before the control plane was killed")
 		Expect(run.Faults[0].Seconds).To(BeNil())
-		Expect(*run.Faults[0].Reconnected).To(Equal(10))
+		Expect(known(run.Faults[0].Reconnected)).To(Equal(10))
 	})
 
 	It("is changed and followed, and is afterwards what it was", func() {
 		where := newPlace()
 		file := filepath.Join("testdata", "changed.yaml")
-		_, untouched := replay(where, file, "untouched")
-		run, after := replay(where, file, "changed", "--probes", "2", "--change", "5/s:route", "--change-duration", "3s")
+		session := where.startReplay(file, "changed", "--probes", "2", "--change", "5/s:route", "--change-duration", "3s", "--keep")
+		place{state: where.state, out: filepath.Join(where.out, "changed")}.reach(session, record.PhaseSteady)
+		signal(session, syscall.SIGSTOP) // it goes on when the mesh was captured
+		untouched := where.capture("untouched")
+		signal(session, syscall.SIGCONT)
+		Expect(wait(session)).To(Equal(exitDone))
+		run, after := printed(session), captured(where, "changed")
 		for _, kind := range []record.ChangeKind{record.EndpointAdd, record.EndpointRemove, record.EndpointHealth, record.RouteChange, record.PolicyChange} {
-			push := run.Latencies.Push[kind]
-			Expect(push).NotTo(BeNil(), string(kind))
+			push := known(run.Latencies.Push[kind])
 			Expect(push.Lost).To(BeZero(), string(kind))
 			Expect(push.Count).To(BeNumerically(">", 0), string(kind))
 			Expect(run.Latencies.Changes(kind)).To(BeEquivalentTo(2), string(kind))
 		}
-		Expect(run.Latencies.Push[record.RouteChange].Count).To(BeEquivalentTo(2*13), "all have a route to pay/bill, and shop/cart is routed by a VirtualService of the mesh")
-		Expect(run.Change.Push.Lost).To(BeZero())
+		Expect(known(run.Latencies.Push[record.RouteChange]).Count).To(BeEquivalentTo(2*13), "all have a route to pay/bill, and shop/cart is routed by a VirtualService of the mesh")
+		Expect(known(known(run.Change).Push).Lost).To(BeZero())
 		Expect(run.Warnings).NotTo(ContainElement(HaveField("Reason", record.ReasonStrays)))
 		Expect(text(after)).To(Equal(text(untouched)))
 	})
@@ -233,8 +251,8 @@ var _ = Describe("a captured mesh", func() {
 			"--baseline", "1s", "--settle", "1s", "--steady", "1s", "--pause", "2s", "--calibrate=false", "-o", "json", "--out", filepath.Join(where.out, "upgraded"))
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
-		Expect([]int{*run.Upgrade.Stages["wave-1"].Pods, *run.Upgrade.Stages["wave-2"].Pods}).To(Equal([]int{7, 6}), "namespace pay, then shop")
-		Expect(run.Phase(record.UpgradePhase("wave-2")).EndedBy).To(Equal(record.EndedByConverged))
+		Expect([]int{known(known(known(run.Upgrade).Stages["wave-1"]).Pods), known(known(known(run.Upgrade).Stages["wave-2"]).Pods)}).To(Equal([]int{7, 6}), "namespace pay, then shop")
+		Expect(known(run.Phase(record.UpgradePhase("wave-2"))).EndedBy).To(Equal(record.EndedByConverged))
 	})
 
 	It("has what the captured one had: durations, ports of several containers, pods that differ, kinds of one name", func() {
@@ -251,7 +269,7 @@ var _ = Describe("a captured mesh", func() {
 		Expect(wait(where.start(args...))).To(Equal(exitDone))
 		mesh := readMesh(file)
 		run, again := replay(where, file, "people")
-		Expect(*run.Pods.Converged).To(Equal(14))
+		Expect(known(run.Pods.Converged)).To(Equal(14))
 		Expect(run.Mesh.Endpoints).To(Equal(14), "two of cart, six of the brokers, six of the database")
 		for i := range mesh.Workloads { // a replay's are all of one kind
 			mesh.Workloads[i].Spec.Owner = "Deployment"
@@ -303,7 +321,7 @@ var _ = Describe("a captured mesh", func() {
 		By("rolled out")
 		run, again := replay(where, filepath.Join(dir, "samples.yaml"), "samples-replayed")
 		Expect(text(again)).To(Equal(text(mesh)))
-		Expect(*run.Pods.Converged).To(Equal(12))
+		Expect(known(run.Pods.Converged)).To(Equal(12))
 		Expect(unchecked(run)).To(ConsistOf("other-resources", "address-listeners", "gateway-listeners", "routes", "cluster-settings", "service-entries"))
 	})
 })

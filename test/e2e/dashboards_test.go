@@ -59,7 +59,7 @@ var _ = Describe("the dashboards", Ordered, func() {
 					from = phase.Start
 				}
 				if phase.End.After(to) {
-					to = *phase.End
+					to = known(phase.End)
 				}
 			}
 		}
@@ -93,15 +93,15 @@ var _ = Describe("the dashboards", Ordered, func() {
 	It("show what the records say, of the control plane alone", func(ctx SpecContext) {
 		prom := promv1.NewAPI(must(api.NewClient(api.Config{Address: address})))
 		for _, run := range runs {
-			steady := run.ControlPlane.Steady
-			want := map[string]float64{"A": *steady.MemoryBytes.End, "B": *steady.HeapBytes.End}
+			steady := known(run.ControlPlane.Steady)
+			want := map[string]float64{"A": known(known(steady.MemoryBytes).End), "B": known(known(steady.HeapBytes).End)}
 			for _, q := range questions() {
 				if q.panel != "Control plane: memory" {
 					continue
 				}
 				// The record has memory between two readings, the panel the last
 				// scrape: a collection of garbage may lie between them.
-				end := *run.Phase(record.PhaseSteady).End
+				end := known(known(run.Phase(record.PhaseSteady)).End)
 				result, _, _, err := prom.QueryRange(ctx, q.filled(run, to.Sub(from)), promv1.Range{
 					Start: end.Add(-2 * time.Second), End: end.Add(2 * time.Second), Step: 500 * time.Millisecond,
 				})

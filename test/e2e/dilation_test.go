@@ -23,13 +23,12 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 		}
 		chosen, said := rollout()
 		Expect(said).To(MatchRegexp(`time is (not slowed down|slowed down [0-9]+ times): .* expected duration: about [0-9]+`))
-		auto := chosen.Environment.Dilation.Auto
-		Expect(auto).NotTo(BeNil())
+		auto := known(known(chosen.Environment.Dilation).Auto)
 		Expect(auto.Processors).To(Equal(len(where.Processors())))
 		Expect(auto.ControlPlaneSeconds).To(BeNumerically(">", 0.1))
 		Expect(chosen.Slowdown()).To(BeNumerically(">=", 1))
 		given, _ := rollout("--dilate", "2", "--burst", "all", "--start-delay", "0s")
-		Expect(given.Environment.Dilation.Auto).To(BeNil())
+		Expect(known(given.Environment.Dilation).Auto).To(BeNil())
 		for _, run := range []record.Run{chosen, given} {
 			Expect(run.Environment.ControlPlane.GOMAXPROCS).To(Equal(scenario.DefaultProcessors))
 			Expect(run.Scenario.ControlPlane.Processors).To(Equal(scenario.DefaultProcessors))
@@ -41,18 +40,17 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 		session := where.rollout(20, "--dilate", "3", "--burst", "10/1s", "--baseline", "2s", "--settle", "1s", "--steady", "4s", "--calibrate=false")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
-		Expect(run.Environment.Dilation.RealTime).To(ConsistOf(record.PhaseBaseline, record.PhaseSteady))
+		Expect(known(run.Environment.Dilation).RealTime).To(ConsistOf(record.PhaseBaseline, record.PhaseSteady))
 		for name, want := range map[record.PhaseName]struct{ seconds, slower float64 }{
 			record.PhaseBaseline: {2, 1}, record.PhaseSettle: {1, 3}, record.PhaseSteady: {4, 1},
 		} {
-			phase := run.Phase(name)
-			Expect(phase).NotTo(BeNil(), string(name))
-			Expect(*phase.Seconds).To(BeNumerically(">=", want.seconds), string(name))
-			Expect(phase.End.Sub(phase.Start).Seconds() / *phase.Seconds).To(BeNumerically("~", want.slower, 0.1), string(name))
+			phase := known(run.Phase(name))
+			Expect(known(phase.Seconds)).To(BeNumerically(">=", want.seconds), string(name))
+			Expect(phase.End.Sub(phase.Start).Seconds()/known(phase.Seconds)).To(BeNumerically("~", want.slower, 0.1), string(name))
 		}
-		steady := run.ControlPlane.Steady
-		Expect(*steady.Cores.Mean).To(BeNumerically("~", *steady.CPUSeconds / *run.Phase(record.PhaseSteady).Seconds, 0.002))
-		rollout := run.ControlPlane.Rollout
-		Expect(*rollout.Cores.Mean).To(BeNumerically("~", *rollout.CPUSeconds / *run.Phase(record.PhaseRollout).Seconds, 0.02))
+		steady := known(run.ControlPlane.Steady)
+		Expect(known(known(steady.Cores).Mean)).To(BeNumerically("~", known(steady.CPUSeconds)/known(known(run.Phase(record.PhaseSteady)).Seconds), 0.002))
+		rollout := known(run.ControlPlane.Rollout)
+		Expect(known(known(rollout.Cores).Mean)).To(BeNumerically("~", known(rollout.CPUSeconds)/known(known(run.Phase(record.PhaseRollout)).Seconds), 0.02))
 	})
 })

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,58 +14,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gbytes"
 
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/test/exposure"
 )
-
-var _ = Describe("nothing is lost", func() {
-	It("12: two programs never write one record, and a run never writes into an existing one", func() {
-		where := newPlace()
-		first := where.start(where.referenceArgs("--baseline", "1m")...)
-		where.reach(first, record.PhaseBaseline)
-		second := where.start(where.referenceArgs("--pods", "6")...)
-		Expect(wait(second)).To(Equal(exitFailed))
-		Expect(second.Err).To(gbytes.Say("choose another --out"))
-		other := where.start("latency", "--control-plane", "reference", "--variants", "none", "--out", where.out)
-		Expect(wait(other)).To(Equal(exitFailed))
-		Expect(other.Err).To(gbytes.Say("choose another --out"))
-		signal(first, syscall.SIGINT)
-		Expect(wait(first)).To(Equal(exitInterrupted))
-		before, err := os.ReadFile(filepath.Join(where.recorded().Dir, "run.json"))
-		Expect(err).NotTo(HaveOccurred())
-		third := where.start(where.referenceArgs()...)
-		Expect(wait(third)).To(Equal(exitFailed))
-		Expect(third.Err).To(gbytes.Say("choose another --out"))
-		Expect(os.ReadFile(filepath.Join(where.recorded().Dir, "run.json"))).To(Equal(before))
-	})
-})
-
-var _ = Describe("what was measured", func() {
-	It("10: is on disk as it arrives: the record of a run that was killed has what its programs used", func() {
-		where := newPlace()
-		s := where.start(where.referenceArgs("--steady", "1m")...)
-		where.reach(s, record.PhaseSteady)
-		Eventually(where.samplesInSteady).Should(BeNumerically(">", 3))
-		s.Kill()
-		wait(s)
-		Expect(wait(where.start("cleanup"))).To(Equal(exitDone))
-		where.expectNothingLeft()
-		report := where.start("report", where.out, "-o", "json")
-		Expect(wait(report)).To(Equal(exitDone))
-		var list record.RunList
-		Expect(json.Unmarshal(report.Out.Contents(), &list)).To(Succeed())
-		run := list.Items[0]
-		Expect(run.Status).To(Equal(record.StatusInterrupted))
-		for _, usage := range []*record.Usage{run.ControlPlane.Baseline, run.ControlPlane.Rollout, run.ControlPlane.Steady, run.Cluster["kube-apiserver"].Rollout} {
-			Expect(*usage.CPUSeconds).To(BeNumerically(">", 0))
-			Expect(*usage.MemoryBytes.Mean).To(BeNumerically(">", 1<<20))
-		}
-		Expect(*run.Instrument.MemoryBytes).To(BeNumerically(">", 1<<20))
-		Expect(run.Warnings).To(ContainElement(HaveField("Reason", record.ReasonFromSamples)))
-	})
-})
 
 var _ = Describe("nothing is exposed", func() {
 	It("13, 14: sockets listen on loopback, etcd wants a certificate, keys are the user's alone, secrets are in no record", func() {
@@ -128,19 +79,6 @@ var _ = Describe("nothing is exposed", func() {
 		}
 	})
 })
-
-// samplesInSteady is how many samples there are since steady began.
-func (p place) samplesInSteady() (n int, err error) {
-	run := p.recorded()
-	begin := run.Phase(record.PhaseSteady).Start
-	err = run.Samples(func(s record.Sample) error {
-		if s.Time.After(begin) {
-			n++
-		}
-		return nil
-	})
-	return n, err
-}
 
 // argument is what follows a prefix in the arguments of a scaler's child.
 func (p place) argument(name, prefix string) string {

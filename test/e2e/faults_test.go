@@ -36,12 +36,12 @@ var _ = Describe("a control plane that is killed in mid-rollout", func() {
 
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))
-		Expect(*run.Pods.Converged).To(Equal(pods))
-		Expect(*run.Certificates.Failed).To(BeZero())
-		Expect(*run.ControlPlane.Rollout.Restarts).To(Equal(1))
-		Expect(*run.ControlPlane.Steady.Restarts).To(BeZero())
-		Expect(*run.ControlPlane.Rollout.CPUSeconds).To(BeNumerically(">", 0))
-		Expect(*run.XDS.Reconnects).To(BeNumerically(">", 0))
+		Expect(known(run.Pods.Converged)).To(Equal(pods))
+		Expect(known(run.Certificates.Failed)).To(BeZero())
+		Expect(known(known(run.ControlPlane.Rollout).Restarts)).To(Equal(1))
+		Expect(known(known(run.ControlPlane.Steady).Restarts)).To(BeZero())
+		Expect(known(known(run.ControlPlane.Rollout).CPUSeconds)).To(BeNumerically(">", 0))
+		Expect(known(run.XDS.Reconnects)).To(BeNumerically(">", 0))
 		Expect(run.Warnings).To(ContainElement(And(
 			HaveField("About", "controlPlane.rollout"), HaveField("Reason", record.ReasonCrashed), HaveField("Detail", ContainSubstring("signal: killed")),
 		)))
@@ -65,6 +65,9 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 			ContainSubstring("another scaler is writing to it"), ContainSubstring("choose another --out"),
 		))
 		other.expectNothingLeft()
+		latency := where.start("latency", "--control-plane", "reference", "--variants", "none", "--out", where.out)
+		Expect(wait(latency)).To(Equal(exitFailed))
+		Expect(latency.Err).To(gbytes.Say("choose another --out"))
 
 		By("being listed, and left alone by cleanup")
 		status := where.start("cluster", "status")
@@ -76,6 +79,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 
 		where.reach(session, record.PhaseSteady)
 		Expect(where.children()).NotTo(BeEmpty())
+		Eventually(where.samplesInSteady).Should(BeNumerically(">", 3))
 		session.Kill()
 		Expect(wait(session)).NotTo(Equal(exitDone))
 	})
@@ -88,11 +92,34 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		run := where.recorded()
 		Expect(run.Status).To(Equal(record.StatusInterrupted))
 		Expect(run.Finished).To(BeNil())
-		Expect(run.Phase(record.PhaseSteady).End).To(BeNil())
-		Expect(*run.Pods.Converged).To(Equal(20))
+		Expect(known(run.Phase(record.PhaseSteady)).End).To(BeNil())
+		Expect(known(run.Pods.Converged)).To(Equal(20))
 		report := where.start("report", where.out)
 		Expect(wait(report)).To(Equal(exitDone))
 		Expect(report.Out).To(gbytes.Say("reference-permissive-20: interrupted"))
+	})
+
+	It("leaves what was measured, which is on disk as it arrives", func() {
+		report := where.start("report", where.out, "-o", "json")
+		Expect(wait(report)).To(Equal(exitDone))
+		run := printed(report)
+		Expect(run.Status).To(Equal(record.StatusInterrupted))
+		for _, usage := range []*record.Usage{run.ControlPlane.Baseline, run.ControlPlane.Rollout, run.ControlPlane.Steady, run.Cluster["kube-apiserver"].Rollout} {
+			Expect(known(known(usage).CPUSeconds)).To(BeNumerically(">", 0))
+			Expect(known(known(known(usage).MemoryBytes).Mean)).To(BeNumerically(">", 1<<20))
+		}
+		Expect(known(run.Instrument.MemoryBytes)).To(BeNumerically(">", 1<<20))
+		Expect(run.Warnings).To(ContainElement(HaveField("Reason", record.ReasonFromSamples)))
+	})
+
+	It("leaves a record into which no other run writes", func() {
+		path := filepath.Join(where.recorded().Dir, "run.json")
+		before, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		third := where.start(where.referenceArgs("--pods", "20")...)
+		Expect(wait(third)).To(Equal(exitFailed))
+		Expect(third.Err).To(gbytes.Say("choose another --out"))
+		Expect(os.ReadFile(path)).To(Equal(before))
 	})
 
 	It("leaves a folder, which cleanup removes", func() {
@@ -110,3 +137,16 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		Expect(where.recorded().Name).To(Equal("reference-permissive-20"), "records are left alone")
 	})
 })
+
+// samplesInSteady is how many samples there are since steady began.
+func (p place) samplesInSteady() (n int, err error) {
+	run := p.recorded()
+	begin := known(run.Phase(record.PhaseSteady)).Start
+	err = run.Samples(func(s record.Sample) error {
+		if s.Time.After(begin) {
+			n++
+		}
+		return nil
+	})
+	return n, err
+}

@@ -33,10 +33,11 @@ var _ = Describe("what is not scaler's", func() {
 		Expect(os.ReadDir(foreign)).To(HaveLen(2))
 	})
 
-	It("2, 3: is what runs still: a live run is neither listed nor stopped by cleanups, and outlives a look from elsewhere", func() {
+	It("2, 3: is what runs still: a live run is neither listed nor stopped by cleanups, outlives a look from elsewhere, and ignores a signal that was ignored at start, as below nohup", func() {
 		where := newPlace()
-		run := where.start(where.referenceArgs()...)
+		run := where.shell(`trap '' HUP; exec "$SCALER" "$@"`, where.referenceArgs()...)
 		where.begin(run)
+		signal(run, syscall.SIGHUP)
 		signal(run, syscall.SIGSTOP) // it goes on when it was looked at
 		before := where.children()
 		status := where.start("cluster", "status")
@@ -53,6 +54,7 @@ var _ = Describe("what is not scaler's", func() {
 		Expect(where.children()).To(ConsistOf(before))
 		signal(run, syscall.SIGCONT)
 		Expect(wait(run)).To(Equal(exitDone))
+		Expect(where.recorded().Status).To(Equal(record.StatusCompleted))
 		where.expectNothingLeft()
 	})
 

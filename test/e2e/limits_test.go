@@ -60,7 +60,7 @@ var _ = Describe("limits", func() {
 			runs, err := record.Read(filepath.Join(where.out, one.Record))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(runs).To(HaveLen(1))
-			Expect(*runs[0].Change.OfferedPerSecond).To(Equal(one.Value))
+			Expect(known(known(runs[0].Change).OfferedPerSecond)).To(Equal(one.Value))
 			Expect(runs[0].Value(r.Figure)).To(HaveValue(Equal(*one.Figure)))
 		}
 		where.expectNothingLeft()

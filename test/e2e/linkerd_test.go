@@ -24,7 +24,7 @@ var _ = Describe("Linkerd", func() {
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		Expect(run.Pods.Converged).To(HaveValue(Equal(pods)))
 		Expect(run.Certificates.Failed).To(HaveValue(BeZero()))
-		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods))
+		Expect(known(run.Latencies.Certificate).Count).To(BeEquivalentTo(pods))
 		Expect(run.Scenario.Mesh.Sidecars.XDS).To(BeEmpty())
 		Expect(run.XDS.Acks).To(BeNil())
 		Expect(run.XDS.Responses).To(And(HaveKey("Profile"), HaveKey("Addresses")))
@@ -32,14 +32,14 @@ var _ = Describe("Linkerd", func() {
 
 		By("the injector")
 		// As of the last scrape before the phase's end, which may be a second old.
-		Expect(run.Own.Rollout["injectedPods"]).To(And(BeNumerically(">", 0), BeNumerically("<=", pods)))
+		Expect(known(run.Own).Rollout["injectedPods"]).To(And(BeNumerically(">", 0), BeNumerically("<=", pods)))
 		recorded := where.recorded()
 		prom := open(ctx, filepath.Join(recorded.Dir, "prometheus"))
-		Expect(prom.value(ctx, `sum(proxy_inject_admission_responses_total{skip="false"})`, *recorded.Phase(record.PhaseSteady).End)).To(BeEquivalentTo(pods))
-		Expect(run.Cluster["linkerd-proxy-injector"].Rollout.Cores.Mean).To(HaveValue(BeNumerically(">", 0)))
+		Expect(prom.value(ctx, `sum(proxy_inject_admission_responses_total{skip="false"})`, known(known(recorded.Phase(record.PhaseSteady)).End))).To(BeEquivalentTo(pods))
+		Expect(known(known(run.Cluster["linkerd-proxy-injector"].Rollout).Cores).Mean).To(HaveValue(BeNumerically(">", 0)))
 
 		By("the faults")
-		Expect(run.ControlPlane.Probe.Restarts).To(HaveValue(Equal(1)))
+		Expect(known(run.ControlPlane.Probe).Restarts).To(HaveValue(Equal(1)))
 		Expect(run.Faults).To(HaveLen(3))
 		Expect(run.Faults[0]).To(And(HaveField("Name", "kill-control-plane"), HaveField("Reconnected", HaveValue(Equal(pods)))))
 

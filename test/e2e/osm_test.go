@@ -28,9 +28,9 @@ var _ = Describe("Open Service Mesh", func() {
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		Expect(run.Pods.Converged).To(HaveValue(Equal(pods)))
 		Expect(run.Certificates.Failed).To(HaveValue(BeZero()))
-		Expect(run.Latencies.Certificate.Count).To(BeEquivalentTo(pods - real))
+		Expect(known(run.Latencies.Certificate).Count).To(BeEquivalentTo(pods - real))
 		Expect(run.Certificates.Note).To(ContainSubstring("from the first request for the secret"))
-		Expect(run.Latencies.Certificate.Lost).To(BeZero())
+		Expect(known(run.Latencies.Certificate).Lost).To(BeZero())
 
 		By("what differs from Istio: the state of the world, secrets over it, no tokens, knobs of its own")
 		Expect(run.Name).To(Equal("osm-strict-30"))
@@ -42,21 +42,21 @@ var _ = Describe("Open Service Mesh", func() {
 		Expect(run.Latencies.Key).To(BeNil(), "keys come with the certificates")
 
 		By("the real sidecar")
-		Expect(run.Sidecars.Real.Each).To(HaveLen(real))
-		Expect(run.Sidecars.Real.Each[0].Crashes).To(BeZero())
-		Expect(run.Sidecars.Real.Steady.MemoryBytes.Mean).To(HaveValue(BeNumerically(">", 20e6)))
-		Expect(run.Sidecars.Real.Starts.Certificate.Count).To(BeEquivalentTo(real))
-		Expect(run.Sidecars.Real.Starts.CompleteConfiguration.Count).To(BeEquivalentTo(real))
+		Expect(known(known(run.Sidecars).Real).Each).To(HaveLen(real))
+		Expect(known(known(run.Sidecars).Real).Each[0].Crashes).To(BeZero())
+		Expect(known(known(known(known(run.Sidecars).Real).Steady).MemoryBytes).Mean).To(HaveValue(BeNumerically(">", 20e6)))
+		Expect(known(known(known(known(run.Sidecars).Real).Starts).Certificate).Count).To(BeEquivalentTo(real))
+		Expect(known(known(known(known(run.Sidecars).Real).Starts).CompleteConfiguration).Count).To(BeEquivalentTo(real))
 
 		By("the program that ended by itself")
 		Expect(run.Warnings).To(ContainElement(And(
 			HaveField("About", "cluster.osm-injector.rollout"), HaveField("Reason", record.ReasonCrashed), HaveField("Component", "osm-injector"),
 		)))
-		Expect(run.Cluster["osm-injector"].Rollout.Restarts).To(HaveValue(Equal(1)))
-		Expect(run.ControlPlane.Rollout.Restarts).To(HaveValue(BeZero()))
+		Expect(known(run.Cluster["osm-injector"].Rollout).Restarts).To(HaveValue(Equal(1)))
+		Expect(known(run.ControlPlane.Rollout).Restarts).To(HaveValue(BeZero()))
 
 		By("the faults")
-		Expect(run.ControlPlane.Probe.Restarts).To(HaveValue(Equal(1)))
+		Expect(known(run.ControlPlane.Probe).Restarts).To(HaveValue(Equal(1)))
 		Expect(run.Faults).To(HaveLen(2))
 		Expect(run.Faults[0]).To(And(HaveField("Name", "kill-control-plane"), HaveField("Reconnected", HaveValue(Equal(pods-real)))))
 		Expect(run.Faults[1]).To(And(

@@ -71,28 +71,28 @@ var _ = Describe("a rollout with real sidecars", func() {
 		}
 		Expect(secrets.InFolder(where.out)).To(BeEmpty())
 		run := printed(session)
-		Expect(*run.Pods.Converged).To(Equal(12))
+		Expect(known(run.Pods.Converged)).To(Equal(12))
 		Expect(run.Environment.ControlPlane.Settings).To(HaveKeyWithValue("PILOT_ENABLE_METADATA_EXCHANGE", "false"))
 		for _, w := range run.Warnings {
 			Expect(w.About).NotTo(HavePrefix("xds.configuration"), w.Text)
 			Expect(w.About).NotTo(HavePrefix("sidecars.real"), w.Text)
 		}
-		real := run.Sidecars.Real
+		real := known(known(run.Sidecars).Real)
 		Expect(real.Count).To(Equal(2))
 		Expect(real.Each).To(HaveLen(2))
 		for _, each := range real.Each {
 			Expect(each.Crashes).To(BeZero())
-			Expect(*each.Proxy.Steady.MemoryBytes.Mean).To(BeNumerically(">", 20e6))
-			Expect(*each.Agent.Steady.MemoryBytes.Mean).To(BeNumerically(">", 10e6))
+			Expect(known(known(known(each.Proxy.Steady).MemoryBytes).Mean)).To(BeNumerically(">", 20e6))
+			Expect(known(known(known(known(each.Agent).Steady).MemoryBytes).Mean)).To(BeNumerically(">", 10e6))
 		}
 		for name, l := range map[string]int64{
-			"token": real.Starts.Token.Count, "certificate": real.Starts.Certificate.Count,
-			"firstConfiguration": real.Starts.FirstConfiguration.Count, "completeConfiguration": real.Starts.CompleteConfiguration.Count,
+			"token": known(known(real.Starts).Token).Count, "certificate": known(known(real.Starts).Certificate).Count,
+			"firstConfiguration": known(known(real.Starts).FirstConfiguration).Count, "completeConfiguration": known(known(real.Starts).CompleteConfiguration).Count,
 		} {
 			Expect(l).To(BeEquivalentTo(2), name)
 		}
-		Expect(run.Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(10))
-		Expect(run.Latencies.CompleteConfiguration.Lost).To(BeZero())
+		Expect(known(run.Latencies.CompleteConfiguration).Count).To(BeEquivalentTo(10))
+		Expect(known(run.Latencies.CompleteConfiguration).Lost).To(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
 	It("reports the output of an Envoy that does not start, and leaves nothing", func(ctx SpecContext) {

@@ -133,27 +133,27 @@ func expectPrometheus(ctx context.Context, source *clusterprometheus.Source, run
 	rollout, steady := run.Phase(record.PhaseRollout), run.Phase(record.PhaseSteady)
 	for _, kind := range []clusterprometheus.Kind{clusterprometheus.Own, clusterprometheus.Cadvisor} {
 		Expect(source.Await(ctx, kind, steady.End.Add(5*time.Second))).To(Succeed(), string(kind))
-		m, err := source.Read(ctx, kind, rollout.Start, *steady.End)
+		m, err := source.Read(ctx, kind, rollout.Start, known(steady.End))
 		Expect(err).NotTo(HaveOccurred(), string(kind))
 		Expect(m.Interval).To(And(BeNumerically(">", 500*time.Millisecond), BeNumerically("<", 4*time.Second)), string(kind))
 		Expect(m.Pods()).To(HaveLen(2), string(kind))
 		for _, pod := range m.Pods() {
-			Expect(run.Replicas.Each).To(HaveKey(pod))
-			used, known := m.Usage(pod, rollout.Start, *rollout.End)
-			Expect(known).To(BeTrue(), string(kind))
-			whole, known := m.Usage(pod, rollout.Start, *steady.End) // the rollout alone is short for cAdvisor
-			Expect(known).To(BeTrue(), string(kind))
+			Expect(known(run.Replicas).Each).To(HaveKey(pod))
+			used, ok := m.Usage(pod, rollout.Start, known(rollout.End))
+			Expect(ok).To(BeTrue(), string(kind))
+			whole, ok := m.Usage(pod, rollout.Start, known(steady.End)) // the rollout alone is short for cAdvisor
+			Expect(ok).To(BeTrue(), string(kind))
 			Expect(whole.CPUSeconds).To(HaveValue(BeNumerically(">", 0)), string(kind))
 			if kind == clusterprometheus.Own {
 				const resolution = 0.1 // of the first and the last reading of both
-				read := *run.Replicas.Each[pod].Usage.Rollout.CPUSeconds
+				read := known(known(known(known(run.Replicas).Each[pod]).Usage.Rollout).CPUSeconds)
 				Expect(read).To(And(BeNumerically(">=", used.Low-resolution), BeNumerically("<=", *used.High+resolution)))
 			}
-			used, known = m.Usage(pod, steady.Start, *steady.End)
-			Expect(known).To(BeTrue(), string(kind))
+			used, ok = m.Usage(pod, steady.Start, known(steady.End))
+			Expect(ok).To(BeTrue(), string(kind))
 			Expect(used.Resident.Peak).To(BeNumerically(">", 30e6), string(kind))
 		}
-		all := m.Together(steady.Start, *steady.End)
+		all := m.Together(steady.Start, known(steady.End))
 		Expect(all.CPUSeconds).To(HaveValue(And(BeNumerically(">=", all.Low), BeNumerically("<=", *all.High))), string(kind))
 	}
 }

@@ -5,34 +5,43 @@ package e2e
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/pkg/record"
 )
 
 var _ = Describe("a rollout against the reference control plane", func() {
 	const pods = 30
-	for _, variant := range []string{"delta", "sotw"} {
-		It("converges and agrees with its counts, strict and over "+variant, func() {
-			where := newPlace()
-			session := where.rollout(pods, longSettle, longSteady, "--control-plane", "reference", "--mode", "strict", "--xds", variant)
-			Expect(wait(session)).To(Equal(exitDone))
+	It("converges and agrees with its counts, strict, over delta and state-of-the-world xDS side by side", func() {
+		delta, sotw := newPlace(), newPlace()
+		sotw.state = delta.state // one user
+		places := map[string]place{"delta": delta, "sotw": sotw}
+		sessions := map[string]*gexec.Session{}
+		for variant, where := range places {
+			sessions[variant] = where.rollout(pods, longSettle, longSteady, "--control-plane", "reference", "--mode", "strict", "--xds", variant)
+		}
+		for variant, session := range sessions {
+			Expect(wait(session)).To(Equal(exitDone), variant)
 			run := printed(session)
-			Expect(run.Status).To(Equal(record.StatusCompleted))
-			Expect(*run.Pods.Converged).To(Equal(pods))
-			Expect(*run.Certificates.Issued).To(BeEquivalentTo(pods))
-			Expect(*run.XDS.Nacks).To(BeZero())
+			Expect(places[variant].recorded().Status).To(Equal(record.StatusCompleted), variant)
+			Expect(run.Status).To(Equal(record.StatusCompleted), variant)
+			Expect(run.Scenario.Mesh.Sidecars.XDS).To(BeEquivalentTo(variant))
+			Expect(known(run.Pods.Converged)).To(Equal(pods), variant)
+			Expect(known(run.Certificates.Issued)).To(BeEquivalentTo(pods), variant)
+			Expect(known(run.XDS.Nacks)).To(BeZero(), variant)
 			Expect(run.Environment.ControlPlane.Name).To(Equal("reference"))
 			for _, w := range run.Warnings {
-				Expect(w.Reason).NotTo(Equal(record.ReasonCountsDiffer), "%s: %s", w.About, w.Text)
+				Expect(w.Reason).NotTo(Equal(record.ReasonCountsDiffer), "%s: %s: %s", variant, w.About, w.Text)
 			}
-			own := run.Own.Steady
-			Expect(own).To(HaveKeyWithValue("connected", float64(pods)))
-			Expect(own).To(HaveKeyWithValue("totalCertificates", float64(pods)))
+			own := known(run.Own).Steady
+			Expect(own).To(HaveKeyWithValue("connected", float64(pods)), variant)
+			Expect(own).To(HaveKeyWithValue("totalCertificates", float64(pods)), variant)
 			for _, kind := range []string{"CDS", "EDS", "LDS", "RDS"} {
-				Expect(own).To(HaveKeyWithValue("totalResponses"+kind, float64(run.XDS.Responses[kind])))
+				Expect(own).To(HaveKeyWithValue("totalResponses"+kind, float64(run.XDS.Responses[kind])), variant)
 			}
-		})
-	}
+		}
+		delta.expectNothingLeft()
+	})
 
 	It("follows probes of every kind to all whom they concern, and to no other", func() {
 		const probes = 4
@@ -44,7 +53,7 @@ var _ = Describe("a rollout against the reference control plane", func() {
 			Expect(l.Lost).To(BeZero(), "%s", kind)
 			Expect(l.Count).NotTo(BeZero(), "%s", kind)
 		}
-		Expect(run.Latencies.Push[record.PolicyChange].Count).To(BeEquivalentTo(probes * pods / run.ServiceCount()))
+		Expect(known(run.Latencies.Push[record.PolicyChange]).Count).To(BeEquivalentTo(probes * pods / run.ServiceCount()))
 		for _, w := range run.Warnings {
 			Expect(w.Reason).NotTo(Equal(record.ReasonStrays), "%s: %s", w.About, w.Text)
 		}

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -32,7 +33,7 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 	It("converges, and loses nothing", func() {
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		Expect(run.Reason).To(BeEmpty())
-		Expect(*run.Pods).To(Equal(record.Pods{
+		Expect(known(run.Pods)).To(Equal(record.Pods{
 			Requested: pods, Created: new(pods), Ready: new(pods), Connected: new(pods), Complete: new(pods), Converged: new(pods),
 		}))
 		for name, l := range map[string]*record.Latency{
@@ -40,12 +41,12 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 			"certificate": run.Latencies.Certificate, "token": run.Latencies.Token, "connectTotal": run.Latencies.ConnectTotal,
 			"firstConfiguration": run.Latencies.FirstConfiguration, "completeConfiguration": run.Latencies.CompleteConfiguration,
 		} {
-			Expect(l.Count).To(BeEquivalentTo(pods), name)
-			Expect(l.Lost).To(BeZero(), name)
+			Expect(known(l).Count).To(BeEquivalentTo(pods), name)
+			Expect(known(l).Lost).To(BeZero(), name)
 		}
-		Expect(*run.Certificates.Issued).To(BeEquivalentTo(pods))
-		Expect(*run.Certificates.Failed).To(BeZero())
-		Expect(*run.XDS.Nacks).To(BeZero())
+		Expect(known(run.Certificates.Issued)).To(BeEquivalentTo(pods))
+		Expect(known(run.Certificates.Failed)).To(BeZero())
+		Expect(known(run.XDS.Nacks)).To(BeZero())
 		Expect(endings(run)).To(Equal("baseline duration, rollout converged, settle duration, steady duration"))
 	})
 
@@ -53,7 +54,7 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 		for _, w := range run.Warnings {
 			Expect(w.Reason).NotTo(Equal(record.ReasonCountsDiffer), "%s: %s", w.About, w.Text)
 		}
-		own := run.Own.Steady
+		own := known(run.Own).Steady
 		Expect(own).To(HaveKeyWithValue("connected", float64(pods)))
 		Expect(own).To(HaveKeyWithValue("totalCertificates", float64(pods)))
 		for _, kind := range []string{"CDS", "EDS", "LDS", "RDS"} {
@@ -61,7 +62,7 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 		}
 		// As of the last scrape before the phase's end, which may be a second old.
 		for _, name := range []string{"certificates", "injections"} {
-			Expect(run.Own.Rollout[name]).To(And(BeNumerically(">", 0), BeNumerically("<=", pods)), name)
+			Expect(known(run.Own).Rollout[name]).To(And(BeNumerically(">", 0), BeNumerically("<=", pods)), name)
 		}
 	})
 
@@ -96,7 +97,7 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 		moments, err := recorded.Timeline()
 		Expect(err).NotTo(HaveOccurred())
 		last := moments[len(moments)-1]
-		Expect(last.Time).To(BeTemporally(">", recorded.Phase(record.PhaseSteady).Start))
+		Expect(last.Time).To(BeTemporally(">", known(recorded.Phase(record.PhaseSteady)).Start))
 		Expect(last.Programs).To(HaveLen(7))
 		Expect([]int{last.Created, last.Ready, last.Connected, last.Complete, last.Converged}).To(HaveEach(pods))
 	})
@@ -123,39 +124,26 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 })
 
 var _ = Describe("a rollout over state-of-the-world xDS", func() {
-	It("converges", func() {
+	It("converges, and records the processors, memory and environment that its control plane was given", func() {
 		const pods = 20
 		where := newPlace()
-		session := where.rollout(pods, longSettle, "--xds", "sotw")
+		session := where.rollout(pods, longSettle, "--xds", "sotw", "--control-plane-memory", "1Gi", "--control-plane-cpus", "1", "--control-plane-env", "PILOT_DEBOUNCE_AFTER=50ms")
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(run.Status).To(Equal(record.StatusCompleted))
 		Expect(run.Scenario.Mesh.Sidecars.XDS).To(Equal("sotw"))
-		Expect(*run.Pods.Converged).To(Equal(pods))
-		Expect(*run.Certificates.Issued).To(BeEquivalentTo(pods))
-		Expect(*run.XDS.Nacks).To(BeZero())
+		Expect(known(run.Pods.Converged)).To(Equal(pods))
+		Expect(known(run.Certificates.Issued)).To(BeEquivalentTo(pods))
+		Expect(known(run.XDS.Nacks)).To(BeZero())
 		for _, w := range run.Warnings {
 			Expect(w.Reason).NotTo(Equal(record.ReasonCountsDiffer), "%s: %s", w.About, w.Text)
 		}
+		about := run.Environment.ControlPlane
+		Expect(about.GOMAXPROCS).To(Equal(1))
+		Expect(about.MemoryLimitBytes).To(BeEquivalentTo(1 << 30))
+		Expect(about.MemoryLimitEnforced).To(Equal(process.CanLimitMemory() == nil))
+		Expect(about.Settings).To(And(HaveKeyWithValue("GOMEMLIMIT", "966367641"), HaveKeyWithValue("PILOT_DEBOUNCE_AFTER", "50ms")))
 		where.expectNothingLeft()
-	})
-})
-
-var _ = Describe("two rollouts side by side", func() {
-	It("both complete", func() {
-		one := newPlace()
-		two := newPlace()
-		two.state = one.state // one user
-		first, second := one.start(one.referenceArgs("--pods", "20")...), two.start(two.referenceArgs("--pods", "20")...)
-		Expect(wait(first)).To(Equal(exitDone))
-		Expect(wait(second)).To(Equal(exitDone))
-		for _, p := range []place{one, two} {
-			run := p.recorded()
-			Expect(run.Status).To(Equal(record.StatusCompleted))
-			Expect(*run.Pods.Converged).To(Equal(20))
-			Expect(*run.Certificates.Issued).To(BeEquivalentTo(20))
-		}
-		one.expectNothingLeft()
 	})
 })
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -351,7 +352,22 @@ func expectFollowed(run record.Run, kinds ...record.ChangeKind) {
 	GinkgoHelper()
 	for _, kind := range kinds {
 		Expect(run.Latencies.Push[kind]).NotTo(BeNil(), "%s", kind)
-		Expect(run.Latencies.Push[kind].Count).NotTo(BeZero(), "%s", kind)
-		Expect(run.Latencies.Push[kind].Lost).To(BeZero(), "%s", kind)
+		Expect(known(run.Latencies.Push[kind]).Count).NotTo(BeZero(), "%s", kind)
+		Expect(known(run.Latencies.Push[kind]).Lost).To(BeZero(), "%s", kind)
 	}
+}
+
+// known is what a pointer in a record points to. One that is nil, a figure that is not known, fails the spec with the line that
+// needs it, where following it would end in a panic that names nothing.
+func known[T any](figure *T) T {
+	GinkgoHelper()
+	if figure == nil {
+		_, file, line, _ := runtime.Caller(1)
+		source, err := os.ReadFile(filepath.Base(file))
+		Expect(err).NotTo(HaveOccurred())
+		lines := strings.Split(string(source), "\n")
+		Expect(len(lines)).To(BeNumerically(">=", line))
+		Fail(fmt.Sprintf("%s:%d needs a figure that is not known: %s", filepath.Base(file), line, strings.TrimSpace(lines[line-1])))
+	}
+	return *figure
 }

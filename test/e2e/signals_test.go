@@ -44,34 +44,6 @@ var _ = Describe("nothing is left", func() {
 		Expect(run.Reason).To(ContainSubstring("closed"))
 	})
 
-	DescribeTable("5: when it gets a signal, and the record says which",
-		func(number syscall.Signal, reason string) {
-			where := newPlace()
-			s := where.start(where.referenceArgs("--baseline", "1m")...)
-			where.reach(s, record.PhaseBaseline)
-			signal(s, number)
-			Expect(wait(s)).To(Equal(exitInterrupted))
-			Expect(s.Err).To(gbytes.Say("everything that was started is stopped"))
-			where.expectNothingLeft()
-			run := where.recorded()
-			Expect(run.Status).To(Equal(record.StatusInterrupted))
-			Expect(run.Reason).To(ContainSubstring(reason))
-		},
-		Entry("SIGTERM", syscall.SIGTERM, "SIGTERM"),
-		Entry("SIGHUP", syscall.SIGHUP, "terminal"),
-		Entry("SIGQUIT", syscall.SIGQUIT, "SIGQUIT"),
-	)
-
-	It("5: and nohup holds: a signal that was ignored at start is", func() {
-		where := newPlace()
-		s := where.shell(`trap '' HUP; exec "$SCALER" "$@"`, where.referenceArgs()...)
-		where.begin(s)
-		signal(s, syscall.SIGHUP)
-		Expect(wait(s)).To(Equal(exitDone))
-		Expect(where.recorded().Status).To(Equal(record.StatusCompleted))
-		where.expectNothingLeft()
-	})
-
 	It("6: the first ctrl-C says how long it can take, and the second kills at once", func() {
 		where := newPlace()
 		s := where.start(where.referenceArgs("--baseline", "1m")...)

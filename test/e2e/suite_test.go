@@ -48,7 +48,8 @@ func TestMain(m *testing.M) {
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(time.Minute)
-	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	// A look at a record or at all processes takes milliseconds of the processors that the other specs need.
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	// A process starts with the signals ignored that its parent ignores, as below nohup,
 	// but not with those that its parent handles.
 	hangups := make(chan os.Signal, 1)

@@ -50,25 +50,25 @@ func expectRecomputed(ctx context.Context, run record.Run) {
 		}
 		for program, usage := range programs {
 			what := fmt.Sprintf("%s in %s", program, phase.Name)
-			length := *phase.Seconds
+			length := known(phase.Seconds)
 
 			cpu := prom.series(ctx, `scaler_component_cpu_seconds_total{component="`+program+`"}`, phase)
-			used := cpu.at(*phase.End) - cpu.at(phase.Start)
-			Expect(used).To(BeNumerically("~", *usage.CPUSeconds, agreement**usage.CPUSeconds+tick), "CPU seconds of "+what)
-			Expect(used/length).To(BeNumerically("~", *usage.Cores.Mean, agreement**usage.Cores.Mean+tick/length), "cores of "+what)
+			used := cpu.at(known(phase.End)) - cpu.at(phase.Start)
+			Expect(used).To(BeNumerically("~", known(usage.CPUSeconds), agreement*known(usage.CPUSeconds)+tick), "CPU seconds of "+what)
+			Expect(used/length).To(BeNumerically("~", known(known(usage.Cores).Mean), agreement*known(known(usage.Cores).Mean)+tick/length), "cores of "+what)
 
 			// What the program says itself was scraped before and after the edges:
 			// it bounds the phase from inside and outside.
 			own := prom.series(ctx, `process_cpu_seconds_total{job="`+program+`"}`, phase)
 			took := prom.series(ctx, `scrape_duration_seconds{job="`+program+`"}`, phase)
-			inside, outside := own.between(took, phase.Start, *phase.End)
-			Expect(*usage.CPUSeconds).To(BeNumerically(">=", inside*(1-agreement)-ownTicks), what+": less than the program counted within")
-			Expect(*usage.CPUSeconds).To(BeNumerically("<=", outside*(1+agreement)+ownTicks), what+": more than the program counted around")
+			inside, outside := own.between(took, phase.Start, known(phase.End))
+			Expect(known(usage.CPUSeconds)).To(BeNumerically(">=", inside*(1-agreement)-ownTicks), what+": less than the program counted within")
+			Expect(known(usage.CPUSeconds)).To(BeNumerically("<=", outside*(1+agreement)+ownTicks), what+": more than the program counted around")
 
 			memory := prom.series(ctx, `process_resident_memory_bytes{job="`+program+`"}`, phase)
-			least, most := memory.meanWithin(phase.Start, *phase.End)
-			Expect(*usage.MemoryBytes.Mean).To(BeNumerically(">=", least*(1-agreement)), "memory of "+what)
-			Expect(*usage.MemoryBytes.Mean).To(BeNumerically("<=", most*(1+agreement)), "memory of "+what)
+			least, most := memory.meanWithin(phase.Start, known(phase.End))
+			Expect(known(known(usage.MemoryBytes).Mean)).To(BeNumerically(">=", least*(1-agreement)), "memory of "+what)
+			Expect(known(known(usage.MemoryBytes).Mean)).To(BeNumerically("<=", most*(1+agreement)), "memory of "+what)
 		}
 	}
 }

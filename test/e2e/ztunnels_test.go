@@ -374,13 +374,13 @@ var _ = It("rolls out 30 pods with ztunnels, which are disturbed", func(ctx Spec
 		// What is held after all of that, and what istiod counts, is exactly what is expected.
 		Expect(w.Reason).NotTo(BeElementOf(record.ReasonCountsDiffer, record.ReasonUnexpectedResources, record.ReasonMissingResources), w.Text)
 	}
-	Expect(*run.Proxies).To(Equal(record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: new(nodes)}))
+	Expect(known(run.Proxies)).To(Equal(record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: new(nodes)}))
 	Expect(run.Pods.Converged).To(HaveValue(Equal(pods)))
 	Expect(run.XDS.Nacks).To(HaveValue(BeZero()))
 	Expect(run.Certificates.Failed).To(HaveValue(BeZero()), "all pods have one")
 	Expect(run.Certificates.FailedAttempts).To(HaveValue(BeEquivalentTo(1)), "that of an identity that was not on the node")
-	Expect(run.Latencies.Push[record.PolicyChange].Count).To(BeEquivalentTo(spec.Load.Probes * nodes))
-	Expect(run.Latencies.Push[record.PolicyChange].Lost).To(BeZero())
+	Expect(known(run.Latencies.Push[record.PolicyChange]).Count).To(BeEquivalentTo(spec.Load.Probes * nodes))
+	Expect(known(run.Latencies.Push[record.PolicyChange]).Lost).To(BeZero())
 }, SpecTimeout(10*time.Minute))
 
 // Sidecars and ztunnels hold exactly what is expected in one mesh, and receive what concerns them.
@@ -401,12 +401,12 @@ var _ = It("rolls out a mesh with sidecars and ztunnels", func(ctx SpecContext) 
 	for _, w := range run.Warnings {
 		Expect(w.Reason).NotTo(BeElementOf(record.ReasonCountsDiffer, record.ReasonUnexpectedResources, record.ReasonMissingResources), w.Text)
 	}
-	Expect(run.Proxies.Namespaces).To(Equal([]string{"mesh-1"}))
-	Expect(run.Proxies.Sidecars).To(HaveValue(Equal(sidecars)))
-	Expect(run.Proxies.ConfigurationResources).To(And(HaveKey("Address"), Not(HaveKey("CDS"))))
+	Expect(known(run.Proxies).Namespaces).To(Equal([]string{"mesh-1"}))
+	Expect(known(run.Proxies).Sidecars).To(HaveValue(Equal(sidecars)))
+	Expect(known(run.Proxies).ConfigurationResources).To(And(HaveKey("Address"), Not(HaveKey("CDS"))))
 	Expect(run.XDS.ConfigurationResources).To(And(HaveKey("CDS"), HaveKey("Workload"), Not(HaveKey("Address"))))
-	Expect(run.Latencies.CompleteConfiguration.Count).To(BeEquivalentTo(sidecars))
-	Expect(run.Latencies.Push[record.ServiceChange].Count).To(BeEquivalentTo(nodes))
+	Expect(known(run.Latencies.CompleteConfiguration).Count).To(BeEquivalentTo(sidecars))
+	Expect(known(run.Latencies.Push[record.ServiceChange]).Count).To(BeEquivalentTo(nodes))
 	for kind, push := range run.Latencies.Push {
 		Expect(push.Lost).To(BeZero(), string(kind))
 	}
