@@ -106,16 +106,23 @@ var _ = Describe("a cluster", func() {
 		Expect(err).NotTo(HaveOccurred(), "the group takes another cluster")
 	})
 
-	It("runs at the same time as another, and refuses its folder", func(ctx SpecContext) {
-		upCluster(ctx, clusterOptions(ctx, root, "one"))
-		upCluster(ctx, clusterOptions(ctx, root, "two"))
+	It("runs at the same time as another, whose port was taken at first, refuses its folder, and reports a component that dies", func(ctx SpecContext) {
+		c := upCluster(ctx, clusterOptions(ctx, root, "one"))
+
+		By("starting another again with other ports")
+		o := clusterOptions(ctx, root, "two")
+		// As etcd, the first time another program has its port.
+		once := filepath.Join(root, "once")
+		script := "#!/bin/sh\nif [ ! -e " + once + " ]; then touch " + once + "; echo 'bind: address already in use' >&2; exit 1; fi\nexec " + o.Programs.Etcd + " \"$@\"\n"
+		o.Programs.Etcd = filepath.Join(root, "etcd")
+		Expect(os.WriteFile(o.Programs.Etcd, []byte(script), 0o755)).To(Succeed())
+		upCluster(ctx, o)
+		Expect(once).To(BeARegularFile())
 		_, err := process.OpenGroup(filepath.Join(root, "one"), process.GroupOptions{})
 		Expect(err).To(MatchError(ContainSubstring("in use by process " + strconv.Itoa(os.Getpid()))))
 		Expect(cluster.List(root)).To(HaveLen(2))
-	})
 
-	It("reports a component that dies", func(ctx SpecContext) {
-		c := upCluster(ctx, clusterOptions(ctx, root, "one"))
+		By("killing a component")
 		scheduler := c.Components()[3]
 		Expect(scheduler.Name).To(Equal(cluster.Scheduler))
 		p, err := os.FindProcess(scheduler.Process.PID())
@@ -127,6 +134,7 @@ var _ = Describe("a cluster", func() {
 		Expect(died).To(MatchError(ContainSubstring("signal: killed")))
 		all, err := cluster.List(root)
 		Expect(err).NotTo(HaveOccurred())
+		Expect(all[0].Name).To(Equal("one"))
 		Expect(all[0].State).To(Equal(cluster.Degraded))
 	})
 
@@ -161,15 +169,5 @@ var _ = Describe("a cluster", func() {
 		o.Programs.Scheduler = filepath.Join(root, "absent")
 		_, err = cluster.Up(ctx, o)
 		Expect(errors.Is(err, os.ErrNotExist)).To(BeTrue())
-	})
-
-	It("starts again with other ports when one was taken", func(ctx SpecContext) {
-		o := clusterOptions(ctx, root, "one")
-		// As etcd, the first time another program has its port.
-		once := filepath.Join(root, "once")
-		script := "#!/bin/sh\nif [ ! -e " + once + " ]; then touch " + once + "; echo 'bind: address already in use' >&2; exit 1; fi\nexec " + o.Programs.Etcd + " \"$@\"\n"
-		o.Programs.Etcd = filepath.Join(root, "etcd")
-		Expect(os.WriteFile(o.Programs.Etcd, []byte(script), 0o755)).To(Succeed())
-		upCluster(ctx, o)
 	})
 })

@@ -23,6 +23,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/exposure"
 )
 
 // The numbers of rounds and the time are small in continuous integration. For the long
@@ -280,26 +281,13 @@ type traces struct {
 // traces finds all descendants of a scaler, in whatever environment, and their sockets.
 func (p place) traces(scaler int) traces {
 	GinkgoHelper()
-	parents := map[int]int{}
-	starts := map[int]string{}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	pids, err := exposure.Descendants(scaler)
 	Expect(err).NotTo(HaveOccurred())
-	for _, path := range stats {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		Expect(err).NotTo(HaveOccurred())
-		parents[pid], starts[pid] = parentAndStart(pid)
-	}
 	found := traces{scaler: scaler, processes: map[int]string{}, sockets: map[string]string{}}
 	listening := listeners()
-	for pid, start := range starts {
-		for ancestor := pid; ancestor > 1; ancestor = parents[ancestor] {
-			if ancestor != scaler {
-				continue
-			}
-			found.processes[pid] = start
-			maps.Copy(found.sockets, heldBy(pid, listening))
-			break
-		}
+	for _, pid := range pids {
+		found.processes[pid] = startTime(pid)
+		maps.Copy(found.sockets, heldBy(pid, listening))
 	}
 	return found
 }
@@ -308,7 +296,7 @@ func (p place) traces(scaler int) traces {
 func (p place) expectGone(before traces) {
 	GinkgoHelper()
 	for pid, start := range before.processes {
-		Eventually(func() bool { _, now := parentAndStart(pid); return start != "" && now == start }).Should(BeFalse(), "process %d is there still", pid)
+		Eventually(func() bool { return start != "" && startTime(pid) == start }).Should(BeFalse(), "process %d is there still", pid)
 	}
 	Expect(controlGroups(before.scaler)).To(BeEmpty())
 	now := listeners()
@@ -317,19 +305,17 @@ func (p place) expectGone(before traces) {
 	}
 }
 
-// parentAndStart are a process's parent and start time, as proc_pid_stat(5) has them; ""
-// where there is none, or only what nobody has waited for.
-func parentAndStart(pid int) (parent int, start string) {
+// startTime is when a process started, as proc_pid_stat(5) has it; "" where there is none, or only what nobody has waited for.
+func startTime(pid int) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, ""
+		return ""
 	}
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
-	parent, _ = strconv.Atoi(fields[1])
 	if fields[0] == "Z" || fields[0] == "X" {
-		return parent, ""
+		return ""
 	}
-	return parent, fields[19]
+	return fields[19]
 }
 
 // controlGroups are those that the scaler with a process id has made.

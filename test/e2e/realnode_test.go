@@ -122,8 +122,11 @@ var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 
 	It("is as it was after rollouts against istiod's pods, through the API server and directly, with pods on the node", func(ctx SpecContext) {
 		there := objects(ctx)
-		for mode, image := range map[string]string{"permissive": "scaler.mesh/app:realnode", "strict": "scaler.mesh/scaler:realnode"} {
-			run := finish(begin(205, "--burst", "all", "--start-delay", "0s", "--mode", mode, "--real-sidecars", "5", "--set", "mesh.sidecars.image="+image))
+		for _, with := range []struct {
+			mode, image string
+			pods        int
+		}{{"permissive", "scaler.mesh/app:realnode", 205}, {"strict", "scaler.mesh/scaler:realnode", 55}} {
+			run := finish(begin(with.pods, "--mode", with.mode, "--real-sidecars", "5", "--set", "mesh.sidecars.image="+with.image))
 			Expect(known(run.Environment.Existing).Access).To(Equal(record.AccessPortForward))
 			Expect(known(run.Environment.Existing).Pods).To(HaveLen(2))
 			expectRealSidecars(run, 5)
