@@ -2,7 +2,6 @@ package record
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -22,8 +21,11 @@ const (
 	EitherWay Direction = "too high or too low"
 )
 
-// rates are paths of timed that are rates: too low where times are too high.
-var rates = []string{"certificates.perSecond", "certificates.storm.perSecond", "change.achievedPerSecond", "churn.achievedPerSecond"}
+// isRate reports whether the figure at a path is a rate: too low where times are too high.
+func isRate(path string) bool {
+	f, known := FigureAt(path)
+	return known && f.Scaling() == ScalingRate
+}
 
 // Biases are the figures that a warning of waiting for processors makes too high or too
 // low. Times are too high and rates too low; cores are too low, as a program that waits
@@ -47,7 +49,7 @@ func (r *Run) Biases(w Warning) []Bias {
 			all = append(all, Bias{path + ".cores", TooLow})
 		case Within(path, "own"), path == "latencies.explained":
 			all = append(all, Bias{path, EitherWay})
-		case slices.Contains(rates, path), strings.HasSuffix(path, ".cores"), Within(path, "xds"):
+		case isRate(path), strings.HasSuffix(path, ".cores"), Within(path, "xds"):
 			all = append(all, Bias{path, TooLow})
 		default:
 			all = append(all, Bias{path, TooHigh})

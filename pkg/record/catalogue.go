@@ -33,7 +33,10 @@ type Figure struct {
 	// observation, or contained in others.
 	NotCompared bool
 
-	list list
+	// timed is the path that a warning names where programs that wait, for processors or for their watches, make the figure
+	// uncertain: its own, or one above; "" = they do not. See Run.Reach.
+	timed string
+	list  list
 }
 
 // Unit is what a figure is measured in.
@@ -180,13 +183,31 @@ type place struct {
 	phase          PhaseName
 	from, to, note string // of a latency there
 	scope          string // of figures that do not state their own
+	timed          timing
 	notCompared    bool
 	list           list
 }
 
+// timing states how figures at a place are timed.
+type timing int
+
+const (
+	timedEach  timing = iota // as each states
+	timedWhole               // a warning names the place
+	timedApart               // its warnings name their paths themselves; see Run.waited
+)
+
 // of is a figure at the place.
 func (p place) of(f Figure) Figure {
 	f.Path = join(p.path, f.Path)
+	switch {
+	case p.timed == timedWhole:
+		f.timed = p.path
+	case p.timed == timedApart:
+		f.timed = ""
+	case f.timed != "":
+		f.timed = join(p.path, f.timed)
+	}
 	f.Label = p.label + f.Label
 	if p.counts != "" {
 		f.Counts = p.counts

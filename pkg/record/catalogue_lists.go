@@ -3,6 +3,7 @@ package record
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -216,7 +217,9 @@ func distributions[T any](fixed PhaseName, all func(*T) []Distribution) node[T] 
 	var n node[T]
 	for _, d := range all(new(T)) {
 		for _, part := range parts {
-			n.figures = append(n.figures, spot(d).of(part.figures[0]))
+			f := spot(d).of(part.figures[0])
+			f.timed, _, _ = strings.Cut(d.Path, ".")
+			n.figures = append(n.figures, f)
 		}
 	}
 	n.values = func(want, path string, t *T, add func(Value)) {
@@ -352,7 +355,7 @@ var CertificateFigures = []FigureOf[Certificates]{
 	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "CSR", Better: BetterLower,
 		Definition: "Certificate signing requests that were sent, of the whole run; over SDS, those that were answered with a certificate."}, Of: func(c *Certificates) *float64 { return whole(c.Attempts) }},
 	{Figure: Figure{Path: "failedAttempts", Unit: UnitCount, Label: "failed attempts", Counts: "CSR", Better: BetterLower, Definition: "Certificate signing requests that were sent and brought no certificate: refused, lost, or answered with one that is not valid. `attempts` minus `issued`, where certificates come in answer to requests."}, Of: func(c *Certificates) *float64 { return whole(c.FailedAttempts) }},
-	{Figure: Figure{Path: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher, Phase: PhaseRollout,
+	{Figure: Figure{Path: "perSecond", timed: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher, Phase: PhaseRollout,
 		Definition: "The first certificates of the pods, over the time from the first request sent to the last chain received."}, Of: func(c *Certificates) *float64 { return c.PerSecond }},
 }
 
@@ -360,16 +363,16 @@ var CertificateFigures = []FigureOf[Certificates]{
 var stormFigures = []FigureOf[CertificateStorm]{
 	{Figure: Figure{Path: "failures", Unit: UnitCount, Label: "failures", Counts: "CSR", Better: BetterLower,
 		Definition: "Requests of those that ended without a certificate."}, Of: func(s *CertificateStorm) *float64 { return whole(&s.Failures) }},
-	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "length", Counts: "storm", Better: BetterLower,
+	{Figure: Figure{Path: "seconds", timed: "seconds", Unit: UnitSeconds, Label: "length", Counts: "storm", Better: BetterLower,
 		Definition: "From the signal to all sidecars to the last certificate."}, Of: func(s *CertificateStorm) *float64 { return s.Seconds }},
-	{Figure: Figure{Path: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher,
+	{Figure: Figure{Path: "perSecond", timed: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher,
 		Definition: "Certificates issued in the storm, over its length."}, Of: func(s *CertificateStorm) *float64 { return s.PerSecond }},
 }
 
 // certificates are the figures of Certificates.
 func certificates() []node[Certificates] {
 	storm := append([]node[CertificateStorm]{
-		distribution(place{path: "latency", counts: "certificate", from: "the certificate signing request is sent", to: "the chain is received and verified",
+		distribution(place{path: "latency", timed: timedWhole, counts: "certificate", from: "the certificate signing request is sent", to: "the chain is received and verified",
 			note: "Certificates that are not there 5 minutes after the signal are lost."}, func(s *CertificateStorm) *Latency { return s.Latency }),
 	}, leaves(stormFigures)...)
 	return append(leaves(CertificateFigures),
@@ -382,11 +385,11 @@ func certificates() []node[Certificates] {
 var ChurnFigures = []FigureOf[Churn]{
 	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "pod", Better: BetterNeither, NotCompared: true,
 		Definition: "Pods to be replaced per second. The oldest ready pod is next. The schedule does not wait: if no pod is ready, a turn is skipped."}, Of: func(c *Churn) *float64 { return c.OfferedPerSecond }},
-	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "pod", Better: BetterHigher,
+	{Figure: Figure{Path: "achievedPerSecond", timed: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "pod", Better: BetterHigher,
 		Definition: "Pods deleted, over the length of the phase."}, Of: func(c *Churn) *float64 { return c.AchievedPerSecond }},
 	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither,
 		Definition: "Pods created in place of others."}, Of: func(c *Churn) *float64 { return whole(c.Replaced) }},
-	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "phase", Better: BetterLower,
+	{Figure: Figure{Path: "seconds", timed: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "phase", Better: BetterLower,
 		Definition: "From the end of the phase until the run had converged again; absent if it did not within the time limit."}, Of: func(c *Churn) *float64 { return c.Seconds }},
 	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower,
 		Definition: "Dials in the phase."}, Of: func(c *Churn) *float64 { return whole(c.Attempts) }},
@@ -573,7 +576,7 @@ func intervalsOf(r *Run) []named[PushIntervals] {
 
 // rolloutFigures are of the run's phases.
 var rolloutFigures = []FigureOf[Run]{
-	{Figure: Figure{Path: "phases.rollout.seconds", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower,
+	{Figure: Figure{Path: "phases.rollout.seconds", timed: "phases.rollout", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower,
 		Definition: "The rollout time: the length of the phase, if it ended by convergence. After the time limit only a lower bound is known. [Phases](definitions.md#conventions) states from when to when."}, Of: (*Run).RolloutSeconds},
 }
 
@@ -589,7 +592,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 		at(place{path: "replicas"}, func(r *Run) *Replicas { return r.Replicas }, replicas(usage)),
 		at(place{path: "latencies"}, func(r *Run) *Latencies { return &r.Latencies }, []node[Latencies]{latencies("")}),
 		each(place{path: "latencies.pushIntervals.KIND", label: "push interval, KIND: ", phase: PhaseProbe, notCompared: true}, "KIND", intervalsOf, pushIntervals()),
-		at(place{path: "latencies.explained", label: "explained: ", phase: PhaseProbe}, func(r *Run) *Explained { return r.Latencies.Explained }, leaves(explainedFigures)),
+		at(place{path: "latencies.explained", timed: timedWhole, label: "explained: ", phase: PhaseProbe}, func(r *Run) *Explained { return r.Latencies.Explained }, leaves(explainedFigures)),
 		at(place{path: "xds", scope: "Of simulated sidecars, or of the proxies of nodes where pods have none."}, func(r *Run) *XDS { return r.XDS }, counts()),
 		at(place{path: "certificates", label: "certificates: "}, func(r *Run) *Certificates { return r.Certificates }, certificates()),
 		byPhase("sidecars.real", "real sidecars: ", "All real sidecars together, agents included. Figures are sums over them; a sum of peaks that need not coincide is an upper bound.", func(r *Run) *ByPhase[*Usage] {
@@ -598,12 +601,12 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 			}
 			return &real(r).ByPhase
 		}),
-		at(place{path: "sidecars.real.starts", label: "real sidecars: ", notCompared: true}, func(r *Run) *Latencies { return orZero(real(r)).Starts }, []node[Latencies]{distributions("", realStarts)}),
+		at(place{path: "sidecars.real.starts", label: "real sidecars: ", timed: timedWhole, notCompared: true}, func(r *Run) *Latencies { return orZero(real(r)).Starts }, []node[Latencies]{distributions("", realStarts)}),
 		at(place{path: "change", label: "change: ", phase: PhaseChange}, func(r *Run) *Change { return r.Change }, changeFigures()),
 		at(place{path: "cycle", label: "cycle: ", phase: PhaseCycle}, func(r *Run) *Cycle { return r.Cycle }, cycleFigures()),
 		at(place{path: "churn", label: "churn: ", phase: PhaseChurn}, func(r *Run) *Churn { return r.Churn }, append(leaves(ChurnFigures),
-			at(place{path: "latencies", scope: "Of the pods created meanwhile. There is no `podAdmission`: a controller creates these pods, and no request of scaler marks the start."}, func(c *Churn) *Latencies { return &c.Latencies }, []node[Latencies]{latencies(PhaseChurn)}))),
-		each(place{path: "faults.FAULT", label: "FAULT: ", phase: PhaseFault}, "FAULT", faults, append(leaves(FaultFigures),
+			at(place{path: "latencies", timed: timedWhole, scope: "Of the pods created meanwhile. There is no `podAdmission`: a controller creates these pods, and no request of scaler marks the start."}, func(c *Churn) *Latencies { return &c.Latencies }, []node[Latencies]{latencies(PhaseChurn)}))),
+		each(place{path: "faults.FAULT", label: "FAULT: ", timed: timedApart, phase: PhaseFault}, "FAULT", faults, append(leaves(FaultFigures),
 			each(place{path: "bytes.TYPE", label: "bytes: TYPE", notCompared: true}, "TYPE", func(f *Fault) []named[int64] { return entries(f.Bytes) }, leaves(faultBytes)),
 			at(place{path: "controlPlane", label: "control plane, ", scope: "The control plane, from the start of the fault to `seconds` or the limit; a process that died included.", list: usageList}, func(f *Fault) *Usage { return f.ControlPlane }, usage),
 			at(place{path: "balance", label: "streams to replicas, "}, func(f *Fault) *Balance { return f.Balance }, leaves(BalanceFigures)),
@@ -617,7 +620,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 	}
 	all = append(all,
 		at(place{path: "upgrade.room", label: "upgrade: "}, func(r *Run) *UpgradeRoom { return orZero(r.Upgrade).Room }, leaves(UpgradeRoomFigures)),
-		each(place{path: "upgrade.stages.STAGE", label: "STAGE: "}, "STAGE", stages, append(leaves(UpgradeStageFigures),
+		each(place{path: "upgrade.stages.STAGE", label: "STAGE: ", timed: timedApart}, "STAGE", stages, append(leaves(UpgradeStageFigures),
 			side("from", "old control plane, ", func(s *UpgradeStage) *UpgradeSide { return s.From }),
 			side("to", "new control plane, ", func(s *UpgradeStage) *UpgradeSide { return s.To }),
 			at(place{path: "latencies", scope: "Of the pods created meanwhile, as those of churn."}, func(s *UpgradeStage) *Latencies { return &s.Latencies }, []node[Latencies]{latencies("")}))))

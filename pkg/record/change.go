@@ -55,7 +55,7 @@ func (c *Change) Withhold() {
 var ChangeFigures = []FigureOf[Change]{
 	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "change", Better: BetterNeither, NotCompared: true,
 		Definition: "The requested rate."}, Of: func(c *Change) *float64 { return c.OfferedPerSecond }},
-	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "change", Better: BetterHigher,
+	{Figure: Figure{Path: "achievedPerSecond", timed: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "change", Better: BetterHigher,
 		Definition: "Changes written, over the length of the phase; below 95 % of `offeredPerSecond` there is a warning."}, Of: func(c *Change) *float64 { return c.AchievedPerSecond }},
 	{Figure: Figure{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither, NotCompared: true,
 		Definition: "Changes that were written."}, Of: func(c *Change) *float64 { return whole(c.Changes) }},
@@ -63,7 +63,7 @@ var ChangeFigures = []FigureOf[Change]{
 		Definition: "Changes that were due and not made: they could not be sent before the phase ended."}, Of: func(c *Change) *float64 { return whole(c.Missed) }},
 	{Figure: Figure{Path: "superseded", Unit: UnitShare, Label: "superseded", Counts: "sidecar of each change", Better: BetterNeither, NotCompared: true,
 		Definition: "The share of the observations of `push` that came in which the sidecar received a later version only."}, Of: func(c *Change) *float64 { return c.Superseded }},
-	{Figure: Figure{Path: "backlogSeconds", Unit: UnitSeconds, Label: "backlog", Counts: "phase", Better: BetterLower,
+	{Figure: Figure{Path: "backlogSeconds", timed: "backlogSeconds", Unit: UnitSeconds, Label: "backlog", Counts: "phase", Better: BetterLower,
 		Definition: "From the end of the phase until every change had reached every sidecar concerned; absent if one was lost."}, Of: func(c *Change) *float64 { return c.BacklogSeconds }},
 	{Figure: Figure{Path: "responsesPerChange", Unit: UnitCount, Label: "responses per change", Counts: "response", Better: BetterLower,
 		Definition: "Responses that all sidecars received from the start of the phase until the control plane had sent nothing for 2 s, over `changes`. With churn they include what the pods that come and go receive."}, Of: func(c *Change) *float64 { return c.ResponsesPerChange }},
@@ -96,5 +96,5 @@ func (c *Change) Distributions() []Distribution {
 func changeFigures() []node[Change] {
 	return append(leaves(ChangeFigures),
 		distributions("", (*Change).Distributions),
-		at(place{path: "intervals", label: "push interval, ", notCompared: true}, func(c *Change) *PushIntervals { return c.Intervals }, pushIntervals()))
+		at(place{path: "intervals", timed: timedWhole, label: "push interval, ", notCompared: true}, func(c *Change) *PushIntervals { return c.Intervals }, pushIntervals()))
 }

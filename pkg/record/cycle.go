@@ -48,6 +48,6 @@ func cycleFigures() []node[Cycle] {
 			Definition: "Processor time of the control plane in the phase `cycle`, without what steady uses in the same time: one reconnect of every sidecar, and the certificates renewed."}, Of: func(c *Cycle) *float64 { return c.CPUSeconds }},
 		{Figure: Figure{Path: "returned", Unit: UnitCount, Label: "came back", Counts: "sidecar", Better: BetterNeither, NotCompared: true,
 			Definition: "Sidecars that had all that they request on a new stream."}, Of: func(c *Cycle) *float64 { return whole(c.Returned) }},
-	}), distribution(place{path: "reconnect", label: "reconnect, ", counts: "sidecar",
+	}), distribution(place{path: "reconnect", timed: timedWhole, label: "reconnect, ", counts: "sidecar",
 		from: "the sidecar loses its connection", to: "it has all that it requests on a new one"}, func(c *Cycle) *Latency { return c.Reconnect }))
 }

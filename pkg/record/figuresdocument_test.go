@@ -63,6 +63,12 @@ TYPE is a type of resources, as in CDS; KIND is a kind of change; STAGE is a sta
 			fmt.Fprintf(&b, "| `%s` | %s |\n", f.Path, f.Definition)
 		}
 	}
+	b.WriteString("\n## Where programs wait\n\nWhat is timed in a phase is uncertain where programs waited for processors in it (warnings `saturated` and `atLimit`), or clients of the API server did not read fast enough (`watchesClosed`). [Warnings](definitions.md#warnings) states in which direction, and what else such a warning affects.\n\n| phase | figures |\n| --- | --- |\n")
+	for _, phase := range FigurePhases {
+		if paths := timed()[phase]; paths != nil {
+			fmt.Fprintf(&b, "| `%s` | `%s` |\n", phase, strings.Join(paths, "`, `"))
+		}
+	}
 	b.WriteString("\n## Across control planes\n\nWhether figures mean the same with every control plane, by the beginnings of their paths; the longest counts. An adapter may state another meaning where one is listed.\n\n| path | meaning |\n| --- | --- |\n")
 	for _, a := range AcrossControlPlanes {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", a.Path, cmp.Or(a.Means, "the same"))

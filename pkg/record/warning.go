@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Warning states that figures are uncertain, or only bounds. The fields are for programs; Sentence makes the
@@ -143,7 +144,7 @@ func (r *Run) Reach(w Warning) []string {
 	case ReasonQuiescent: // how long the mesh was found at rest is part of the phase, and of what is a mean over it
 		return append(paths, "phases."+string(w.Phase), "controlPlane."+string(w.Phase)+".cores", "xds.rates."+string(w.Phase))
 	case ReasonWatchesClosed:
-		return append(paths, timed[w.Phase]...)
+		return append(paths, timed()[w.Phase]...)
 	case ReasonSaturated, ReasonAtLimit:
 		return append(paths, r.waited(w)...)
 	}
@@ -163,7 +164,7 @@ func (r *Run) waited(w Warning) (paths []string) {
 		return nil
 	}
 	paths = append(paths, "own."+string(w.Phase))
-	paths = append(paths, timed[w.Phase]...)
+	paths = append(paths, timed()[w.Phase]...)
 	if r.XDS != nil && r.XDS.Rates != nil && Within(w.About, "controlPlane") {
 		paths = append(paths, "xds.rates."+string(w.Phase))
 	}
@@ -195,19 +196,13 @@ var refusedEarly = []string{
 	"latencies.connectTotal", "latencies.firstConfiguration", "latencies.completeConfiguration", "latencies.podReady", "latencies.podReadyWithoutKwok", "latencies.rolloutPush",
 }
 
-// timed is what is timed in each phase, and the rates that are made of times.
-var timed = map[PhaseName][]string{
-	PhaseRollout: {
-		"phases.rollout", "certificates.perSecond", "sidecars.real.starts",
-		"latencies.podAdmission", "latencies.podReady", "latencies.podReadyWithoutKwok", "latencies.certificate", "latencies.key", "latencies.token", "latencies.clientWait",
-		"latencies.connect", "latencies.connectTotal", "latencies.firstConfiguration", "latencies.completeConfiguration", "latencies.rolloutPush",
-	},
-	PhaseProbe: {"latencies.push", "latencies.pushFromWrite", "latencies.propagation", "latencies.explained", "latencies.clusterPart", "latencies.changeWrite"},
-	PhaseChange: {
-		"change.push", "change.fromDue", "change.first", "change.last", "change.late", "change.write",
-		"change.intervals", "change.backlogSeconds", "change.achievedPerSecond",
-	},
-	PhaseCycle: {"cycle.reconnect"},
-	PhaseStorm: {"certificates.storm.latency", "certificates.storm.seconds", "certificates.storm.perSecond"},
-	PhaseChurn: {"churn.seconds", "churn.latencies", "churn.achievedPerSecond"},
-}
+// timed has, by phase, the paths of what is timed in it, and of the rates that are made of times, in the order of the catalogue.
+var timed = sync.OnceValue(func() map[PhaseName][]string {
+	paths := map[PhaseName][]string{}
+	for _, f := range Figures() {
+		if f.timed != "" && f.Phase != "" && !slices.Contains(paths[f.Phase], f.timed) {
+			paths[f.Phase] = append(paths[f.Phase], f.timed)
+		}
+	}
+	return paths
+})
