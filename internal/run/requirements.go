@@ -101,11 +101,8 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 	}
 	req := largest.requirements()
 	req.Dirs = []doctor.Dir{{Name: "--out", Path: largest.Out, Bytes: records}}
-	free, err := doctor.FreeMemory()
-	if err == nil { // else a check says so
-		if err := largest.checkSize(free); err != nil {
-			return err
-		}
+	if err := largest.Fits(); err != nil {
+		return err
 	}
 	driver, err := largest.Driver()
 	if err != nil {
@@ -135,6 +132,15 @@ func (s Spec) requirements() doctor.Requirements {
 		req.Objects = len(m.Mesh.Services) + len(m.Mesh.Objects)
 	}
 	return req
+}
+
+// Fits returns an error of type *[scenario.Error] if this machine has not the memory for a single run, with the size that fits.
+func (s Spec) Fits() error {
+	free, err := doctor.FreeMemory()
+	if err != nil {
+		return nil // a check of the machine says so
+	}
+	return s.checkSize(free)
 }
 
 // checkSize returns an error of the field that decides the size of a single run, with the largest one that fits, if

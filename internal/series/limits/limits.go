@@ -33,6 +33,9 @@ func Search(ctx context.Context, o Options) (_ *Result, err error) {
 	}
 	if o.Run == nil {
 		o.Run = run.RunOne
+		if err := o.Spec.Fits(); err != nil {
+			return nil, err
+		}
 	}
 	folder, err := series.Open(o.Spec.Out, FileName)
 	if err != nil {

@@ -145,6 +145,11 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	}
 	if o.Run == nil {
 		o.Run = run.RunOne
+		for _, one := range o.specs() {
+			if err := one.spec.Fits(); err != nil {
+				return nil, err
+			}
+		}
 	}
 	folder, err := series.Open(o.Spec.Out, o.File)
 	if err != nil {
