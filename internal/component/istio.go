@@ -47,14 +47,27 @@ func istioRelease(value string) (string, error) {
 	if release, ok := istioReleaseOf(value); ok && value == IstioLine(value) {
 		return release, nil
 	}
-	return "", scenario.Refuse("controlPlane.version", value, "one of %s, or a line of these, as in %s", strings.Join(istioReleases, ", "), IstioLine(IstioDefault))
+	return "", scenario.Refuse("controlPlane.version", value, "%s", wantedIstio(value))
 }
+
+// wantedIstio states what is wanted in place of a value that means no release: of the number of one, the nearest, too.
+func wantedIstio(value string) string {
+	want := "one of " + strings.Join(istioReleases, ", ") + ", or a line of these, as in " + IstioLine(IstioDefault)
+	if istioNumber.MatchString(value) {
+		nearest, _ := NearestIstio(value)
+		want += "; the nearest is " + nearest + ", and released programs of " + value + " run from a folder, which --bin-dir names in place of a version"
+	}
+	return want
+}
+
+// istioNumber matches the number of a release.
+var istioNumber = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
 // CheckIstio states what is wanted in place of a release of Istio that is none of IstioReleases and no
 // line of these; "" if it is one.
 func CheckIstio(value string) string {
 	if _, err := istioRelease(value); err != nil || value == "" {
-		return "one of " + strings.Join(istioReleases, ", ") + ", or a line of these, as in " + IstioLine(IstioDefault)
+		return wantedIstio(value)
 	}
 	return ""
 }

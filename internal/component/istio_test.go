@@ -45,6 +45,9 @@ func TestIstioVersionOption(t *testing.T) {
 		if err != nil && (!strings.Contains(err.Error(), "controlPlane.version: got") || !strings.Contains(err.Error(), "1.29.1")) {
 			t.Errorf("--istio-version %q: error %v states neither what is wrong nor what there is", value, err)
 		}
+		if err != nil && strings.Contains(err.Error(), "the nearest is 1.29.1") != (value == "1.29.2") {
+			t.Errorf("--istio-version %q: error %v, want the nearest of a number alone", value, err)
+		}
 	}
 	if err := (Options{Istio: "1.29.1", BinDir: "bin"}).Validate(); err == nil || !strings.Contains(err.Error(), `none with programs of folder "bin"`) {
 		t.Errorf("with a folder of programs: %v", err)
