@@ -11,7 +11,7 @@ func dataPlane() board {
 		rows: []row{
 			thirds("Start of a pod",
 				values("Whole runs", unit("s"),
-					"Latencies of a run from its start to the end of the chosen time: p50 and p99. All that there were: pods of churn and faults, and certificates of renewals and storms, are among them. The record's are of the rollout alone, with what was lost; docs/reference/definitions.md says from where to where each goes.",
+					"Latencies of a run from its start to the end of the chosen time: p50 and p99. All that there were: pods of churn and faults, and certificates of renewals and storms, are among them. The record's are of the rollout alone, with what was lost; docs/reference/figures.md states from when to when each is.",
 					slices.Concat(
 						overall("admission", "scaler_pod_admission_seconds"),
 						overall("certificate", "scaler_certificate_issuance_seconds"),

@@ -7,10 +7,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"scaler.mesh/scaler/pkg/record"
 )
 
-// Latency names one of the latencies that scaler measures; docs/reference/definitions.md
-// states from where to where each goes.
+// Latency names one of the latencies that scaler measures.
 type Latency string
 
 // The latencies of a rollout.
@@ -25,16 +26,16 @@ const (
 	SchedulingLag         Latency = "scheduling_lag"
 )
 
-// latencies holds the metrics' help texts.
+// latencies has for each the figure of the record that it is, whose definition is the metric's help text.
 var latencies = map[Latency]string{
-	PodAdmission:          "Time from a pod's creation being sent to the pod being seen, webhooks included.",
-	PodReady:              "Time from a pod being first seen to it being seen ready.",
-	TokenRequest:          "Time of one request for a token bound to a pod, client-side waiting left out.",
-	CertificateIssuance:   "Time from a certificate signing request being sent to its verified chain.",
-	Connect:               "Time from dialling the control plane to a connection ready for streams.",
-	FirstConfiguration:    "Time from a sidecar's first request to its first response.",
-	CompleteConfiguration: "Time from a sidecar's first request to its complete set, acknowledged.",
-	SchedulingLag:         "Delay with which scaler itself got to run.",
+	PodAdmission:          "latencies.podAdmission",
+	PodReady:              "latencies.podReady",
+	TokenRequest:          "latencies.token",
+	CertificateIssuance:   "latencies.certificate",
+	Connect:               "latencies.connect",
+	FirstConfiguration:    "latencies.firstConfiguration",
+	CompleteConfiguration: "latencies.completeConfiguration",
+	SchedulingLag:         "instrument.lag",
 }
 
 // Build states which scaler this is.
@@ -105,8 +106,9 @@ func NewMetrics(build Build, sampler *Sampler) *Metrics {
 		m.wasted, m.acks, m.nacks, m.attempts, m.refusals, m.again, m.certificates,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsGC, collectors.MetricsScheduler)))
-	for name, help := range latencies {
-		m.latencies[name] = histogram(string(name)+"_seconds", help)
+	for name, path := range latencies {
+		figure, _ := record.FigureAt(path + ".p50")
+		m.latencies[name] = histogram(string(name)+"_seconds", figure.Between())
 		m.registry.MustRegister(m.latencies[name])
 	}
 	if sampler != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // filled is the metrics of a run in which everything has happened once.
@@ -216,5 +217,14 @@ func TestMetricsServer(t *testing.T) {
 	}
 	if _, err := client.Get(server.URL()); err == nil {
 		t.Error("the port still answers")
+	}
+}
+
+// Every latency is a figure of the record, whose definition is its help text.
+func TestLatenciesAreFigures(t *testing.T) {
+	for name, path := range latencies {
+		if figure, known := record.FigureAt(path + ".p50"); !known || figure.Between() == "" {
+			t.Errorf("%s is %q, which is no latency of a record", name, path)
+		}
 	}
 }

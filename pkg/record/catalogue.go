@@ -39,6 +39,14 @@ type Figure struct {
 	list  list
 }
 
+// Between states the events between which each observation of a latency lies; "" for a figure of another kind.
+func (f Figure) Between() string {
+	if f.From == "" {
+		return ""
+	}
+	return "From: " + f.From + ". To: " + f.To + "."
+}
+
 // Unit is what a figure is measured in.
 type Unit string
 

@@ -166,7 +166,7 @@ func rowOf(f Figure) figureRow {
 	case latencyList:
 		row.path, row.label = above(f, LatencyFigures)
 		row.unit = "as [latencies](#figures-of-a-latency)"
-		row.text = joined("From: "+f.From+". To: "+f.To+".", f.Note)
+		row.text = joined(f.Between(), f.Note)
 		if before, _, again := strings.Cut(row.path, ".latencies."); again { // latencies that are not the run's first ones
 			row.path, row.unit, row.counts, row.text = before+".latencies", "as [`latencies`](#latencies)", "as there", ""
 			row.label, _, _ = strings.Cut(row.label, ": ")
