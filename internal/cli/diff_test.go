@@ -70,7 +70,7 @@ func TestDiffAgain(t *testing.T) {
 		{[]string{same, "--fail-on", "cluster-warm"}, exitDone, []string{"no difference. Compared: 1 sidecar with 1 resource."}},
 		{[]string{unkept}, exitUsage, []string{"configuration.json.gz: no such file"}},
 		{[]string{filepath.Join(changed, diffFrom)}, exitUsage, []string{"no such file"}},
-		{[]string{changed, "-o", "html"}, exitUsage, []string{"want table, json, yaml or markdown"}},
+		{[]string{changed, "-o", "html"}, exitUsage, []string{"want table, wide, json, yaml or markdown"}},
 	} {
 		var stdout, stderr strings.Builder
 		err := execute(t.Context(), append([]string{"diff"}, test.args...), strings.NewReader(""), &stdout, &stderr)

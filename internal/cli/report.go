@@ -21,7 +21,9 @@ func newReportCommand(s streams) *cobra.Command {
 		Use:   "report DIR...",
 		Short: "Print the records of runs",
 		Long: `Print the records of runs. Each DIR is a run's folder, or a folder that holds
-runs at any depth. One run is printed in full, several as one line each.
+runs at any depth. By default the answer is printed: at most 20 lines about one size and
+mode, or a row for each of several. -o wide prints all tables: one run in full, several
+as one line each.
 
 The record of a run that is under way, was interrupted or was killed can be
 printed too; its status says so. Records of 'scaler latency' are printed after the
@@ -31,6 +33,9 @@ The page that -o html prints holds everything it shows, needs no network, and is
 made from the records' time lines, distributions and events as well.`,
 		Example: `  # all runs below results
   scaler report results
+
+  # all tables
+  scaler report results -o wide
 
   # one run, for a pull request
   scaler report results/istiod-strict-200 -o markdown
@@ -42,7 +47,7 @@ made from the records' time lines, distributions and events as well.`,
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(s, args) },
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`format`: table, json, yaml, markdown or html")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`format`: table (the answer), wide (all tables), json, yaml, markdown or html")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.Formats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

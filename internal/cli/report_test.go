@@ -42,8 +42,9 @@ func TestReport(t *testing.T) {
 		exit int
 		want string // on stdout when exit is 0, else on stderr
 	}{
-		{"one run", []string{first}, exitDone, "first: completed"},
-		{"several", []string{out}, exitDone, "2 runs"},
+		{"one run", []string{first}, exitDone, "Rolling out 5 pods"},
+		{"its tables", []string{first, "-o", "wide"}, exitDone, "first: completed"},
+		{"several", []string{out, "-o", "wide"}, exitDone, "2 runs"},
 		{"json", []string{out, "-o", "json"}, exitDone, `"kind": "RunList"`},
 		{"yaml", []string{out, "--output=yaml"}, exitDone, "kind: RunList"},
 		{"markdown", []string{out, "-o", "markdown"}, exitDone, "### 2 runs"},

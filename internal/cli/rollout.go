@@ -42,9 +42,9 @@ func newRolloutCommand(s streams) *cobra.Command {
 Every pod gets a simulated sidecar that behaves toward the control plane like a
 real proxy. Measured are the control plane's cores and memory during the rollout
 and in steady state, and the time until every sidecar has its configuration and
-its certificate. A table goes to stdout and the record to --out. Everything that
-was started is stopped at the end. The same command with the same --out resumes
-several runs that were interrupted.
+its certificate. An answer of at most 20 lines goes to stdout, with -o wide all
+tables, and the record to --out. Everything that was started is stopped at the end.
+The same command with the same --out resumes several runs that were interrupted.
 
 By default pods arrive at 20 per second and their sidecars start 1 to 5 seconds later,
 as in a cluster with stock settings.
@@ -114,7 +114,7 @@ func (o *rolloutOptions) addFlags(cmd *cobra.Command, s streams, command string,
 func addRunFlags(cmd *cobra.Command, out, format *string, programs *component.Options) {
 	f := cmd.Flags()
 	f.StringVar(out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
-	f.StringVarP(format, "output", "o", "table", "`format` of the figures: table, json, yaml or markdown")
+	f.StringVarP(format, "output", "o", "table", "`format` of the figures: table, wide, json, yaml or markdown")
 	group(f, scenario.OutputGroup, true, "out", "output")
 	complete(cmd, "output", output.Formats)
 	addComponentFlags(f, programs)

@@ -13,17 +13,26 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Formats are the formats that everything can be printed in, the default first.
-var Formats = []string{"table", "json", "yaml", "markdown"}
+// Formats are the formats that everything can be printed in, the default first. A table is the
+// answer where there is one, and wide all of it.
+var Formats = []string{"table", "wide", "json", "yaml", "markdown"}
 
 // Print writes an object in one of Formats. text renders it as Markdown or for a
 // terminal; it is called only for these formats. Errors call the object what, as in "a
 // plan".
 func Print(w io.Writer, format, what string, object any, text func(markdown bool) string) error {
+	return PrintAnswer(w, format, what, object, func(int) string { return text(false) }, text)
+}
+
+// PrintAnswer writes an object as Print does, but as a table only its answer, whose lines have
+// at most this width.
+func PrintAnswer(w io.Writer, format, what string, object any, answer func(width int) string, text func(markdown bool) string) error {
 	var written string
 	var err error
 	switch format {
-	case "table", "markdown":
+	case "table":
+		written = answer(Width(w))
+	case "wide", "markdown":
 		written = text(format == "markdown")
 	case "json":
 		written, err = asJSON(object)

@@ -48,7 +48,7 @@ func TestPrintSaysWhatFailed(t *testing.T) {
 		object       any
 		want         string
 	}{
-		{"no such format", "xml", io.Discard, 1, `printing a thing as "xml": want one of table, json, yaml, markdown`},
+		{"no such format", "xml", io.Discard, 1, `printing a thing as "xml": want one of table, wide, json, yaml, markdown`},
 		{"not JSON", "json", io.Discard, func() {}, "writing a thing as json: json: unsupported type: func()"},
 		{"disk full", "table", fullDisk{}, 1, "writing a thing as table: no room"},
 	} {

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -56,21 +55,4 @@ func (r *Run) Biases(w Warning) []Bias {
 		}
 	}
 	return all
-}
-
-// BiasText lists biased figures by direction; "" for none.
-func BiasText(biases []Bias) string {
-	var parts []string
-	for _, direction := range []Direction{TooHigh, TooLow, EitherWay} {
-		var paths []string
-		for _, b := range biases {
-			if b.Direction == direction {
-				paths = append(paths, b.Path)
-			}
-		}
-		if paths != nil {
-			parts = append(parts, fmt.Sprintf("%s: %s", direction, strings.Join(paths, ", ")))
-		}
-	}
-	return strings.Join(parts, "; ")
 }

@@ -61,7 +61,7 @@ var UsageFigures = []FigureOf[Usage]{
 	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower,
 		Definition: "Upper bound of the share of the phase in which a thread was runnable and waited for a processor; with [time dilation](definitions.md#time-dilation), without what is no delay of the same thread.",
 		Source:     "the kernel's run delays (schedstat)"}, Of: func(u *Usage) *float64 { return u.Saturation }},
-	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors", Counts: "phase", Better: BetterLower, NotCompared: true,
+	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors, all threads", Counts: "phase", Better: BetterLower, NotCompared: true,
 		Definition: "For how long threads were runnable and waited for a processor, all threads added, however short the waits.",
 		Source:     "the same"}, Of: func(u *Usage) *float64 { return u.WaitedSeconds }},
 	{Figure: Figure{Path: "restarts", Unit: UnitCount, Label: "restarts", Counts: "restart", Better: BetterLower,
@@ -522,7 +522,7 @@ var InstrumentFigures = []FigureOf[Instrument]{
 	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower, NotCompared: true,
 		Definition: "As that of [usage](#figures-of-a-usage), of scaler, in the rollout.",
 		Source:     "the kernel's run delays (schedstat)"}, Of: func(i *Instrument) *float64 { return i.Saturation }},
-	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors", Counts: "phase", Better: BetterLower, NotCompared: true,
+	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors, all threads", Counts: "phase", Better: BetterLower, NotCompared: true,
 		Definition: "As that of [usage](#figures-of-a-usage), of scaler, in the rollout.",
 		Source:     "the same"}, Of: func(i *Instrument) *float64 { return i.WaitedSeconds }},
 }

@@ -52,7 +52,7 @@ var _ = Describe("latency through sidecars", func() {
 			Expect(left[0].Status).To(Equal(record.StatusCompleted))
 			Expect(left[0].Rows).To(HaveLen(3))
 			var printed strings.Builder
-			Expect(report.PrintAll(&printed, "table", nil, left)).To(Succeed())
+			Expect(report.PrintAll(&printed, "wide", nil, left)).To(Succeed())
 			Expect(printed.String()).To(And(HavePrefix("latency: completed"), ContainSubstring(controlPlane)))
 			Expect(filepath.Glob(filepath.Join(left[0].Dir, "logs", "*"))).NotTo(BeEmpty())
 			for _, row := range run.Rows {

@@ -104,7 +104,7 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 
 	It("can be reported on", func() {
 		for format, want := range map[string]string{
-			"table": "istiod-permissive-50: completed", "markdown": "istiod-permissive-50", "yaml": "kind: RunList", "json": `"kind": "RunList"`,
+			"table": "Rolling out 50 pods", "wide": "istiod-permissive-50: completed", "markdown": "istiod-permissive-50", "yaml": "kind: RunList", "json": `"kind": "RunList"`,
 			"html": "<!DOCTYPE html>",
 		} {
 			session := where.start("report", where.out, "-o", format)

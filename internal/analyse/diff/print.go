@@ -174,18 +174,7 @@ func wrapped(text, indent string, markdown bool) string {
 	if markdown {
 		return text
 	}
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(line)+len(word) >= 110 {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return strings.Join(append(lines, line), "\n"+indent)
+	return strings.Join(output.Wrap(text, 110, indent), "\n")
 }
 
 // notes are what a reader has to know of how sides were compared.

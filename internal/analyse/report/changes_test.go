@@ -19,7 +19,7 @@ func TestChanges(t *testing.T) {
 	if got := r.changes().printed().Rows; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, row := range r.latencies().printed().Rows {
+	for _, row := range r.changeLatencies().printed().Rows {
 		if row[0] == "push: route" && row[5] != unknown || row[0] == "first: route" && row[5] != unknown {
 			t.Errorf("%q: want no p99", row)
 		}
@@ -40,7 +40,7 @@ func TestUnknownPush(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	rows := map[string][]string{}
-	for _, row := range r.latencies().printed().Rows {
+	for _, row := range r.changeLatencies().printed().Rows {
 		rows[row[0]] = row[1:]
 	}
 	if got, want := rows["push: endpointRemove"], []string{"40", "0", unknown, unknown, unknown, unknown}; !reflect.DeepEqual(got, want) {

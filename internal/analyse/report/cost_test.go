@@ -66,7 +66,7 @@ func TestCostGolden(t *testing.T) {
 		"cost-one-knob":  aloneAndTogether,
 		"cost-two-sizes": climbed(200, 400),
 	} {
-		for ext, print := range map[string]func(io.Writer, []record.Run) error{"txt": as("table"), "md": as("markdown")} {
+		for ext, print := range map[string]func(io.Writer, []record.Run) error{"txt": as("wide"), "md": as("markdown")} {
 			t.Run(name+"."+ext, func(t *testing.T) {
 				var b strings.Builder
 				if err := print(&b, runs); err != nil {

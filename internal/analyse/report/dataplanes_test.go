@@ -45,8 +45,8 @@ func bothPlanes(podsPerNode ...int) []record.Run {
 }
 
 func TestDataPlanesGolden(t *testing.T) {
-	golden.Compare(t, filepath.Join("testdata", "dataplanes.txt"), text(t, as("table"), bothPlanes(20)))
-	golden.Compare(t, filepath.Join("testdata", "dataplanes-nodes.txt"), text(t, as("table"), bothPlanes(20, 80)))
+	golden.Compare(t, filepath.Join("testdata", "dataplanes.txt"), text(t, as("wide"), bothPlanes(20)))
+	golden.Compare(t, filepath.Join("testdata", "dataplanes-nodes.txt"), text(t, as("wide"), bothPlanes(20, 80)))
 }
 
 func TestDataPlaneSentences(t *testing.T) {

@@ -6,15 +6,21 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// document is a report before it is rendered: a title, facts, tables, and the warnings
+// document is a report before it is rendered: a title, facts, tables, and the reasons
 // that the tables' marks refer to. Its texts come from records and are not trusted; the
 // renderers escape them.
 type document struct {
-	title    string
-	facts    []fact
-	tables   []table
-	warnings []string
+	title  string
+	facts  []fact
+	tables []table
+	notes  []string // below the tables
+	limits []limited
 }
+
+const (
+	limitsTitle = "What limits these figures"
+	limitsWidth = 120 // of the lines below it
+)
 
 // fact holds for all the tables.
 type fact struct {
@@ -43,13 +49,25 @@ func (d document) text() string {
 		b.WriteString(facts.Text())
 	}
 	for _, t := range d.tables {
+		if t.Title != "" {
+			b.WriteString("\n" + output.Plain(t.Title) + "\n")
+		}
 		b.WriteString("\n")
 		b.WriteString(t.printed().Text())
 	}
-	if len(d.warnings) > 0 {
-		b.WriteString("\nWARNINGS\n")
-		for _, w := range d.warnings {
-			b.WriteString(output.Plain(w) + "\n")
+	for i, n := range d.notes {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(output.Plain(n) + "\n")
+	}
+	if len(d.limits) > 0 {
+		b.WriteString("\n" + limitsTitle + "\n")
+	}
+	for i, l := range d.limits {
+		b.WriteString("\n" + strings.Join(output.Wrap(l.text(i+1), limitsWidth, "    "), "\n") + "\n")
+		for _, line := range l.lines() {
+			b.WriteString("    " + strings.Join(output.Wrap(line, limitsWidth-4, "      "), "\n") + "\n")
 		}
 	}
 	return b.String()
@@ -66,13 +84,25 @@ func (d document) markdown() string {
 		b.WriteString("- " + output.Escaped(f.name) + ": " + output.Escaped(f.value.String()) + "\n")
 	}
 	for _, t := range d.tables {
+		if t.Title != "" {
+			b.WriteString("\n**" + output.Escaped(t.Title) + "**\n")
+		}
 		b.WriteString("\n")
 		b.WriteString(t.printed().Markdown())
 	}
-	if len(d.warnings) > 0 {
-		b.WriteString("\n**Warnings**\n\n")
-		for _, w := range d.warnings {
-			b.WriteString("- " + output.Escaped(w) + "\n")
+	for i, n := range d.notes {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString("- " + output.Escaped(n) + "\n")
+	}
+	if len(d.limits) > 0 {
+		b.WriteString("\n**" + limitsTitle + "**\n\n")
+	}
+	for i, l := range d.limits {
+		b.WriteString("- " + output.Escaped(l.text(i+1)) + "\n")
+		for _, line := range l.lines() {
+			b.WriteString("  - " + output.Escaped(line) + "\n")
 		}
 	}
 	return b.String()

@@ -30,6 +30,19 @@ func (r *runReport) faults() table {
 	return t
 }
 
+// disturbances returns a sentence for each fault of a run, about its recovery.
+func disturbances(run *record.Run, d *warnings) []marked {
+	var all []marked
+	for i, f := range run.Faults {
+		text := fmt.Sprintf("After %s in %s the mesh did not converge again within the time limit.", f.Name, f.Phase)
+		if f.Seconds != nil {
+			text = fmt.Sprintf("After %s in %s the mesh converged again within %s.", f.Name, f.Phase, seconds(f.Seconds))
+		}
+		all = append(all, d.mark(run, fmt.Sprintf("faults.%d.seconds", i), "").on(text))
+	}
+	return all
+}
+
 // churn shows how the pods that replaced others started.
 func (r *runReport) churn() table {
 	t := table{Head: plain("churn", "offered/s", "achieved/s", "replaced", "converged after", "pod ready p50", "p99", "certificate p99", "complete p50", "p99", "lost")}

@@ -40,7 +40,7 @@ func fidelityDocument(f *record.Fidelity) document {
 		name := c.Name
 		if c.Unfinished != "" {
 			name += " (unfinished)"
-			d.warnings = append(d.warnings, c.Name+" is unfinished: "+c.Unfinished)
+			d.notes = append(d.notes, c.Name+" is unfinished: "+c.Unfinished)
 		}
 		same.AddPlain(name, names(c.Resources), ratio(c.Resources), sameness(c.Start), sameness(c.Changes), names(c.AfterChanges), ratio(c.AfterChanges), sameness(c.Reconnect))
 		for _, side := range []struct {
@@ -62,7 +62,7 @@ func fidelityDocument(f *record.Fidelity) document {
 		d.tables = append(d.tables, certificates)
 	}
 	if f.TimesNotJudged != "" {
-		d.warnings = append(d.warnings, "times were not judged: "+f.TimesNotJudged)
+		d.notes = append(d.notes, "times were not judged: "+f.TimesNotJudged)
 	}
 	differences := table{Head: plain("difference", "real", "simulated", "explained"), Left: 3}
 	for _, row := range differenceRows(f) {

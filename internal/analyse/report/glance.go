@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,66 +15,162 @@ import (
 // setting, and one for each run that did not complete.
 func glance(runs []record.Run, d *warnings) grid {
 	g := grid{Name: "The figures of each size and mode", Left: 1}
-	for _, head := range []string{"pods", "mode", "rollout time", "CPU time", "cores, mean", "memory, peak", "complete configuration, p50", "p99", "push, p50", "lost", "limits"} {
-		g.Head = append(g.Head, cell{Text: head})
+	for _, c := range glanceColumns {
+		g.Head = append(g.Head, cell{Text: c.head})
 	}
-	groups := settings(runs)
-	names := settingNames(groups)
-	for i, of := range groups {
-		for _, size := range of.sizes() {
-			g.Rows = append(g.Rows, glanceRow(runs, ofSize(of.runs, size), names[i], d))
-		}
-	}
-	for i := range runs {
-		if r := &runs[i]; r.Status != record.StatusCompleted {
-			g.Rows = append(g.Rows, glanceRow(runs, []*record.Run{r}, shortKnobs(r)+", "+orAbsent(string(r.Status)), d))
-		}
+	g.Head = append(g.Head, cell{Text: "limits"})
+	for _, of := range glanceRows(runs) {
+		row := plainCells(of.texts(glanceColumns, rangeText))
+		first := of.runs[0]
+		row[0].Href = "#" + runID(slices.IndexFunc(runs, func(r record.Run) bool { return r.Name == first.Name && r.Dir == first.Dir }))
+		g.Rows = append(g.Rows, append(row, d.limitsCell(of.marks(d))))
 	}
 	return g
 }
 
-// glancePaths are the figures of a row of the overview table.
-var glancePaths = []string{
-	"phases.rollout", "controlPlane.rollout.cpuSeconds", "controlPlane.rollout.cores.mean", "controlPlane.rollout.memoryBytes.peak",
-	"latencies.completeConfiguration.p50", "latencies.completeConfiguration.p99", "latencies.completeConfiguration.lost", "latencies.certificate.lost",
+// glanceTable is the overview as a text has it: in the columns that fit there, with spreads in percent.
+func glanceTable(rows []glanced, d *warnings) table {
+	t := table{Left: 1}
+	var columns []glanceColumn
+	for _, c := range glanceColumns {
+		if c.short != "" {
+			columns = append(columns, c)
+			t.Head = append(t.Head, unmarked(c.short))
+		}
+	}
+	t.Head = append(t.Head, unmarked("limits"))
+	for _, of := range rows {
+		row := plain(of.texts(columns, deviationText)...)
+		marks := of.marks(d)
+		t.Add(append(row, limitsText(marks))...)
+		t.marks = append(t.marks, marks...)
+	}
+	return t
 }
 
-func glanceRow(all []record.Run, runs []*record.Run, name string, d *warnings) []cell {
-	first := runs[0]
-	size := count(new(first.PodCount()))
-	if first.PodCount() == 0 {
+// limitsText is the column that states what limits the figures of a row.
+func limitsText(m marks) marked {
+	if len(m) == 0 {
+		return unmarked("none")
+	}
+	return unmarked(strings.TrimSpace(m.String()))
+}
+
+// glanced is a row of the overview: the completed runs of one size and setting, or a run that did not complete.
+type glanced struct {
+	runs []*record.Run
+	name string // of the setting
+}
+
+// glanceRows returns the rows of the overview.
+func glanceRows(runs []record.Run) []glanced {
+	var rows []glanced
+	groups := settings(runs)
+	names := settingNames(groups)
+	for i, of := range groups {
+		for _, size := range of.sizes() {
+			rows = append(rows, glanced{ofSize(of.runs, size), names[i]})
+		}
+	}
+	for i := range runs {
+		if r := &runs[i]; r.Status != record.StatusCompleted {
+			rows = append(rows, glanced{[]*record.Run{r}, shortKnobs(r) + ", " + orAbsent(string(r.Status))})
+		}
+	}
+	return rows
+}
+
+// ranged formats a figure of one run, or its mean and spread of several.
+type ranged func(runs []*record.Run, value func(*record.Run) *float64, print func(*float64) string) string
+
+// deviationText formats the figure of one run, or the mean of several and the largest deviation from it,
+// in percent.
+func deviationText(runs []*record.Run, value func(*record.Run) *float64, print func(*float64) string) string {
+	of := spread(runs, value)
+	if of == nil {
+		return absent
+	}
+	text := print(&of.mean)
+	if len(runs) < 2 || of.mean == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s ±%.0f%%", text, 100*max(of.high-of.mean, of.mean-of.low)/math.Abs(of.mean))
+}
+
+// glanceColumn is a column of the overview.
+type glanceColumn struct {
+	head  string
+	short string // in a text; "" = a text does not have it
+	text  func(g glanced, show ranged) string
+}
+
+// glanceColumns are those of the overview, but for the limits.
+var glanceColumns = []glanceColumn{
+	{"pods", "pods", func(g glanced, _ ranged) string { return g.size() }},
+	{"mode", "mode", func(g glanced, _ ranged) string { return g.name }},
+	{"rollout time", "rollout", func(g glanced, show ranged) string {
+		if len(g.runs) == 1 {
+			return rolloutText(g.runs[0])
+		}
+		return show(g.runs, (*record.Run).RolloutSeconds, seconds)
+	}},
+	{"CPU time", "", rolloutUsage(func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds)},
+	{"cores, mean", "cores", rolloutUsage(func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number)},
+	{"memory, peak", "memory peak", rolloutUsage(func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes)},
+	{"complete configuration, p50", "", func(g glanced, show ranged) string {
+		return quantileOf(g.runs, completeOf, func(l *record.Latency) *float64 { return l.P50 }, show)
+	}},
+	{"p99", "complete p99", func(g glanced, show ranged) string {
+		return quantileOf(g.runs, completeOf, func(l *record.Latency) *float64 { return l.P99 }, show)
+	}},
+	{"push, p50", "", func(g glanced, show ranged) string {
+		return quantileOf(g.runs, slowestPush, func(l *record.Latency) *float64 { return l.P50 }, show)
+	}},
+	{"lost", "lost", func(g glanced, _ ranged) string { return lostOf(g.runs) }},
+}
+
+func completeOf(r *record.Run) *record.Latency { return r.Latencies.CompleteConfiguration }
+
+func rolloutUsage(of func(*record.Usage) *float64, print func(*float64) string) func(glanced, ranged) string {
+	return func(g glanced, show ranged) string { return show(g.runs, usageFigure(record.PhaseRollout, of), print) }
+}
+
+// texts are the figures of a row.
+func (g glanced) texts(columns []glanceColumn, show ranged) []string {
+	var texts []string
+	for _, c := range columns {
+		texts = append(texts, c.text(g, show))
+	}
+	return texts
+}
+
+// size is the number of pods, and of runs where there are several.
+func (g glanced) size() string {
+	size := count(new(g.runs[0].PodCount()))
+	if g.runs[0].PodCount() == 0 {
 		size = absent
 	}
-	if len(runs) > 1 {
-		size += " × " + output.Many(len(runs), "run")
+	if len(g.runs) > 1 {
+		size += " × " + output.Many(len(g.runs), "run")
 	}
-	rollout := rangeText(runs, (*record.Run).RolloutSeconds, seconds)
-	if len(runs) == 1 {
-		rollout = rolloutText(first)
-	}
-	rolloutUsage := func(of func(*record.Usage) *float64, print func(*float64) string) string {
-		return rangeText(runs, usageFigure(record.PhaseRollout, of), print)
-	}
-	configuration := func(r *record.Run) *record.Latency { return r.Latencies.CompleteConfiguration }
-	texts := []string{
-		size, name, rollout,
-		rolloutUsage(func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
-		rolloutUsage(func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number),
-		rolloutUsage(func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes),
-		quantileOf(runs, configuration, func(l *record.Latency) *float64 { return l.P50 }),
-		quantileOf(runs, configuration, func(l *record.Latency) *float64 { return l.P99 }),
-		quantileOf(runs, slowestPush, func(l *record.Latency) *float64 { return l.P50 }),
-		lostOf(runs),
-	}
-	row := plainCells(texts)
-	row[0].Href = "#" + runID(slices.IndexFunc(all, func(r record.Run) bool { return r.Name == first.Name && r.Dir == first.Dir }))
+	return size
+}
+
+// marks are those of the figures of a row.
+func (g glanced) marks(d *warnings) marks {
 	paths := slices.Clone(glancePaths)
 	for _, kind := range changeKinds {
 		for _, figure := range []string{"p50", "lost"} {
 			paths = append(paths, "latencies.push."+string(kind)+"."+figure)
 		}
 	}
-	return append(row, d.limitsCell(d.markAll(runs, paths...)))
+	return d.markAll(g.runs, paths...)
+}
+
+// glancePaths are the figures of a row of the overview table.
+var glancePaths = []string{
+	"phases.rollout", "controlPlane.rollout.cpuSeconds", "controlPlane.rollout.cores.mean", "controlPlane.rollout.memoryBytes.peak",
+	"latencies.completeConfiguration.p50", "latencies.completeConfiguration.p99", "latencies.completeConfiguration.lost", "latencies.certificate.lost",
 }
 
 func runID(index int) string { return "run-" + strconv.Itoa(index+1) }
@@ -99,9 +196,9 @@ func slowestPush(r *record.Run) *record.Latency {
 	return slowest
 }
 
-// quantileOf formats a quantile of several runs: the mean and the range, or the number of
+// quantileOf formats a quantile of several runs: the mean and the spread, or the number of
 // runs in which it is lost.
-func quantileOf(runs []*record.Run, which func(*record.Run) *record.Latency, of func(*record.Latency) *float64) string {
+func quantileOf(runs []*record.Run, which func(*record.Run) *record.Latency, of func(*record.Latency) *float64, show ranged) string {
 	if len(runs) == 1 {
 		l := which(runs[0])
 		if l == nil {
@@ -118,7 +215,7 @@ func quantileOf(runs []*record.Run, which func(*record.Run) *record.Latency, of 
 	if lost > 0 {
 		return fmt.Sprintf("lost in %d of %d", lost, len(runs))
 	}
-	return rangeText(runs, func(r *record.Run) *float64 { return of(orEmpty(which(r))) }, seconds)
+	return show(runs, func(r *record.Run) *float64 { return of(orEmpty(which(r))) }, seconds)
 }
 
 // lostOf formats the number of observations that runs lost altogether.

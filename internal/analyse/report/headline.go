@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,9 +13,9 @@ import (
 // settingsInAnswer limits the settings that one answer compares.
 const settingsInAnswer = 3
 
-// answers states in two sentences the needs of a mesh: while it rolls out, and
-// afterwards. They are about the largest size that completed. Modes with the same largest
-// size share the sentences. Each element is a paragraph of sentences.
+// answers states the needs of a mesh while it rolls out and afterwards, how long sidecars
+// and changes took, and what was lost. It is about the largest size that completed. Modes
+// with the same largest size share the sentences. Each element is a paragraph of sentences.
 func answers(runs []record.Run, d *warnings) [][]marked {
 	groups := settings(runs)
 	names := settingNames(groups)
@@ -25,14 +26,19 @@ func answers(runs []record.Run, d *warnings) [][]marked {
 	}
 	var texts [][]marked
 	if len(groups) > 0 && len(groups) <= settingsInAnswer && len(slices.Compact(slices.Clone(sizes))) == 1 {
-		texts = append(texts, answer(groups, names, sizes[0], d))
+		texts = append(texts, answer(groups, names, sizes[0], d)...)
 	} else {
 		for i := range groups[:min(len(groups), settingsInAnswer)] {
-			texts = append(texts, answer(groups[i:i+1], names[i:i+1], sizes[i], d))
+			texts = append(texts, answer(groups[i:i+1], names[i:i+1], sizes[i], d)...)
 		}
 	}
 	if sentences := upgraded(runs, d); sentences != nil {
 		texts = append(texts, sentences)
+	}
+	if len(runs) == 1 {
+		if sentences := disturbances(&runs[0], d); sentences != nil {
+			texts = append(texts, sentences)
+		}
 	}
 	if n := len(groups) - settingsInAnswer; n > 0 {
 		texts = append(texts, plain(fmt.Sprintf("The table has %s more.", output.Many(n, "setting"))))
@@ -43,8 +49,8 @@ func answers(runs []record.Run, d *warnings) [][]marked {
 	return texts
 }
 
-// answer returns the two sentences about groups at one size.
-func answer(groups []alike, names []string, size int, d *warnings) []marked {
+// answer returns the paragraphs about groups at one size: their need, and how long sidecars waited.
+func answer(groups []alike, names []string, size int, d *warnings) [][]marked {
 	a := sentence{warnings: d}
 	for _, g := range groups {
 		a.groups = append(a.groups, ofSize(g.runs, size))
@@ -53,11 +59,11 @@ func answer(groups []alike, names []string, size int, d *warnings) []marked {
 	if slices.ContainsFunc(groups, func(g alike) bool { return g.runs[0].Environment.ControlPlane.Name != controlPlane }) {
 		controlPlane = "the control plane"
 	}
-	texts := []marked{a.rollout(names, size, controlPlane), a.steady(controlPlane)}
+	need, waits := []marked{a.rollout(names, size, controlPlane), a.steady(controlPlane)}, a.waits()
 	if len(slices.Concat(a.groups...)) > len(groups) {
-		texts = append(texts, unmarked("Each figure is the mean of several runs; the least and the greatest are in brackets."))
+		waits = append(waits, unmarked("Each figure is the mean of several runs; the least and the greatest are in brackets."))
 	}
-	return texts
+	return [][]marked{need, waits}
 }
 
 // rollout returns the sentence about the rollout.
@@ -69,10 +75,12 @@ func (s *sentence) rollout(names []string, size int, controlPlane string) marked
 	if how := s.arrival(); how != "" {
 		text += " " + how
 	}
-	if s.known(achieved) {
+	if s.known(achieved) && slices.ContainsFunc(slices.Concat(s.groups...), offPace) {
 		text += fmt.Sprintf(", created at %s per second,", s.figure("arrival.achievedPerSecond", achieved, number))
 	}
-	if len(s.groups) == 1 {
+	if !s.known((*record.Run).RolloutSeconds) && slices.ContainsFunc(slices.Concat(s.groups...), quiescent) {
+		text += " ended at rest, but not as expected"
+	} else if len(s.groups) == 1 {
 		text += " took " + s.figure("phases.rollout", (*record.Run).RolloutSeconds, seconds)
 	} else {
 		text += " took " + s.named(names, "phases.rollout", (*record.Run).RolloutSeconds, seconds)
@@ -80,9 +88,10 @@ func (s *sentence) rollout(names []string, size int, controlPlane string) marked
 	if slices.ContainsFunc(slices.Concat(s.groups...), short) {
 		text += " (an upper bound: processors were saturated)"
 	}
-	text = fmt.Sprintf("%s; %s used %s of CPU time, %s cores on average,", text, controlPlane,
+	text = fmt.Sprintf("%s; %s used %s of CPU time, %s cores on average and %s at the peak,", text, controlPlane,
 		s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
-		s.usage(record.PhaseRollout, "cores.mean", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number))
+		s.usage(record.PhaseRollout, "cores.mean", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number),
+		s.usage(record.PhaseRollout, "cores.peak", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Peak }, number))
 	if s.known(pushesPerSidecar) {
 		text += fmt.Sprintf(" sent each %s %s pushes and %s,", proxyNoun(slices.Concat(s.groups...)...),
 			s.figure("xds.perSidecar.responses", pushesPerSidecar, number), s.figure("xds.perSidecar.bytes", bytesPerSidecar, bytes))
@@ -90,6 +99,18 @@ func (s *sentence) rollout(names []string, size int, controlPlane string) marked
 	text = fmt.Sprintf("%s and its memory peaked at %s.", text,
 		s.usage(record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes))
 	return s.mark().on(text)
+}
+
+// quiescent reports whether the rollout ended with the control plane at rest, but not as expected.
+func quiescent(r *record.Run) bool {
+	p := r.Phase(record.PhaseRollout)
+	return p != nil && p.EndedBy == record.EndedByQuiescent
+}
+
+// offPace reports whether pods did not arrive at the rate that was asked for, or none was.
+func offPace(r *record.Run) bool {
+	a := orEmpty(r.Arrival)
+	return a.OfferedPerSecond == nil || a.AchievedPerSecond == nil || math.Abs(*a.AchievedPerSecond / *a.OfferedPerSecond - 1) > 0.01
 }
 
 // arrival describes how the pods of all groups arrive; "" if that differs.
@@ -131,6 +152,65 @@ func (s *sentence) steady(controlPlane string) marked {
 		text += ", of which " + s.figure(heap.path, heap.value, bytes) + " was live heap" + heap.after
 	}
 	return s.mark().on(text + ".")
+}
+
+// waits returns the sentences about how long sidecars and changes took, and about what was lost.
+func (s *sentence) waits() []marked {
+	var texts []marked
+	runs := slices.Concat(s.groups...)
+	noun := proxyNoun(runs...)
+	has := func(which func(*record.Run) *record.Latency) bool {
+		return slices.ContainsFunc(runs, func(r *record.Run) bool { return which(r) != nil })
+	}
+	certificates := func(r *record.Run) *record.Latency { return r.Latencies.Certificate }
+	var parts []string
+	if has(certificates) {
+		parts = append(parts, s.quantiles("latencies.certificate", certificates)+" for a certificate")
+	}
+	if has(completeOf) {
+		parts = append(parts, s.quantiles("latencies.completeConfiguration", completeOf)+" for their complete configuration")
+	}
+	if parts != nil {
+		texts = append(texts, s.mark().on(fmt.Sprintf("%ss waited %s.", capital(noun), strings.Join(parts, ", and "))))
+	}
+	if has(slowestPush) {
+		for _, kind := range changeKinds {
+			s.paths = append(s.paths, "latencies.push."+string(kind)+".p50")
+		}
+		texts = append(texts, s.mark().on(fmt.Sprintf("A change reached half of the %ss that it concerns within %s (the slowest kind of change).", noun, s.quantile(slowestPush, func(l *record.Latency) *float64 { return l.P50 }))))
+	}
+	return append(texts, s.lost(runs))
+}
+
+// lost returns the sentence about what had not come by the time limit.
+func (s *sentence) lost(runs []*record.Run) marked {
+	switch text := lostOf(runs); text {
+	case absent:
+		return unmarked("What was lost is not known: no latency was measured.")
+	case "0":
+		return unmarked("Nothing was lost.")
+	default:
+		s.paths = append(s.paths, "latencies.certificate.lost", "latencies.completeConfiguration.lost")
+		for _, kind := range changeKinds {
+			s.paths = append(s.paths, "latencies.push."+string(kind)+".lost")
+		}
+		return s.mark().on(text + " certificates, configurations and pushes were lost.")
+	}
+}
+
+// quantiles prints the median and p99 of each group, as in "30ms (p50) and 44ms (p99)".
+func (s *sentence) quantiles(path string, which func(*record.Run) *record.Latency) string {
+	s.paths = append(s.paths, path+".p50", path+".p99")
+	return s.quantile(which, func(l *record.Latency) *float64 { return l.P50 }) + " (p50) and " + s.quantile(which, func(l *record.Latency) *float64 { return l.P99 }) + " (p99)"
+}
+
+// quantile prints a quantile of each group.
+func (s *sentence) quantile(which func(*record.Run) *record.Latency, of func(*record.Latency) *float64) string {
+	var texts []string
+	for _, runs := range s.groups {
+		texts = append(texts, quantileOf(runs, which, of, rangeText))
+	}
+	return listed(texts)
 }
 
 // sentence is about groups of runs, and collects the figures that it uses.

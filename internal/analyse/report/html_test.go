@@ -148,7 +148,7 @@ func TestHTMLShowsAll(t *testing.T) {
 	page := readable(text(t, asHTML, []record.Run{onDisk(t, fullRun())}))
 	for _, want := range []string{
 		"istiod 1.31: 200 pods, strict, in bursts of 100 every 10s, with real sidecars", "1 run, 2026-03-04, 2 CPUs, 23.5GiB, kernel 6.1.0",
-		"Rolling out 200 pods (strict) in bursts of 100 every 10s, created at 9.87 per second, took 31.4s (an upper bound: processors were saturated); istiod used 47.7s of CPU time, 1.52 cores on average, sent each sidecar 31.1 pushes and 79.8KiB, and its memory peaked at 208MiB. b ",
+		"Rolling out 200 pods (strict) in bursts of 100 every 10s, created at 9.87 per second, took 31.4s (an upper bound: processors were saturated); istiod used 47.7s of CPU time, 1.52 cores on average and 1.98 at the peak, sent each sidecar 31.1 pushes and 79.8KiB, and its memory peaked at 208MiB. b,c ",
 		"In the steady state istiod used 0 cores on average and held 162MiB of memory, of which 81.1MiB was live heap.",
 		"b Saturated processors Threads were ready to run",
 		"Cores by phase", "Memory by phase", "Cores over time", "Pods over time", "Connections over time", "Pushes over time",

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
@@ -20,7 +21,21 @@ func certificateRows(c *record.Certificates) []latencyRow {
 	return rows
 }
 
-func (r *runReport) latencies() table { return r.latencyTable(true) }
+// latencies shows the distributions of how pods and sidecars start and, if missing, also
+// those that every rollout should have.
+func (r *runReport) latencies(missing bool) table {
+	return r.latencyTable("latency", missing, func(row latencyRow) bool { return !ofChanges(row) })
+}
+
+// changeLatencies shows the distributions of changes that were made and followed.
+func (r *runReport) changeLatencies() table {
+	return r.latencyTable("latency of changes", false, ofChanges)
+}
+
+// ofChanges reports whether a row is of changes.
+func ofChanges(row latencyRow) bool {
+	return slices.ContainsFunc([]string{"push", "pushFromWrite", "propagation", "clusterPart"}, func(of string) bool { return record.Within(row.path, "latencies."+of) })
+}
 
 // explained shows the share of the push latency that the control plane's own push metrics
 // account for.
@@ -108,11 +123,14 @@ func changesInterval(l *record.Latency, i *record.QuantileInterval, q float64) s
 	return quantile(l, i.Low) + " to " + quantile(l, i.High)
 }
 
-// latencyTable shows the distributions that were measured and, if missing, also
+// latencyTable shows the distributions of a kind that were measured and, if missing, also
 // those that every rollout should have.
-func (r *runReport) latencyTable(missing bool) table {
-	t := table{Head: append([]marked{r.mark("latencies", "").on("latency")}, plain("count", "lost", "p50", "p90", "p99", "max")...)}
+func (r *runReport) latencyTable(title string, missing bool, kind func(latencyRow) bool) table {
+	t := table{Head: append([]marked{r.mark("latencies", "").on(title)}, plain("count", "lost", "p50", "p90", "p99", "max")...)}
 	for _, row := range append(latencyRows(&r.run.Latencies), certificateRows(r.run.Certificates)...) {
+		if !kind(row) {
+			continue
+		}
 		l := row.value
 		if l == nil {
 			if row.always && missing {

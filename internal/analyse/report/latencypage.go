@@ -92,22 +92,53 @@ func addedPhrase(a *record.Added) string {
 	}
 }
 
+// glanceHeads are the columns of the overview of a latency run, but for the limits.
+var glanceHeads = []string{"load", "variant", "p50", "p99", "added, p50", "added, p99", "achieved", "errors", "sidecar cores per 1000 RPS"}
+
+// glanceTexts are the figures of a row of the overview.
+func (p latencyPart) glanceTexts(i int) []string {
+	row := &p.latency.Rows[i]
+	added := orEmpty(row.Added)
+	return []string{
+		offered(row), variantName(row.Variant), quantile(&row.Latency.Latency, row.Latency.P50), quantile(&row.Latency.Latency, row.Latency.P99),
+		addedText(added.P50), addedText(added.P99), threeDigits(row.AchievedRPS) + "/s", count(&row.Errors), number(orEmpty(row.Sidecars).CoresPer1000RPS),
+	}
+}
+
 // glance returns the overview table at the head of a page.
 func (p latencyPart) glance() grid {
 	g := grid{Name: "Request latency of each load and variant", Left: 1}
-	for _, head := range []string{"load", "variant", "p50", "p99", "added, p50", "added, p99", "achieved", "errors", "sidecar cores per 1000 RPS", "limits"} {
+	for _, head := range append(slices.Clone(glanceHeads), "limits") {
 		g.Head = append(g.Head, cell{Text: head})
 	}
 	for i := range p.latency.Rows {
-		row := &p.latency.Rows[i]
-		added := orEmpty(row.Added)
-		texts := []string{
-			offered(row), variantName(row.Variant), quantile(&row.Latency.Latency, row.Latency.P50), quantile(&row.Latency.Latency, row.Latency.P99),
-			addedText(added.P50), addedText(added.P99), threeDigits(row.AchievedRPS) + "/s", count(&row.Errors), number(orEmpty(row.Sidecars).CoresPer1000RPS),
-		}
-		g.Rows = append(g.Rows, append(plainCells(texts), p.warnings.limitsCell(p.rowMark(i))))
+		g.Rows = append(g.Rows, append(plainCells(p.glanceTexts(i)), p.warnings.limitsCell(p.rowMark(i))))
 	}
 	return g
+}
+
+// latencyBrief makes the answer of a latency run: the sentences of its page, and the overview.
+func latencyBrief(l *record.LatencyRun) brief {
+	p := latencyPart{&runReport{run: latencyAsRun(l)}, l}
+	p.warnings.add(p.run)
+	b := brief{title: measured(nil, []record.LatencyRun{*l}), sentences: [][]marked{p.answer()}, warnings: p.warnings}
+	if l.Status != record.StatusCompleted {
+		text := "It did not complete: " + orAbsent(string(l.Status))
+		if l.Reason != "" {
+			text += " (" + l.Reason + ")"
+		}
+		b.sentences = append(b.sentences, plain(text+"."))
+	}
+	b.table = table{Head: append(plain(glanceHeads[:6]...), unmarked("errors"), unmarked("limits")), Left: 1}
+	for i := range l.Rows {
+		texts, marks := p.glanceTexts(i), p.rowMark(i)
+		b.table.Add(append(plain(append(texts[:6:6], texts[7])...), limitsText(marks))...)
+		b.table.marks = append(b.table.marks, marks...)
+	}
+	if dir := shownFolder(l.Dir); dir != "" {
+		b.next = recordSteps(dir)
+	}
+	return b
 }
 
 // latencyNote explains the table's columns.

@@ -13,7 +13,9 @@ import (
 
 // PrintLatency writes what `scaler latency` found in one of output.Formats.
 func PrintLatency(w io.Writer, format string, run *record.LatencyRun) error {
-	return output.Print(w, format, "a latency run", run, func(markdown bool) string { return latencyDocument(run).as(markdown) })
+	return output.PrintAnswer(w, format, "a latency run", run,
+		func(width int) string { return latencyBrief(run).text(width) },
+		func(markdown bool) string { return latencyDocument(run).as(markdown) })
 }
 
 // PrintAll writes runs as Print does, and the latency runs after them.
@@ -36,7 +38,16 @@ func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.
 		Kind       string `json:"kind"`
 		Items      []any  `json:"items"`
 	}{record.APIVersion, record.ListKind, items}
-	return output.Print(w, format, "runs", list, func(markdown bool) string {
+	return output.PrintAnswer(w, format, "runs", list, func(width int) string {
+		var parts []string
+		if len(runs) > 0 {
+			parts = append(parts, briefOf(sorted(runs)).text(width))
+		}
+		for i := range latencies {
+			parts = append(parts, latencyBrief(&latencies[i]).text(width))
+		}
+		return strings.Join(parts, "\n")
+	}, func(markdown bool) string {
 		var parts []string
 		if len(runs) > 0 {
 			parts = append(parts, build(sorted(runs)).as(markdown))
@@ -56,9 +67,9 @@ func latencyDocument(l *record.LatencyRun) document {
 		title += " (" + l.Reason + ")"
 	}
 	d := document{
-		title:    title,
-		facts:    p.facts(),
-		warnings: p.warnings.lines(false),
+		title:  title,
+		facts:  p.facts(),
+		limits: p.warnings.limits(false),
 	}
 	for _, t := range []table{p.requests(), p.added(), publishedTable(l), sidecarTable(l), timelineTable(l), p.instrument()} {
 		if len(t.Rows) > 0 {

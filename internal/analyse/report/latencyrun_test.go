@@ -43,11 +43,15 @@ func TestLatencyRun(t *testing.T) {
 	run := latencySample()
 	for format, wants := range map[string][]string{
 		"table": {
+			"istiod 1.31: request latency at 100 RPS, without sidecars and strict\n", "LOAD      VARIANT", "100 RPS   without sidecars",
+			"Sidecars added 1.00ms", "[1]",
+		},
+		"wide": {
 			"latency: completed", "open loop, poisson, HTTP/2", "chain that waits 100ms, 100ms, 3 of each", "4 rounds of each variant in turn, 3 repeats", "istiod 1.31",
 			"100 RPS   none ", "1.00ms", ">1.50s", "strict [1]   2.00ms (0s to 3.00ms)", "99.9/s",
 			"1.00ms (900µs to 1.10ms)     ~   5.00ms (one repeat)", "client       1           0.031          69.6MiB                     0.500",
 			"100 RPS            strict         1        7        100        1          0",
-			"theirs      100 RPS   p50        istio   9.00ms            5.00ms          strict   2.00ms   1.00ms (900µs to 1.10ms)", "[1] rows[1].latency: the generator was itself late",
+			"theirs      100 RPS   p50        istio   9.00ms            5.00ms          strict   2.00ms   1.00ms (900µs to 1.10ms)", "    rows[1].latency: the generator was itself late",
 		},
 		"markdown": {"### latency: completed", "| 100 RPS | strict"},
 		"json":     {`"kind": "LatencyRun"`, `"achievedRps": 99.9`, `"notSent": 0`, `"significant": true`},
@@ -61,7 +65,7 @@ func TestLatencyRun(t *testing.T) {
 		}
 	}
 	closed := record.LatencyRun{Status: record.StatusInterrupted, Reason: "context canceled", Spec: record.LatencySpec{Connections: []int{32}, Requests: 100, HTTP: 1, Topology: "star", Replicas: 3}}
-	text := printed(t, "table", func(b *strings.Builder, format string) error { return PrintLatency(b, format, &closed) })
+	text := printed(t, "wide", func(b *strings.Builder, format string) error { return PrintLatency(b, format, &closed) })
 	for _, want := range []string{"latency: interrupted (context canceled)", "closed loop of 100 requests, HTTP/1, a connection for each request", "star of 3 servers"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q:\n%s", want, text)

@@ -3,11 +3,12 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"scaler.mesh/scaler/internal/output"
 )
 
-// limited is one reason in a page, with its warnings.
+// limited is one reason, with its warnings.
 type limited struct {
 	ID, Letter, Title, Meaning string
 	Extents                    []extent
@@ -20,8 +21,36 @@ type extent struct{ About, Text string }
 // warned is one warning in a page.
 type warned struct{ Run, About, Text string }
 
-// limits returns the reasons that limit the figures of a page. several reports that the
-// page is about several runs.
+// warningsListed is the number of warnings of one reason that a text lists; of more it has
+// the extents.
+const warningsListed = 6
+
+// text is the heading of a reason in a text, by its number.
+func (l limited) text(number int) string {
+	return strings.TrimSuffix(fmt.Sprintf("[%d] %s. %s", number, l.Title, l.Meaning), " ")
+}
+
+// lines returns what is limited and how much, for a text.
+func (l limited) lines() []string {
+	var lines []string
+	if n := len(l.Warnings); n > 0 && n <= warningsListed {
+		for _, w := range l.Warnings {
+			line := w.About + ": " + w.Text
+			if w.Run != "" {
+				line = w.Run + ", " + line
+			}
+			lines = append(lines, line)
+		}
+		return lines
+	}
+	for _, e := range l.Extents {
+		lines = append(lines, e.About+": "+e.Text)
+	}
+	return lines
+}
+
+// limits returns the reasons that limit the figures of a report. several reports that the
+// report is about several runs.
 func (d *warnings) limits(several bool) []limited {
 	var list []limited
 	for i, r := range d.reasons {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/internal/output"
@@ -46,9 +47,11 @@ func plain(texts ...string) []marked {
 
 // table is an output.Table whose texts have marks.
 type table struct {
-	Head []marked
-	Left int // how many columns after the first hold words
-	Rows [][]marked
+	Title string // of the part of the report that begins with it; "" = it belongs to the one before
+	Head  []marked
+	Left  int // how many columns after the first hold words
+	Rows  [][]marked
+	marks marks // of the rows, where a column states them
 }
 
 // Add adds a row.
@@ -56,6 +59,35 @@ func (t *table) Add(cells ...marked) { t.Rows = append(t.Rows, cells) }
 
 // AddPlain adds a row that nothing limits.
 func (t *table) AddPlain(texts ...string) { t.Add(plain(texts...)...) }
+
+// withoutUnknown returns the table without the columns in which every figure is unknown: a run with
+// too few changes has no p99 of them.
+func (t table) withoutUnknown() table {
+	known := table{Title: t.Title, Left: t.Left}
+	var keep []int
+	for c := range t.Head {
+		if c <= t.Left || len(t.Rows) == 0 || !slices.ContainsFunc(t.Rows, func(row []marked) bool { return c < len(row) && strings.HasPrefix(row[c].text, unknown) }) ||
+			slices.ContainsFunc(t.Rows, func(row []marked) bool {
+				return c < len(row) && row[c].text != absent && !strings.HasPrefix(row[c].text, unknown)
+			}) {
+			keep = append(keep, c)
+		}
+	}
+	pick := func(cells []marked) []marked {
+		var of []marked
+		for _, c := range keep {
+			if c < len(cells) {
+				of = append(of, cells[c])
+			}
+		}
+		return of
+	}
+	known.Head = pick(t.Head)
+	for _, row := range t.Rows {
+		known.Add(pick(row)...)
+	}
+	return known
+}
 
 // printed returns the table with its marks included in the texts.
 func (t table) printed() output.Table {

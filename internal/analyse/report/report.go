@@ -4,9 +4,11 @@
 // several runs: the cost of one more pod. A value that is missing in a record is printed
 // as "-", never as zero.
 //
-// One run is printed in full, several as one row each. Settings are printed with the
-// figures, and a figure with a warning is marked with the number, or in a page the
-// letter, of the warning's reason.
+// What is printed by default is an answer of at most 20 lines: sentences about one
+// size and mode, a row for each of several, what limits the figures, and what to do
+// next. The tables have one run in full, several as one row each. Settings are printed
+// with the figures, and a figure with a warning is marked with the number, or in a page
+// the letter, of the warning's reason.
 package report
 
 import (
@@ -32,7 +34,9 @@ func Print(w io.Writer, format string, runs []record.Run) error {
 		return fmt.Errorf("printing runs as %q: want one of %s", format, strings.Join(Formats, ", "))
 	}
 	list := record.RunList{APIVersion: record.APIVersion, Kind: record.ListKind, Items: sorted(runs)}
-	return output.Print(w, format, "runs", list, func(markdown bool) string { return build(list.Items).as(markdown) })
+	return output.PrintAnswer(w, format, "runs", list,
+		func(width int) string { return briefOf(list.Items).text(width) },
+		func(markdown bool) string { return build(list.Items).as(markdown) })
 }
 
 // sorted returns runs in the order of every report: by control plane, settings and size,

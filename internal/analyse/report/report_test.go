@@ -117,7 +117,7 @@ func ladder() []record.Run {
 	return []record.Run{big, killedRun(), unconverged, small}
 }
 
-var formats = map[string]func(io.Writer, []record.Run) error{"txt": as("table"), "md": as("markdown"), "json": as("json"), "yaml": as("yaml")}
+var formats = map[string]func(io.Writer, []record.Run) error{"brief.txt": as("table"), "txt": as("wide"), "md": as("markdown"), "json": as("json"), "yaml": as("yaml")}
 
 // as prints in one format.
 func as(format string) func(io.Writer, []record.Run) error {
@@ -189,10 +189,10 @@ func TestJSONAndYAMLHoldTheSame(t *testing.T) {
 func TestOrderIsStable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	runs := ladder()
-	want := text(t, as("table"), runs)
+	want := text(t, as("wide"), runs)
 	for range 20 {
 		rng.Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
-		if diff := cmp.Diff(want, text(t, as("table"), runs)); diff != "" {
+		if diff := cmp.Diff(want, text(t, as("wide"), runs)); diff != "" {
 			t.Fatalf("order of runs shows in the report:\n%s", diff)
 		}
 	}

@@ -22,16 +22,18 @@ func runDocument(run *record.Run) document {
 	r := runReport{run: run}
 	r.warnings.add(run)
 	d := document{
-		title:    fmt.Sprintf("%s: %s", orAbsent(run.Name), orAbsent(string(run.Status))),
-		facts:    r.facts(),
-		warnings: r.warnings.lines(false),
+		title:  fmt.Sprintf("%s: %s", orAbsent(run.Name), orAbsent(string(run.Status))),
+		facts:  r.facts(),
+		tables: []table{headline(&r.warnings, run)},
+		limits: r.warnings.limits(false),
 	}
-	for _, t := range []table{
-		headline(&r.warnings, run), r.warnings.thresholds(run), r.phases(), r.pods(), r.differences(), r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars(),
-		r.latencies(), r.changes(), r.explained(), r.xds(), r.received(), r.streams(), r.waypoints(), r.certificates(), r.changesMade(), r.changesCost(), r.cycle(), r.upgradeStages(), r.upgradeSides(), r.churn(), r.faults(), r.balance(), r.instrument(), r.floor(),
-	} {
-		if len(t.Rows) > 0 {
-			d.tables = append(d.tables, t)
+	for _, p := range r.parts() {
+		title := p.title
+		for _, t := range p.tables {
+			if len(t.Rows) > 0 {
+				t.Title, title = title, ""
+				d.tables = append(d.tables, t)
+			}
 		}
 	}
 	return d

@@ -25,7 +25,7 @@ func TestChosenDilation(t *testing.T) {
 			Limit: 0.4, Processors: 2, Speed: 1.5, Cores: 2.04, Seconds: 10, ControlPlaneSeconds: 5.6, InstrumentSeconds: 2.92, ClusterSeconds: 11, Restart: c.restart,
 		}}}}
 		var text strings.Builder
-		if err := Print(&text, "table", []record.Run{run}); err != nil {
+		if err := Print(&text, "wide", []record.Run{run}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(text.String(), c.want) {
@@ -43,7 +43,7 @@ func TestQuiescentPhase(t *testing.T) {
 		},
 	}}}
 	var text strings.Builder
-	if err := Print(&text, "table", []record.Run{run}); err != nil {
+	if err := Print(&text, "wide", []record.Run{run}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -14,35 +14,50 @@ import (
 type part struct {
 	name, title string
 	defined     string // heading of the definitions
-	charts      []template.HTML
 	tables      []table
+}
+
+// parts are those of the report of one run, in order; some have no tables.
+func (r *runReport) parts() []part {
+	parts := []part{
+		{name: "thresholds", title: "Thresholds", defined: "thresholds", tables: []table{r.warnings.thresholds(r.run)}},
+		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []table{r.phases(), r.pods(), r.differences()}},
+		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
+			tables: []table{r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars()}},
+		{name: "time", title: "Over time", defined: "the-record"},
+		{name: "latency", title: ofProxies("How long sidecars and changes took", r.run), defined: "connections-and-configuration",
+			tables: []table{r.latencies(true), r.changeLatencies(), r.changes(), r.explained()}},
+		{name: "start", title: "How a pod starts", defined: "the-record"},
+		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration",
+			tables: []table{r.xds(), r.received(), r.streams(), r.waypoints()}},
+		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", tables: []table{r.certificates()}},
+		{name: "changes", title: "Changes at a rate", defined: "changes-at-a-rate", tables: []table{r.changesMade(), r.changesCost()}},
+		{name: "cycle", title: "A steady mesh with reconnects", defined: "a-steady-mesh-with-reconnects", tables: []table{r.cycle()}},
+		{name: "upgrade", title: "The upgrade", defined: "upgrades", tables: []table{r.upgradeStages(), r.upgradeSides()}},
+		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", tables: r.disturbed()},
+		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", tables: r.own()},
+		{name: "instrument", title: "The instrument", defined: "the-instrument", tables: []table{r.instrument(), r.floor()}},
+	}
+	for _, p := range parts {
+		for i, t := range p.tables {
+			p.tables[i] = t.withoutUnknown()
+		}
+	}
+	return parts
 }
 
 // section returns the section of one run.
 func (r *runReport) section(id string, draw *drawer) section {
 	charts := &runCharts{runReport: r, id: id, draw: draw}
-	parts := []part{
-		{name: "thresholds", title: "Thresholds", defined: "thresholds", tables: []table{r.warnings.thresholds(r.run)}},
-		{name: "rollout", title: "Phases and pods", defined: "pods", tables: []table{r.phases(), r.pods()}},
-		{name: "need", title: "What the control plane needed", defined: "what-programs-need",
-			charts: charts.needCharts(), tables: []table{r.controlPlane(), r.replicas(), r.cluster(), r.realSidecars()}},
-		{name: "time", title: "Over time", defined: "the-record", charts: charts.timeLines()},
-		{name: "latency", title: ofProxies("How long sidecars and changes took", r.run), defined: "connections-and-configuration",
-			charts: charts.curves(), tables: []table{r.latencies(), r.changes(), r.explained()}},
-		{name: "start", title: "How a pod starts", defined: "the-record", charts: charts.starts()},
-		{name: "xds", title: "Configuration sent", defined: "connections-and-configuration",
-			charts: charts.xdsCharts(), tables: []table{r.xds(), r.received(), r.streams(), r.waypoints()}},
-		{name: "certificates", title: "Certificates", defined: "certificates-and-tokens", tables: []table{r.certificates()}},
-		{name: "changes", title: "Changes at a rate", defined: "changes-at-a-rate", tables: []table{r.changesMade(), r.changesCost()}},
-		{name: "cycle", title: "A steady mesh with reconnects", defined: "a-steady-mesh-with-reconnects", tables: []table{r.cycle()}},
-		{name: "upgrade", title: "The upgrade", defined: "upgrades", charts: charts.upgradeCharts(), tables: []table{r.upgradeStages(), r.upgradeSides()}},
-		{name: "disturbed", title: "Churn and faults", defined: "faults-and-churn", tables: r.disturbed()},
-		{name: "own", title: "The control plane's own metrics", defined: "what-programs-need", tables: r.own()},
-		{name: "instrument", title: "The instrument", defined: "the-instrument", tables: []table{r.instrument(), r.floor()}},
+	drawn := map[string]func() []template.HTML{
+		"need": charts.needCharts, "time": charts.timeLines, "latency": charts.curves, "start": charts.starts, "xds": charts.xdsCharts, "upgrade": charts.upgradeCharts,
 	}
 	s := section{ID: id, Title: runTitle(r.run), Facts: r.warnings.facts(r.facts())}
-	for _, p := range parts {
-		made := section{ID: id + "-" + p.name, Title: p.title, Defined: p.defined, Charts: p.charts, Tables: r.warnings.grids(p.tables...)}
+	for _, p := range r.parts() {
+		made := section{ID: id + "-" + p.name, Title: p.title, Defined: p.defined, Tables: r.warnings.grids(p.tables...)}
+		if draw := drawn[p.name]; draw != nil {
+			made.Charts = draw()
+		}
 		if len(made.Charts)+len(made.Tables) > 0 {
 			s.Parts = append(s.Parts, made)
 		}

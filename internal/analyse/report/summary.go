@@ -257,7 +257,7 @@ func summaryDocument(runs []record.Run) document {
 
 // summary returns a document about several runs, with these tables.
 func summary(runs []record.Run, d *warnings, tables ...table) document {
-	doc := document{title: output.Many(len(runs), "run"), warnings: d.lines(true)}
+	doc := document{title: output.Many(len(runs), "run"), limits: d.limits(true)}
 	differing := differingAxes(runs)
 	for _, a := range axes {
 		if value, same := common(runs, a); same && value != "" && !a.quiet {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -74,24 +73,4 @@ func (d *warnings) numbers(touches func(runWarning) bool) marks {
 // of returns the warnings with a reason, in the order of runs.
 func (d *warnings) of(r record.Reason) []runWarning {
 	return slices.DeleteFunc(slices.Clone(d.all), func(n runWarning) bool { return n.warning.Reason != r })
-}
-
-// lines returns the warnings as they are printed, by reason; withRun adds the names of
-// their runs.
-func (d *warnings) lines(withRun bool) []string {
-	var lines []string
-	for i, of := range d.reasons {
-		for _, n := range d.of(of) {
-			about := orAbsent(n.warning.About)
-			if withRun {
-				about = n.run.Name + ", " + about
-			}
-			line := fmt.Sprintf("[%d] %s: %s", i+1, about, n.run.Sentence(n.warning))
-			if text := record.BiasText(n.run.Biases(n.warning)); text != "" && !withRun {
-				line += "; " + text
-			}
-			lines = append(lines, line)
-		}
-	}
-	return lines
 }

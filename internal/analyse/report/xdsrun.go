@@ -36,12 +36,12 @@ func xdsDocument(x *record.XDSRun) document {
 			{"machine", unmarked(machineText(x.Environment))},
 			{"started", unmarked(r.startedText())},
 		},
-		warnings: r.warnings.lines(false),
+		limits: r.warnings.limits(false),
 	}
 	sidecars := table{Head: plain("sidecars", "requested", "connected", "answered", "complete")}
 	s := x.Sidecars
 	sidecars.Add(append(plain("ever", count(&s.Requested), count(&s.Connected), count(&s.Answered)), r.mark("sidecars.complete", "").on(count(&s.Complete)))...)
-	for _, t := range []table{sidecars, r.latencyTable(false), r.xds(), r.streams(), windowTable(x.Windows), r.instrument()} {
+	for _, t := range []table{sidecars, r.latencies(false), r.changeLatencies().withoutUnknown(), r.xds(), r.streams(), windowTable(x.Windows), r.instrument()} {
 		if len(t.Rows) > 0 {
 			d.tables = append(d.tables, t)
 		}

@@ -32,7 +32,7 @@ func TestXDSRun(t *testing.T) {
 	for format, wants := range map[string][]string{
 		"table": {
 			"xds 127.0.0.1:15010: unconverged", "10, sotw, plaintext, 50.0 a second", "9 [1]",
-			"complete configuration       9      1   100ms   200ms   >200ms   200ms", "[1] sidecars.complete: 1 of 10", "40.0ms",
+			"complete configuration       9      1   100ms   200ms   >200ms   200ms", "    sidecars.complete: 1 of 10", "40.0ms",
 		},
 		"markdown": {"### xds 127.0.0.1:15010: unconverged", "| arrival |"},
 		"json":     {`"kind": "XDSRun"`, `"complete": 9`},

@@ -1,0 +1,247 @@
+package report
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/analyse/compare"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// answerLines is the number of lines of an answer, unless sentences or rows need more.
+const answerLines = 20
+
+// brief is what a report says first, before it is rendered: the sentences of a page about
+// one size and mode, or a row for each of several; what limits that; and what to do next.
+type brief struct {
+	title     string
+	sentences [][]marked // in paragraphs
+	table     table      // before the sentences, where rows say more
+	warnings  warnings
+	next      output.Table
+}
+
+// briefOf makes the answer of sorted runs.
+func briefOf(runs []record.Run) brief {
+	if len(runs) == 0 {
+		return brief{title: "no runs"}
+	}
+	runs = withUniqueNames(runs)
+	a := brief{title: measured(runs, nil)}
+	for i := range runs {
+		a.warnings.add(&runs[i])
+	}
+	rows := glanceRows(runs)
+	if len(rows) > 1 {
+		a.table = glanceTable(rows, &a.warnings)
+		a.sentences = planeAnswers(runs, &a.warnings)
+		if slices.ContainsFunc(rows, func(r glanced) bool { return len(r.runs) > 1 }) {
+			a.sentences = append(a.sentences, plain("Each figure is the mean of its runs; ± is how far the one that differs most is from it."))
+		}
+	} else {
+		a.sentences = answers(runs, &a.warnings)
+		if len(runs) == 1 && runs[0].Status == record.StatusCompleted {
+			last := len(a.sentences) - 1
+			a.sentences[last] = append(a.sentences[last], plain(oneRun(&runs[0]))...)
+		}
+	}
+	for _, t := range a.warnings.thresholdSentences(runs) {
+		a.sentences = append(a.sentences, []marked{t})
+	}
+	a.next = nextSteps(runs)
+	return a
+}
+
+// oneRun states what one run does not tell, and how long it took.
+func oneRun(r *record.Run) string {
+	text := "It is one run: how much runs differ is not known (--repeats)."
+	if k := r.Slowdown(); k > 1 && r.Finished != nil {
+		text += fmt.Sprintf(" Its times are modelled: all of it took %s of real time, slowed down %g times.", seconds(new(r.Finished.Sub(r.Started).Seconds())), k)
+	}
+	return text
+}
+
+// text prints an answer in lines of at most this width.
+func (a brief) text(width int) string {
+	lines := output.Wrap(a.title, width, "  ")
+	if len(a.table.Rows) > 0 {
+		lines = append(lines, "")
+		lines = append(lines, strings.Split(strings.TrimSuffix(a.table.printed().Text(), "\n"), "\n")...)
+	}
+	if len(a.sentences) > 0 {
+		lines = append(lines, "")
+	}
+	for _, paragraph := range a.sentences {
+		var texts []string
+		for _, s := range paragraph {
+			texts = append(texts, s.String())
+		}
+		lines = append(lines, output.Wrap(strings.Join(texts, " "), width, "")...)
+	}
+	var next []string
+	if len(a.next.Rows) > 0 {
+		next = append([]string{""}, strings.Split(strings.TrimSuffix(a.next.Text(), "\n"), "\n")...) // a command is not broken
+	}
+	if limits := a.limits(width, answerLines-len(lines)-len(next)-1); len(limits) > 0 {
+		lines = append(append(lines, ""), limits...)
+	}
+	for len(next) > 3 && len(lines)+len(next) > answerLines { // the records come first
+		next = next[:len(next)-1]
+	}
+	return strings.Join(append(lines, next...), "\n") + "\n"
+}
+
+// limits states in words what limits the figures of the answer: what the most limiting mean, as far
+// as there is room, and the titles of the others, with how much if there is room for that.
+func (a brief) limits(width, room int) []string {
+	var marked marks
+	for _, s := range slices.Concat(a.sentences...) {
+		marked = append(marked, s.marks...)
+	}
+	marked = append(marked, a.table.marks...)
+	var names, titles []string // titles have extents
+	var meanings [][]string
+	others := 0
+	for i, r := range a.warnings.reasons {
+		if !slices.Contains(marked, i+1) {
+			others++
+			continue
+		}
+		e := explained(r)
+		title := fmt.Sprintf("[%d] %s", i+1, e.title)
+		names = append(names, title)
+		if extent := e.extentOf(a.warnings.of(r)); extent != "" {
+			title += " (" + extent + ")"
+		}
+		titles = append(titles, title)
+		meanings = append(meanings, output.Wrap(strings.TrimSuffix(title+". "+e.meaning, " "), width, "    "))
+	}
+	tail := func(titles []string) []string {
+		text := ""
+		switch {
+		case len(titles) > 0 && others > 0:
+			text = fmt.Sprintf("Limited by %s; other figures by %s more (-o wide).", strings.Join(titles, ", "), output.Many(others, "reason"))
+		case len(titles) > 0:
+			text = fmt.Sprintf("Limited by %s (-o wide).", strings.Join(titles, ", "))
+		case others > 0:
+			text = fmt.Sprintf("Other figures are limited by %s (-o wide).", output.Many(others, "reason"))
+		}
+		return output.Wrap(text, width, "")
+	}
+	for n := len(titles); n >= 0; n-- {
+		if lines := slices.Concat(slices.Concat(meanings[:n]...), tail(titles[n:])); len(lines) <= room {
+			return lines
+		}
+	}
+	return tail(names)
+}
+
+// extentOf formats the range of the most important value of warnings with a reason; "" if it has
+// none.
+func (e explanation) extentOf(warnings []runWarning) string {
+	var values []float64
+	var components []string
+	for _, n := range warnings {
+		if v, ok := n.warning.Values[e.value]; ok && e.extent != "" {
+			values = append(values, v)
+		}
+		if n.warning.Component != "" {
+			components = appendNew(components, n.warning.Component)
+		}
+	}
+	if values == nil {
+		return ""
+	}
+	low, high := valueText(e.value, slices.Min(values)), valueText(e.value, slices.Max(values))
+	if low != high {
+		low += " to " + high
+	}
+	text := fmt.Sprintf(e.extent, low)
+	if n := len(components); n > 0 && n <= 2 {
+		text = listed(components) + ": " + text
+	}
+	return output.Plain(text)
+}
+
+// thresholdSentences states for each threshold of the runs' scenarios whether it is met; those that all runs
+// meet share a sentence.
+func (d *warnings) thresholdSentences(runs []record.Run) []marked {
+	var met []string
+	var open []marked
+	for i := range runs {
+		r := &runs[i]
+		for _, t := range compare.Thresholds(r) {
+			if t.Outcome == compare.Inside {
+				met = appendNew(met, t.Text)
+				continue
+			}
+			open = append(open, d.mark(r, t.Path, "").on(fmt.Sprintf("Threshold %s of %s: %s, %s.", t.Text, orAbsent(r.Name), thresholdWords[t.Outcome], t.Why)))
+		}
+	}
+	if len(met) > 0 && len(open) == 0 {
+		return plain("Thresholds met: " + listed(met) + ".")
+	}
+	return open
+}
+
+// nextSteps are the commands that a reader may want next; none if the records are not on disk.
+func nextSteps(runs []record.Run) (next output.Table) {
+	dir := runs[0].Dir
+	if len(runs) > 1 {
+		dir = commonParent(runs)
+	}
+	if dir = shownFolder(dir); dir == "" {
+		return next
+	}
+	next = recordSteps(dir)
+	var sizes []int
+	for i := range runs {
+		if runs[i].Status == record.StatusCompleted {
+			sizes = append(sizes, runs[i].PodCount())
+		}
+	}
+	slices.Sort(sizes)
+	switch n := len(slices.Compact(sizes)); {
+	case n >= sizesNeeded:
+		next.Add("scaler plan "+dir+" --pods N", "a forecast of N pods")
+	case n > 0:
+		next.Add("scaler rollout --pods 100,200,400", fmt.Sprintf("%d sizes or more, for a forecast (scaler plan)", sizesNeeded))
+	}
+	return next
+}
+
+// recordSteps are the commands that print all of the records in a folder.
+func recordSteps(dir string) output.Table {
+	next := output.Table{Left: 1}
+	next.Add("scaler report "+dir+" -o wide", "the tables")
+	next.Add("scaler report "+dir+" -o html >page.html", "the page, with charts")
+	return next
+}
+
+// shownFolder is a folder of records as an argument of a command; "" if there is none.
+func shownFolder(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	if here, err := os.Getwd(); err == nil {
+		if below, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(below) {
+			dir = below
+		}
+	}
+	return argument(dir)
+}
+
+// argument quotes a path for a shell where it must be.
+func argument(path string) string {
+	path = filepath.Clean(path)
+	if strings.IndexFunc(path, func(r rune) bool {
+		return !strings.ContainsRune("/._-+:@%,=", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
