@@ -110,7 +110,23 @@ func (p *phase) suitable() (some []int, why string) {
 			break
 		}
 	}
+	some = onceEach(some, p.listing)
 	return some[:min(len(some), changedServices)], why
+}
+
+// onceEach leaves one service of those that one Service lists, as versions of a workload: the endpoints of two changes in it have
+// the same addresses, of which a control plane takes one, and a second annotation would be another version of the first.
+func onceEach(services []int, listing func(int) topology.Listing) (some []int) {
+	taken := map[topology.Listing]bool{}
+	for _, i := range services {
+		l := listing(i)
+		l.Port = ""
+		if !taken[l] {
+			some = append(some, i)
+		}
+		taken[l] = true
+	}
+	return some
 }
 
 // distributed is the part of the mesh by which not every sidecar that knows a Service holds the endpoint of a change; "" = there is none.
