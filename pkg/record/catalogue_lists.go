@@ -362,7 +362,7 @@ var CertificateFigures = []FigureOf[Certificates]{
 // stormFigures are those of a CertificateStorm that come after its latency.
 var stormFigures = []FigureOf[CertificateStorm]{
 	{Figure: Figure{Path: "failures", Unit: UnitCount, Label: "failures", Counts: "CSR", Better: BetterLower,
-		Definition: "Requests of those that ended without a certificate."}, Of: func(s *CertificateStorm) *float64 { return whole(&s.Failures) }},
+		Definition: "Requests among `attempts` that brought no certificate."}, Of: func(s *CertificateStorm) *float64 { return whole(&s.Failures) }},
 	{Figure: Figure{Path: "seconds", timed: "seconds", Unit: UnitSeconds, Label: "length", Counts: "storm", Better: BetterLower,
 		Definition: "From the signal to all sidecars to the last certificate."}, Of: func(s *CertificateStorm) *float64 { return s.Seconds }},
 	{Figure: Figure{Path: "perSecond", timed: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher,
