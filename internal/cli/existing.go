@@ -98,7 +98,7 @@ func (c *confirmation) confirm(ctx context.Context, s streams, objects []runtime
 		return true, nil
 	}
 	if in, ok := s.in.(*os.File); !ok || !term.IsTerminal(int(in.Fd())) {
-		return false, usagef("parsing --yes false: want --yes without a terminal, or --dry-run")
+		return false, usagef("nobody can be asked without a terminal: want --yes to create these objects, or --dry-run to print them")
 	}
 	fmt.Fprint(s.err, "Create these objects? [y/N] ")
 	if yes, err := answer(ctx, s.in); err != nil || !yes {

@@ -63,6 +63,15 @@ type State struct {
 // NewTimeline returns the timeline of a run, without a phase yet.
 func NewTimeline(o Options) *Timeline { return &Timeline{Options: o} }
 
+// lengthText states the length of a phase as figures have it and, where time was slowed down k times, the
+// real time that it took.
+func lengthText(name record.PhaseName, took time.Duration, k float64) string {
+	if k == 1 {
+		return fmt.Sprintf("%s: %.1f s", name, took.Seconds())
+	}
+	return fmt.Sprintf("%s: %.1f s, in %.1f s of real time", name, took.Seconds()/k, took.Seconds())
+}
+
 // Measure does one phase. The counters are read right before body begins and right
 // after it has returned; the end of the phase is that moment, whatever ended it.
 // length is that of a phase of fixed length, else 0; it is only shown.
@@ -96,7 +105,7 @@ func (t *Timeline) Measure(ctx context.Context, name record.PhaseName, length ti
 	w.Responses, w.Bytes = w.Responses-responses, w.Bytes-bytes
 	t.close(index, w, endedBy)
 	t.Show("")
-	t.Say(fmt.Sprintf("%s: %.1f s", name, end.Sub(begin).Seconds()))
+	t.Say(lengthText(name, end.Sub(begin), new(t.Journal.Run()).SlowdownIn(name)))
 	if err := t.Journal.Save(); err != nil && bodyErr == nil {
 		bodyErr = err
 	}
