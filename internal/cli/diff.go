@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"scaler.mesh/scaler/internal/component"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,7 +27,11 @@ type diffOptions struct {
 	toSet      []string
 	keepNoise  []string
 	failOn     []string
+	envoy      validating
 }
+
+// validating is the Envoy that validates the resources of both sides. The zero value = none does.
+type validating struct{ path, version string }
 
 // The folders of the two sides, below --out.
 const (
@@ -53,8 +60,14 @@ A sidecar is compared with one of the same workload on the other side. A resourc
 new, with the content of one that is gone, was renamed. Types that are not known are
 compared as bytes and listed.
 
+With --validate-with an Envoy validates every resource of both sides: that of the oldest
+sidecars states what they would reject. Filters that Istio's Envoy alone has are cut out
+first if this one does not have them; the page counts what was validated whole, after
+cuts, and not at all.
+
 The records of both sides go to --out; 'scaler diff DIR' compares them again. With
---fail-on the exit code is 3 if a difference has one of these effects.`,
+--fail-on the exit code is 3 if a difference has one of these effects, or ('rejected') if
+the Envoy rejects a resource of the second side.`,
 		Example: `  # what an upgrade changes
   scaler diff --from 1.29.1 --to 1.31.0 --pods 60
 
@@ -69,6 +82,9 @@ The records of both sides go to --out; 'scaler diff DIR' compares them again. Wi
 
   # any other field of the scenario
   scaler diff --to-set mesh.mode=strict
+
+  # what the sidecars of the old version would reject
+  scaler diff --from 1.29.1 --to 1.31.0 --validate-with ./envoy-of-1.29.1 --fail-on rejected
 
   # the comparison again, with another rule
   scaler diff scaler-runs/20260101-120000-000 --keep-noise order`,
@@ -96,11 +112,15 @@ The records of both sides go to --out; 'scaler diff DIR' compares them again. Wi
 func (o *diffOptions) addComparisonFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.keepNoise, "keep-noise", nil, "`RULE` that is switched off, repeatable: "+oneOf(diff.RuleNames()))
-	f.StringSliceVar(&o.failOn, "fail-on", nil, "`EFFECT` of a difference that makes the exit code 3, repeatable: "+oneOf(diff.EffectNames()))
-	group(f, scenario.OutputGroup, true, "keep-noise", "fail-on")
+	f.StringSliceVar(&o.failOn, "fail-on", nil, "`EFFECT` of a difference that makes the exit code 3, repeatable: "+oneOf(bounds()))
+	f.StringVar(&o.envoy.path, "validate-with", "", "`FILE` of an Envoy, as that of the oldest sidecars, which validates all resources of both sides")
+	group(f, scenario.OutputGroup, true, "keep-noise", "fail-on", "validate-with")
 	complete(cmd, "keep-noise", diff.RuleNames())
-	complete(cmd, "fail-on", diff.EffectNames())
+	complete(cmd, "fail-on", bounds())
 }
+
+// bounds are the values of --fail-on.
+func bounds() []string { return append(diff.EffectNames(), diff.Rejected) }
 
 func effectHelp() string {
 	var b strings.Builder
@@ -119,11 +139,11 @@ func ruleHelp() string {
 }
 
 func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
-	if err := o.checkComparison(); err != nil {
+	if err := o.checkComparison(cmd.Context()); err != nil {
 		return err
 	}
 	if len(args) > 0 {
-		return o.again(cmd.Flags(), s, args)
+		return o.again(cmd.Context(), cmd.Flags(), s, args)
 	}
 	from, to, done, err := o.sides(cmd, s)
 	if err != nil || done {
@@ -147,11 +167,11 @@ func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
 		return notConverged(err)
 	}
 	fmt.Fprintf(s.err, "result: %s; 'scaler diff %s' compares again\n", o.spec.Out, o.spec.Out)
-	return o.compare(s, o.spec.Out)
+	return o.compare(cmd.Context(), s, o.spec.Out)
 }
 
 // checkComparison checks the flags of the comparison.
-func (o *diffOptions) checkComparison() error {
+func (o *diffOptions) checkComparison(ctx context.Context) error {
 	if err := parseOutput(o.output, output.Formats...); err != nil {
 		return err
 	}
@@ -161,9 +181,19 @@ func (o *diffOptions) checkComparison() error {
 		}
 	}
 	for _, effect := range o.failOn {
-		if err := parseOneOf("fail-on", effect, diff.EffectNames()); err != nil {
+		if err := parseOneOf("fail-on", effect, bounds()); err != nil {
 			return err
 		}
+	}
+	if slices.Contains(o.failOn, diff.Rejected) && o.envoy.path == "" {
+		return usagef("--fail-on %s: want --validate-with FILE, the Envoy that accepts or rejects", diff.Rejected)
+	}
+	if o.envoy.path == "" {
+		return nil
+	}
+	var err error
+	if o.envoy.version, err = component.EnvoyVersion(ctx, o.envoy.path); err != nil {
+		return usagef("--validate-with: got %q, want an Envoy: %w", o.envoy.path, err)
 	}
 	return nil
 }
@@ -244,24 +274,24 @@ func (o *diffOptions) second(f *pflag.FlagSet) func(*scenario.Document) error {
 }
 
 // again compares the records of an earlier diff.
-func (o *diffOptions) again(f *pflag.FlagSet, s streams, args []string) error {
+func (o *diffOptions) again(ctx context.Context, f *pflag.FlagSet, s streams, args []string) error {
 	if len(args) > 1 {
 		return usagef("want one DIR, the --out of an earlier diff, not %d", len(args))
 	}
 	var other string
 	f.Visit(func(flag *pflag.Flag) {
-		if !slices.Contains([]string{"output", "keep-noise", "fail-on"}, flag.Name) {
+		if !slices.Contains([]string{"output", "keep-noise", "fail-on", "validate-with"}, flag.Name) {
 			other = flag.Name
 		}
 	})
 	if other != "" {
 		return usagef("--%s: want none with DIR, whose records are compared as they are", other)
 	}
-	return o.compare(s, args[0])
+	return o.compare(ctx, s, args[0])
 }
 
 // compare compares the records of two sides, prints the result and judges it.
-func (o *diffOptions) compare(s streams, dir string) error {
+func (o *diffOptions) compare(ctx context.Context, s streams, dir string) error {
 	var sides [2]*record.Configuration
 	var runs [2]record.Run
 	for i, name := range []string{diffFrom, diffTo} {
@@ -283,6 +313,14 @@ func (o *diffOptions) compare(s streams, dir string) error {
 	}
 	result.From.Name, result.To.Name = sideNames(runs[0], runs[1])
 	result.From.NotQuiet, result.To.NotQuiet = notQuiet(runs[0]), notQuiet(runs[1])
+	if o.envoy.path != "" {
+		accepts := func(ctx context.Context, bootstrap []byte) (string, error) {
+			return component.ValidateEnvoy(ctx, o.envoy.path, bootstrap)
+		}
+		if result.Validation, err = diff.Validate(ctx, sides[0], sides[1], o.envoy.version, accepts); err != nil {
+			return err
+		}
+	}
 	if err := diff.Print(s.out, o.output, result); err != nil {
 		return err
 	}
@@ -291,6 +329,9 @@ func (o *diffOptions) compare(s streams, dir string) error {
 		if slices.Contains(o.failOn, string(e.Effect)) {
 			found = append(found, fmt.Sprintf("%s on %s", e.Effect, output.Many(e.Sidecars, "sidecar")))
 		}
+	}
+	if n := result.Validation.On(); n > 0 && slices.Contains(o.failOn, diff.Rejected) {
+		found = append(found, fmt.Sprintf("%s of %s by Envoy %s", diff.Rejected, output.Many(n, "resource"), o.envoy.version))
 	}
 	if found != nil {
 		return fmt.Errorf("%w: %s", errBound, strings.Join(found, ", "))

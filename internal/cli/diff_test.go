@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,12 +51,19 @@ func side(t *testing.T, dir, version string, cluster *clusterv3.Cluster, warning
 func TestDiffAgain(t *testing.T) {
 	changed, same, unkept := t.TempDir(), t.TempDir(), t.TempDir()
 	for dir, clusters := range map[string][2]*clusterv3.Cluster{
-		changed: {{Name: "c"}, {Name: "c", AltStatName: "d"}},
+		changed: {{Name: "c"}, {Name: "c", AltStatName: "stat-d"}},
 		same:    {{Name: "c"}, {Name: "c"}},
 		unkept:  {{Name: "c"}, nil},
 	} {
 		side(t, filepath.Join(dir, diffFrom), "1.29.1", clusters[0])
 		side(t, filepath.Join(dir, diffTo), "1.31.0", clusters[1], record.Warning{Reason: record.ReasonNotQuiet, About: "controlPlane.steady"})
+	}
+	rejecting, other := filepath.Join(t.TempDir(), "envoy"), filepath.Join(t.TempDir(), "ls")
+	if err := errors.Join(
+		os.WriteFile(rejecting, []byte("#!/bin/sh\n[ \"$1\" = --version ] && exec echo envoy  version: 9e5580933739775e8bce696a57a2e1bc99368f23/1.36.4/Clean/RELEASE/BoringSSL\ngrep -q stat-d \"$4\" && echo \"loading '$4': no such field\" && exit 1\nexit 0\n"), 0o700),
+		os.WriteFile(other, []byte("#!/bin/sh\n[ \"$1\" = --version ] && exec echo ls 9.1\nexit 2\n"), 0o700),
+	); err != nil {
+		t.Fatal(err)
 	}
 	for _, test := range []struct {
 		args []string
@@ -62,12 +71,20 @@ func TestDiffAgain(t *testing.T) {
 		want []string // on stdout when exit is 0 or 3, else on stderr
 	}{
 		{[]string{changed}, exitDone, []string{
-			"istiod 1.29.1, controlPlane.env OF=1.29.1 to istiod 1.31.0, controlPlane.env OF=1.31.0: 1 of 1 sidecars change", `alt_stat_name added: "d"`, "had not come to rest",
+			"istiod 1.29.1, controlPlane.env OF=1.29.1 to istiod 1.31.0, controlPlane.env OF=1.31.0: 1 of 1 sidecars change", `alt_stat_name added: "stat-d"`, "had not come to rest",
 		}},
 		{[]string{changed, "--fail-on", "listener-drain,removed"}, exitDone, []string{"1 of 1 sidecars change"}},
 		{[]string{changed, "--fail-on", "cluster-warm"}, exitMissed, []string{"1 of 1 sidecars change"}},
 		{[]string{changed, "-o", "json"}, exitDone, []string{`"effect": "cluster-warm"`}},
 		{[]string{same, "--fail-on", "cluster-warm"}, exitDone, []string{"no difference. Compared: 1 sidecar with 1 resource."}},
+		{[]string{changed, "--validate-with", rejecting, "--fail-on", "rejected"}, exitMissed, []string{
+			"Envoy 1.36.4 validated 2 resources of both sides whole, 0 without Istio's own filters, 0 not at all, and rejects 1, of which 1 is of the second side",
+			"CDS c (0 sidecars of the first side, 1 of the second): no such field",
+		}},
+		{[]string{same, "--validate-with", rejecting, "--fail-on", "rejected"}, exitDone, []string{"and accepts all of them"}},
+		{[]string{same, "--validate-with", other}, exitUsage, []string{"--validate-with: got", "want an Envoy: running " + other}},
+		{[]string{same, "--validate-with", other + "s"}, exitUsage, []string{"want an Envoy: it is not there"}},
+		{[]string{same, "--fail-on", "rejected"}, exitUsage, []string{"--fail-on rejected: want --validate-with FILE"}},
 		{[]string{unkept}, exitUsage, []string{"configuration.json.gz: no such file"}},
 		{[]string{filepath.Join(changed, diffFrom)}, exitUsage, []string{"no such file"}},
 		{[]string{changed, "-o", "html"}, exitUsage, []string{"want table, wide, json, yaml or markdown"}},

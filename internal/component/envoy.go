@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // installedEnvoy reports on the envoy that the user names or, where no folder of programs is named
@@ -50,6 +52,63 @@ func Find(ctx context.Context, o Options, name string) (Status, error) {
 		}
 	}
 	return Status{}, fmt.Errorf("unknown program %q: want one of %s", name, strings.Join(Names(), ", "))
+}
+
+// validationTimeout is the time limit of the validation of a configuration of some hundred resources, which takes 0.5
+// to 3 s.
+const validationTimeout = time.Minute
+
+// EnvoyVersion returns the version of the program at path, which has to be an Envoy that validates an empty configuration.
+func EnvoyVersion(ctx context.Context, path string) (string, error) {
+	st, _ := Options{Envoy: path}.installedEnvoy(ctx)
+	if st.Problem != "" {
+		return "", errors.New("it " + st.Problem)
+	}
+	if _, err := ValidateEnvoy(ctx, path, nil); err != nil {
+		return "", err
+	}
+	return st.Version, nil
+}
+
+// ValidateEnvoy has the Envoy at path validate a bootstrap configuration, encoded, and returns why it refuses it; "" = it
+// accepts it. Fields that it does not know are ignored, as in what it gets from a control plane.
+func ValidateEnvoy(ctx context.Context, path string, bootstrap []byte) (refusal string, err error) {
+	dir, err := os.MkdirTemp("", "scaler-validate-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	config := filepath.Join(dir, "bootstrap.pb")
+	if err := os.WriteFile(config, bootstrap, 0o600); err != nil {
+		return "", err
+	}
+	limited, cancel := context.WithTimeout(ctx, validationTimeout)
+	defer cancel()
+	cmd := groupCommand(limited, path, "--mode", "validate", "--config-path", config, "--allow-unknown-static-fields", "--log-level", "error", "--log-format", "%v")
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	var refused *exec.ExitError
+	switch {
+	case err == nil:
+		return "", nil
+	case limited.Err() == nil && errors.As(err, &refused) && refused.ExitCode() == 1:
+		return reasonOf(string(out), config), nil
+	case ctx.Err() != nil: // it is not the program's fault
+		err = context.Cause(ctx)
+	case limited.Err() != nil:
+		err = fmt.Errorf("no answer within %v", validationTimeout)
+	}
+	return "", fmt.Errorf("running %s: %w: %s", cmd, err, lastLines(string(out), 3))
+}
+
+// reasonOf is the reason in what an Envoy printed: the last line, since it may print the whole message before. It is
+// never empty.
+func reasonOf(printed, config string) string {
+	if _, after, found := strings.Cut(printed, config+"': "); found {
+		printed = after
+	}
+	return cmp.Or(strings.TrimLeft(lastLines(printed, 1), ": "), "it states no reason")
 }
 
 // install has pip put a graph's Python package into dir, its program to dir/out, and gives the

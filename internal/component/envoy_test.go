@@ -144,3 +144,23 @@ func TestEnvoyOfTheUser(t *testing.T) {
 		})
 	}
 }
+
+func TestValidateEnvoy(t *testing.T) {
+	for _, test := range []struct{ name, script, refusal, err string }{
+		{"accepted", "exit 0", "", ""},
+		{"refused", `echo "error initializing configuration '$4': no such filter: x" >&2; exit 1`, "no such filter: x", ""},
+		{"refused with the message", `printf "error initializing configuration '$4': name: \"a\"\nfilters {\n}\n: field y is wanted\n" >&2; exit 1`, "field y is wanted", ""},
+		{"refused without a reason", "exit 1", "it states no reason", ""},
+		{"another program", "echo unknown option --mode >&2; exit 2", "", "exit status 2: unknown option --mode"},
+		{"no validation of what was given", `[ "$(cat "$4")" = resources ] || exit 3`, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "envoy")
+			script(t, path, "#!/bin/sh\n"+test.script+"\n")
+			refusal, err := ValidateEnvoy(t.Context(), path, []byte("resources"))
+			if refusal != test.refusal || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("got %q, %v; want %q, %q", refusal, err, test.refusal, test.err)
+			}
+		})
+	}
+}

@@ -44,6 +44,8 @@ type Result struct {
 	Rules []Rule `json:"rules"`
 	// Opaque are the types that are not known, which are compared as bytes.
 	Opaque []string `json:"opaque,omitempty"`
+	// Validation is what an Envoy says of the resources of both sides, where one was asked.
+	Validation *Validation `json:"validation,omitempty"`
 }
 
 // Side is one of the two.

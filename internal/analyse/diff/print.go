@@ -37,6 +37,7 @@ func (r *Result) page(most int, markdown bool) string {
 		}
 		fmt.Fprintf(&b, "%s%s (%d of %d sidecars): %s\n", bullet(markdown), e.Effect, e.Sidecars, r.Sidecars, wrapped(what, "    ", markdown))
 	}
+	b.WriteString(r.Validation.text(markdown))
 	for i, g := range r.Groups {
 		if i == most {
 			fmt.Fprintf(&b, "\n%s more; -o json has all.\n", output.Many(len(r.Groups)-most, "difference"))
@@ -45,6 +46,34 @@ func (r *Result) page(most int, markdown bool) string {
 		b.WriteString("\n" + g.text(i+1, markdown))
 	}
 	b.WriteString(r.notes())
+	return b.String()
+}
+
+// shownRejections are as many as a page lists.
+const shownRejections = 5
+
+// text is what an Envoy said, in a few lines; "" where none was asked.
+func (v *Validation) text(markdown bool) string {
+	if v == nil {
+		return ""
+	}
+	var b strings.Builder
+	verdict := "accepts all of them"
+	if len(v.Rejected) > 0 {
+		be := "are"
+		if v.On() == 1 {
+			be = "is"
+		}
+		verdict = fmt.Sprintf("rejects %d, of which %d %s of the second side", len(v.Rejected), v.On(), be)
+	}
+	fmt.Fprintf(&b, "%sEnvoy %s validated %s of both sides whole, %d without Istio's own filters, %d not at all, and %s\n",
+		bullet(markdown), output.Text(v.Envoy), output.Many(v.Whole, "resource"), v.Cut, v.NotValidated, verdict)
+	for _, one := range v.Rejected[:min(len(v.Rejected), shownRejections)] {
+		fmt.Fprintf(&b, "  %s%s %s (%s of the first side, %d of the second): %s\n", bullet(markdown), one.Type, output.Text(one.Name), output.Many(one.From, "sidecar"), one.To, output.Text(short(one.Reason)))
+	}
+	if more := len(v.Rejected) - shownRejections; more > 0 {
+		fmt.Fprintf(&b, "  %s%d more; -o json has all\n", bullet(markdown), more)
+	}
 	return b.String()
 }
 

@@ -1,0 +1,443 @@
+package diff
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Rejected is what --fail-on calls a resource that an Envoy does not accept. It is no effect of a difference.
+const Rejected = "rejected"
+
+// Accepts asks an Envoy whether it accepts a bootstrap configuration, encoded. refusal is why not; "" = it does.
+type Accepts func(ctx context.Context, bootstrap []byte) (refusal string, err error)
+
+// Validation is what an Envoy says of the resources of both sides. Each content counts once.
+type Validation struct {
+	Envoy string `json:"envoy"` // its version
+	// Whole resources were validated as sidecars hold them, Cut ones without the filters that Istio's Envoy alone has,
+	// and NotValidated ones not at all: they are of a type that no bootstrap configuration can have, or the bound on runs was
+	// reached.
+	Whole        int `json:"whole"`
+	Cut          int `json:"cut"`
+	NotValidated int `json:"notValidated"`
+	// Rejected are those that it does not accept, of the second side first.
+	Rejected []Rejection `json:"rejected,omitempty"`
+}
+
+// Rejection is a resource that an Envoy does not accept.
+type Rejection struct {
+	Type   string `json:"type"`
+	Name   string `json:"name"`
+	Reason string `json:"reason"` // as Envoy states it
+	From   int    `json:"from"`   // sidecars of either side that hold it
+	To     int    `json:"to"`
+}
+
+// On returns how many rejected resources sidecars of the second side hold; 0 without a validation.
+func (v *Validation) On() (resources int) {
+	if v == nil {
+		return 0
+	}
+	for _, r := range v.Rejected {
+		if r.To > 0 {
+			resources++
+		}
+	}
+	return resources
+}
+
+const (
+	batchSize = 200 // resources that one run of Envoy validates
+	maxRuns   = 300 // runs that look for those that are refused
+)
+
+// candidate is a resource to be validated.
+type candidate struct {
+	kind, name string
+	whole, cut proto.Message // cut is nil where nothing is to be cut
+	sidecars   [2]int
+}
+
+// Validate asks an Envoy about all resources of both sides. All are validated in few runs; where one is refused, the
+// half of its batch that is refused is looked for.
+func Validate(ctx context.Context, from, to *record.Configuration, version string, accepts Accepts) (*Validation, error) {
+	v := &Validation{Envoy: version}
+	var all []*candidate
+	for _, c := range candidatesOf(from, to) {
+		if c.whole == nil {
+			v.NotValidated++
+			continue
+		}
+		all = append(all, c)
+	}
+	w := &validator{accepts: accepts, result: v}
+	if err := w.probe(ctx, all); err != nil {
+		return nil, err
+	}
+	for batch := range slices.Chunk(all, batchSize) {
+		if err := w.batch(ctx, batch); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(v.Rejected, func(a, b Rejection) int {
+		return cmp.Or(cmp.Compare(min(b.To, 1), min(a.To, 1)), strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), cmp.Compare(b.To, a.To))
+	})
+	return v, nil
+}
+
+// candidatesOf are the resources of both sides, each content once, in their order.
+func candidatesOf(sides ...*record.Configuration) (all []*candidate) {
+	type key struct{ kind, name, message string }
+	index := map[key]*candidate{}
+	for side, c := range sides {
+		held := make([]int, len(c.Resources))
+		for _, s := range c.Sidecars {
+			for _, r := range s.Resources {
+				held[r]++
+			}
+		}
+		for i, r := range c.Resources {
+			k := key{r.Type, r.Name, string(r.Message)}
+			if index[k] == nil {
+				index[k] = newCandidate(r)
+				all = append(all, index[k])
+			}
+			index[k].sidecars[side] += held[i]
+		}
+	}
+	return all
+}
+
+// newCandidate decodes a resource. One that a bootstrap configuration cannot have is without messages.
+func newCandidate(r record.HeldResource) *candidate {
+	c := &candidate{kind: r.Type, name: r.Name}
+	name, known := messages[r.Type]
+	if !known || r.Type == "SDS" {
+		return c
+	}
+	m, err := decode(name, r.Message)
+	if err != nil {
+		return c
+	}
+	c.whole = m.Interface()
+	cut := proto.Clone(c.whole)
+	if withoutIstio(cut.ProtoReflect(), 0) {
+		c.cut = cut
+	}
+	return c
+}
+
+type validator struct {
+	accepts Accepts
+	result  *Validation
+	cut     bool // this Envoy does not have Istio's filters
+	runs    int
+}
+
+// probe finds out whether this Envoy has Istio's filters: where the first resource with one is refused as it is, and
+// accepted without them.
+func (w *validator) probe(ctx context.Context, all []*candidate) error {
+	i := slices.IndexFunc(all, func(c *candidate) bool { return c.cut != nil })
+	if i < 0 {
+		return nil
+	}
+	refusal, err := w.run(ctx, all[i:i+1])
+	if err != nil || refusal == "" {
+		return err
+	}
+	w.cut = true
+	refusal, err = w.run(ctx, all[i:i+1])
+	w.cut = refusal == ""
+	return err
+}
+
+func (w *validator) run(ctx context.Context, batch []*candidate) (refusal string, err error) {
+	w.runs++
+	config, err := bootstrapOf(batch, w.cut)
+	if err != nil {
+		return "", err
+	}
+	return w.accepts(ctx, config)
+}
+
+// batch validates resources, and divides them where one is refused.
+func (w *validator) batch(ctx context.Context, batch []*candidate) error {
+	if w.runs >= maxRuns {
+		w.result.NotValidated += len(batch)
+		return nil
+	}
+	refusal, err := w.run(ctx, batch)
+	if err != nil {
+		return err
+	}
+	if refusal != "" && len(batch) > 1 {
+		half := len(batch) / 2
+		if err := w.batch(ctx, batch[:half]); err != nil {
+			return err
+		}
+		return w.batch(ctx, batch[half:])
+	}
+	for _, c := range batch {
+		if w.cut && c.cut != nil {
+			w.result.Cut++
+		} else {
+			w.result.Whole++
+		}
+	}
+	if refusal != "" {
+		c := batch[0]
+		w.result.Rejected = append(w.result.Rejected, Rejection{c.kind, c.name, refusal, c.sidecars[0], c.sidecars[1]})
+	}
+	return nil
+}
+
+// istios are the beginnings of the names of messages that configure filters which Istio's Envoy alone has.
+var istios = []string{"istio.", "io.istio.", "stats.", "envoy.tcp.metadataexchange."}
+
+// ofIstio reports whether a message in an Any configures such a filter. A TypedStruct names the message that it is of.
+func ofIstio(a *anypb.Any) bool {
+	name := string(a.MessageName())
+	if name == "udpa.type.v1.TypedStruct" || name == "xds.type.v3.TypedStruct" {
+		if m, err := a.UnmarshalNew(); err == nil {
+			url := m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByName("type_url")).String()
+			name = url[strings.LastIndex(url, "/")+1:]
+		}
+	}
+	return slices.ContainsFunc(istios, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// extensionOf is the Any by which an element of a list is an extension, as a filter is; nil of any other.
+func extensionOf(m protoreflect.Message) *anypb.Any {
+	if fd := m.Descriptor().Fields().ByName("typed_config"); fd != nil && fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Any" && m.Has(fd) {
+		a, _ := m.Get(fd).Message().Interface().(*anypb.Any)
+		return a
+	}
+	return nil
+}
+
+// withoutIstio takes the filters out of a message that Istio's Envoy alone has, and reports whether there were any.
+func withoutIstio(m protoreflect.Message, depth int) (cut bool) {
+	if depth > maxDepth {
+		return false
+	}
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		inner, err := a.UnmarshalNew()
+		if err != nil || !withoutIstio(inner.ProtoReflect(), depth+1) {
+			return false
+		}
+		value, err := proto.Marshal(inner)
+		if err != nil {
+			return false
+		}
+		a.Value = value
+		return true
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case fd.IsMap():
+			all := m.Mutable(fd).Map()
+			all.Range(func(key protoreflect.MapKey, of protoreflect.Value) bool {
+				if fd.MapValue().Message() == nil {
+					return false
+				}
+				if a, ok := of.Message().Interface().(*anypb.Any); ok && ofIstio(a) {
+					all.Clear(key)
+					cut = true
+					return true
+				}
+				cut = withoutIstio(of.Message(), depth+1) || cut
+				return true
+			})
+		case fd.Message() == nil:
+		case fd.IsList():
+			list, kept := m.Mutable(fd).List(), 0
+			for i := range list.Len() {
+				of := list.Get(i)
+				if a := extensionOf(of.Message()); a != nil && ofIstio(a) {
+					cut = true
+					continue
+				}
+				cut = withoutIstio(of.Message(), depth+1) || cut
+				list.Set(kept, of)
+				kept++
+			}
+			list.Truncate(kept)
+		default:
+			cut = withoutIstio(value.Message(), depth+1) || cut
+		}
+		return true
+	})
+	return cut
+}
+
+// serving is the cluster of the control plane, from which everything that is discovered comes.
+const serving = "xds-grpc"
+
+// bootstrapOf is a configuration with resources in it, encoded: clusters and listeners as they are, endpoints in a
+// cluster, routes and filters in a listener. They have names and addresses of their own, since several may have the same.
+func bootstrapOf(batch []*candidate, cut bool) ([]byte, error) {
+	static := &bootstrapv3.Bootstrap_StaticResources{}
+	named := map[string]bool{serving: true, "sds-grpc": true, "zipkin": true, "agent": true, "prometheus_stats": true}
+	for i, c := range batch {
+		m := c.whole
+		if cut && c.cut != nil {
+			m = c.cut
+		}
+		m = proto.Clone(m)
+		namesOf(m.ProtoReflect(), named, 0)
+		if err := addTo(static, m, i); err != nil {
+			return nil, fmt.Errorf("validating %s %s: %w", c.kind, c.name, err)
+		}
+	}
+	for name := range named {
+		static.Clusters = append(static.Clusters, &clusterv3.Cluster{
+			Name: name, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+			LoadAssignment: &endpointv3.ClusterLoadAssignment{ClusterName: name},
+		})
+	}
+	return proto.Marshal(&bootstrapv3.Bootstrap{
+		Node: &corev3.Node{Id: "scaler", Cluster: "scaler"}, StaticResources: static,
+		DynamicResources: &bootstrapv3.Bootstrap_DynamicResources{AdsConfig: &corev3.ApiConfigSource{
+			ApiType: corev3.ApiConfigSource_GRPC, TransportApiVersion: corev3.ApiVersion_V3,
+			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: serving}}}},
+		}},
+	})
+}
+
+// namesOf adds the clusters that have to be there when a configuration is loaded: those of services that Envoy itself calls.
+func namesOf(m protoreflect.Message, named map[string]bool, depth int) {
+	if depth > maxDepth {
+		return
+	}
+	switch of := m.Interface().(type) {
+	case *anypb.Any:
+		if inner, err := of.UnmarshalNew(); err == nil {
+			namesOf(inner.ProtoReflect(), named, depth+1)
+		}
+		return
+	case *corev3.GrpcService_EnvoyGrpc:
+		named[of.ClusterName] = true
+	case *corev3.HttpUri:
+		named[of.GetCluster()] = true
+	}
+	if fd := m.Descriptor().Fields().ByName("collector_cluster"); fd != nil && m.Get(fd).String() != "" {
+		named[m.Get(fd).String()] = true
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case fd.IsMap():
+			value.Map().Range(func(_ protoreflect.MapKey, of protoreflect.Value) bool {
+				if fd.MapValue().Message() != nil {
+					namesOf(of.Message(), named, depth+1)
+				}
+				return true
+			})
+		case fd.Message() == nil:
+		case fd.IsList():
+			for i := range value.List().Len() {
+				namesOf(value.List().Get(i).Message(), named, depth+1)
+			}
+		default:
+			namesOf(value.Message(), named, depth+1)
+		}
+		return true
+	})
+}
+
+// addTo puts a resource into a configuration, as number i.
+func addTo(static *bootstrapv3.Bootstrap_StaticResources, m proto.Message, i int) error {
+	name := fmt.Sprintf("resource-%d", i)
+	switch m := m.(type) {
+	case *clusterv3.Cluster:
+		if m.GetType() == clusterv3.Cluster_EDS && m.EdsClusterConfig != nil && m.EdsClusterConfig.ServiceName == "" {
+			m.EdsClusterConfig.ServiceName = m.Name
+		}
+		m.Name = name
+		static.Clusters = append(static.Clusters, m)
+	case *endpointv3.ClusterLoadAssignment:
+		static.Clusters = append(static.Clusters, &clusterv3.Cluster{Name: name, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}, LoadAssignment: m})
+	case *listenerv3.Listener:
+		m.Name = name
+		if a := m.GetAddress().GetSocketAddress(); a != nil {
+			a.Address = ownAddress(i, a.Address)
+		}
+		for k, of := range m.AdditionalAddresses {
+			if a := of.GetAddress().GetSocketAddress(); a != nil {
+				a.Address = ownAddress(batchSize*(k+1)+i, a.Address)
+			}
+		}
+		static.Listeners = append(static.Listeners, m)
+	case *routev3.RouteConfiguration:
+		m.ValidateClusters = wrapperspb.Bool(false) // of clusters there are only those that have to be there
+		l, err := listenerOf(name, i, &hcmv3.HttpConnectionManager{StatPrefix: name, RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: m}})
+		if err != nil {
+			return err
+		}
+		static.Listeners = append(static.Listeners, l)
+	case *corev3.TypedExtensionConfig:
+		l, err := listenerOf(name, i, &hcmv3.HttpConnectionManager{
+			StatPrefix: name, RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{Name: name}},
+			HttpFilters: []*hcmv3.HttpFilter{{Name: m.Name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: m.TypedConfig}}},
+		})
+		if err != nil {
+			return err
+		}
+		static.Listeners = append(static.Listeners, l)
+	}
+	return nil
+}
+
+// ownAddress is an address that no other resource of a batch has, of the family of another.
+func ownAddress(i int, of string) string {
+	if a, err := netip.ParseAddr(of); err == nil && a.Is6() {
+		var own [16]byte
+		own[0] = 0xfd
+		binary.BigEndian.PutUint32(own[12:], uint32(i+1))
+		return netip.AddrFrom16(own).String()
+	}
+	var own [4]byte
+	binary.BigEndian.PutUint32(own[:], uint32(127<<24+1<<16+i+1))
+	return netip.AddrFrom4(own).String()
+}
+
+// listenerOf is a listener with a connection manager, which has a router.
+func listenerOf(name string, i int, manager *hcmv3.HttpConnectionManager) (*listenerv3.Listener, error) {
+	router, err := anypb.New(&routerv3.Router{})
+	if err != nil {
+		return nil, err
+	}
+	manager.HttpFilters = append(manager.HttpFilters, &hcmv3.HttpFilter{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}})
+	filter, err := anypb.New(manager)
+	if err != nil {
+		return nil, err
+	}
+	return &listenerv3.Listener{
+		Name: name,
+		Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+			Address: ownAddress(i, ""), PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 80},
+		}}},
+		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
+			Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: filter},
+		}}}},
+	}, nil
+}
