@@ -37,7 +37,12 @@ var _ = Describe("changes at a rate", func() {
 		Expect(known(c.Push).Lost).To(BeZero())
 		Expect(known(c.Push).Count).To(BeEquivalentTo(known(c.Changes) * sidecars(run)))
 		Expect(known(c.Last).Count).To(BeEquivalentTo(known(c.Changes)))
-		Expect(known(known(c.FromDue).Mean)).To(BeNumerically(">=", known(known(c.Push).Mean)))
+		// On a busy machine the answer to a write can come after its push. A few of these make the push unknown.
+		if c.Push.Unknown() {
+			Expect(c.Push.Clamped).To(BeNumerically(">", 1))
+		} else {
+			Expect(known(known(c.FromDue).Mean)).To(BeNumerically(">=", known(c.Push.Mean)))
+		}
 		Expect(known(c.Push).P99).To(BeNil(), "of fewer than 100 changes")
 		Expect(known(c.ResponsesPerChange)).To(BeNumerically(">", 0))
 		Expect(c.BacklogSeconds).NotTo(BeNil())
