@@ -83,6 +83,18 @@ func TestExpected(t *testing.T) {
 	if got, want := s.Expected(), start+(10+60+3*(10+11+5+38))*time.Second; got != want {
 		t.Errorf("with a delay it takes %s, want %s", got, want)
 	}
+	s.Load.CertificateStorm = true // 200 pods, as many a second as istiod lets in
+	s.Load.Faults = []scenario.Fault{
+		{Kind: scenario.APIServerGone, Time: 10 * time.Second, Phase: scenario.PhaseSteady}, // 10 s, all pods and a second
+		{Kind: scenario.ResetStreams, Share: 0.5, Phase: scenario.PhaseSteady},              // half of the pods and a second
+		{Kind: scenario.RollingRestart, Phase: scenario.PhaseSteady},                        // all pods, a second, and the delay
+		{Kind: scenario.PauseScaler, Time: 3 * time.Second, Phase: scenario.PhaseRollout},
+	}
+	pods := time.Duration(200.0 / 32 * float64(time.Second))
+	if got, want := s.Expected(), start+(10+60+3*(10+11+5+38+11+1+6+3))*time.Second+3*(3*pods+pods/2); got != want {
+		t.Errorf("with faults and a storm it takes %s, want %s", got, want)
+	}
+	s.Load.Faults, s.Load.CertificateStorm = nil, false
 	s.Mesh.Sidecars.StartDelay, s.Mesh.Sidecars.CertificateLifetime = nil, scenario.Duration(time.Hour) // steady is slowed down, too
 	if got, want := s.Expected(), start+3*(10+11+10+60+38)*time.Second; got != want {
 		t.Errorf("with renewals it takes %s, want %s", got, want)

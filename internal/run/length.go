@@ -3,6 +3,8 @@ package run
 import (
 	"cmp"
 	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // How long parts of a run take that no field states. A run of 200 pods with K = 3 took 255 s, of which 234 in its phases
@@ -22,12 +24,16 @@ const (
 const readyPerSecond = 50
 
 // Expected returns about how long a run takes on this machine, from its start to its end, with the factor that it
-// has. Faults, a certificate storm and the measurement of scaler's own floor where that is not known yet are not part of it.
+// has. The measurement of scaler's own floor where that is not known yet is not part of it.
 func (s Spec) Expected() time.Duration {
 	pods := s.topology().Defaults().Pods
 	rest := time.Duration(s.Load.Probes)*(perProbe+time.Duration(pods)*perProbePerPod) + time.Duration(s.Phases.Cycle)
 	if u := s.upgrade(); u != nil {
 		rest += 2*u.Pause + perSecond(pods, cmp.Or(u.Rate, s.readyPerSecond()))
+	}
+	rest += s.faultsLength()
+	if s.Load.CertificateStorm {
+		rest += perSecond(pods, s.readyPerSecond())
 	}
 	return around + time.Duration(pods)*aroundPerPod + s.fixedLength() + s.slowed(s.rolloutLength()+rest)
 }
@@ -39,6 +45,24 @@ func (s Spec) rolloutLength() time.Duration {
 		rate = min(rate, asked)
 	}
 	return perSecond(pods, rate) + s.startDelay().Longest(pods) + lastPush
+}
+
+// faultsLength returns about how much longer a run takes by its faults, of the modelled time: as long as what is broken is
+// away, and then as pods need that come at once, for those that come back.
+func (s Spec) faultsLength() (sum time.Duration) {
+	pods := s.topology().Defaults().Pods
+	for _, f := range s.Load.Faults {
+		sum += f.Time
+		if f.Phase == scenario.PhaseRollout {
+			continue // its end is that of the rollout
+		}
+		share := cmp.Or(f.Share, 1)
+		sum += perSecond(int(share*float64(pods)), s.readyPerSecond()) + lastPush
+		if f.Kind == scenario.RollingRestart {
+			sum += s.startDelay().Longest(pods)
+		}
+	}
+	return sum
 }
 
 // readyPerSecond returns the rate at which pods that come at once become ready.
