@@ -46,7 +46,7 @@ var _ = Describe("two replicas of a control plane, one of which is killed", func
 		Expect(*left).To(And(HaveField("Serves", true), HaveField("After", pods)))
 		Expect(known(fault.Reconnected)).To(Equal(gone.Before))
 
-		report := where.start("report", where.out)
+		report := where.start("report", where.out, "-o", "wide")
 		Expect(wait(report)).To(Equal(exitDone))
 		Expect(report.Out).To(gbytes.Say("STREAMS TO REPLICAS"))
 	})
