@@ -56,11 +56,13 @@ func TestStarvedThreadNextToABusyOne(t *testing.T) {
 			break
 		}
 	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // or the runtime lets one of the two wait, and not the kernel
 	var stop atomic.Bool
-	var started, ended sync.WaitGroup
-	begin := make(chan struct{})
+	var started, spun, ended sync.WaitGroup
+	begin, end := make(chan struct{}), make(chan struct{})
 	spin := func(nice int, until func() bool) {
 		started.Add(1)
+		spun.Add(1)
 		ended.Go(func() {
 			runtime.LockOSThread() // for good, so that the thread ends with the goroutine
 			if err := unix.SchedSetaffinity(0, &one); err != nil {
@@ -73,16 +75,19 @@ func TestStarvedThreadNextToABusyOne(t *testing.T) {
 			<-begin
 			for !until() {
 			}
+			spun.Done()
+			<-end
 		})
 	}
-	spin(0, func() bool {
+	spin(0, stop.Load)
+	// The kernel adds what a thread waited when it runs again. So it is the late one that ends the phase, while it runs.
+	spin(14, func() bool {
 		var used unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used); err != nil || used.Nano() > int64(600*time.Millisecond) {
+		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used); err != nil || used.Nano() > int64(30*time.Millisecond) {
 			stop.Store(true)
 		}
 		return stop.Load()
 	})
-	spin(19, stop.Load)
 	started.Wait()
 	s := NewSampler(time.Minute)
 	s.SlowDown(4)
@@ -91,10 +96,9 @@ func TestStarvedThreadNextToABusyOne(t *testing.T) {
 	}
 	from := edge(t, s)
 	close(begin)
-	for !stop.Load() {
-		runtime.Gosched()
-	}
+	spun.Wait()
 	to := edge(t, s)
+	close(end)
 	ended.Wait()
 	u, err := s.Figures("self", from, to)
 	if err != nil {
