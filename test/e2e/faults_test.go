@@ -96,7 +96,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		Expect(known(run.Pods.Converged)).To(Equal(20))
 		report := where.start("report", where.out)
 		Expect(wait(report)).To(Equal(exitDone))
-		Expect(report.Out).To(gbytes.Say("reference-permissive-20: interrupted"))
+		Expect(report.Out).To(gbytes.Say("reference-permissive-20 did not complete: interrupted"))
 	})
 
 	It("leaves what was measured, which is on disk as it arrives", func() {
