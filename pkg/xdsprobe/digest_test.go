@@ -184,13 +184,13 @@ var _ = It("stores only some spellings", func() {
 		t.Fatalf("%d spellings: want more than %d", len(all), maxEncodings)
 	}
 	store := NewStore()
-	var held *Resource // or it would be garbage
+	var held []*Resource // all of them: a variable that is about to be assigned again keeps nothing alive
 	for _, b := range append(all, all...) {
 		r, err := store.resource(kindOf(convergence.CDS), &body{present: true, resource: packed{value: b}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		held = r
+		held = append(held, r)
 	}
 	known := 0
 	for i := range store.byBytes {
