@@ -13,7 +13,7 @@ type ControlPlane struct {
 	Revisions []Revision `json:"revisions"`
 	// Webhooks are those of others that may change pods when they are created. A replay has none of them.
 	Webhooks []Webhook `json:"webhooks,omitempty"`
-	// APIServer is what a Prometheus has of the requests to the API server; nil = none was asked.
+	// APIServer is the history of requests to the API server; nil = it was captured without a Prometheus.
 	APIServer *History `json:"apiServer,omitempty"`
 	// Masked is how many values of it look like credentials, and are masked.
 	Masked int `json:"masked,omitempty"`
@@ -42,7 +42,7 @@ type Revision struct {
 	MeshConfig   map[string]any `json:"meshConfig,omitempty"`
 	MeshNetworks map[string]any `json:"meshNetworks,omitempty"`
 	Injection    *Injection     `json:"injection,omitempty"`
-	// History is what a Prometheus has of its pods; nil = none was asked.
+	// History is that of the revision's pods; nil = it was captured without a Prometheus.
 	History *History `json:"history,omitempty"`
 	// Undiscovered are the namespaces of the mesh that its discovery selectors leave out.
 	Undiscovered []string `json:"undiscovered,omitempty"`

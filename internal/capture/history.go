@@ -3,17 +3,18 @@ package capture
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
 
+	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/timeseries"
 )
 
-// History is what a Prometheus has of the last days. A value is of one step; percentiles are of values, those of an hour
-// of that hour of the day, UTC, over all days. It is of the captured mesh, whatever copies are made of it.
+// History holds the figures that a Prometheus recorded in the last days. Each value covers one step. Percentiles are over
+// these values; those of an hour are over the values of that hour of the day, in UTC, of all days. A mesh that is replayed
+// in several copies keeps the history of the captured one.
 type History struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
@@ -41,7 +42,7 @@ type Hour struct {
 	Percentiles
 }
 
-// Percentiles are of values, by the nearest rank.
+// Percentiles are percentiles by the nearest rank, see [stats.NearestRank].
 type Percentiles struct {
 	P50 float64 `json:"p50"`
 	P90 float64 `json:"p90"`
@@ -88,16 +89,16 @@ func (h *History) Lacks(figure, why string) {
 	h.Missing = append(h.Missing, Missing{figure, why})
 }
 
-// percentiles are those of one value at least.
+// percentiles returns the Percentiles of at least one value.
 func percentiles(values []float64) Percentiles {
 	values = slices.Sorted(slices.Values(values))
 	rank := func(share float64) float64 {
-		return rounded(values[max(0, int(math.Ceil(share*float64(len(values))))-1)])
+		return rounded(values[stats.NearestRank(share, int64(len(values)))-1])
 	}
 	return Percentiles{rank(0.5), rank(0.9), rank(0.99), rank(1)}
 }
 
-// rounded leaves four digits, more than such a value has.
+// rounded returns a value with four significant digits.
 func rounded(v float64) float64 {
 	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
 	if err != nil {
@@ -111,7 +112,7 @@ func (o *Observed) busiest() Hour {
 	return slices.MaxFunc(o.Hours, func(a, b Hour) int { return cmp.Compare(a.P90, b.P90) })
 }
 
-// lines are a history for people.
+// lines returns a line of text for each figure, and for each that is missing.
 func (h *History) lines() (all []string) {
 	if h == nil {
 		return nil
@@ -141,7 +142,7 @@ func (h *History) lines() (all []string) {
 	return all
 }
 
-// anonymous returns a history without texts of others.
+// anonymous returns a copy without error messages, which may contain names.
 func (h *History) anonymous() *History {
 	if h == nil {
 		return nil
@@ -154,7 +155,7 @@ func (h *History) anonymous() *History {
 	return &to
 }
 
-// histories are those of the control plane and of the API server, for people.
+// histories returns the lines of the histories of all revisions and of the API server.
 func (m *Mesh) histories() (all []string) {
 	if m.ControlPlane == nil {
 		return nil

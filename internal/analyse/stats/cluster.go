@@ -86,7 +86,7 @@ func ClusterQuantile(clusters []Cluster, q, confidence float64) (interval Quanti
 	slices.Sort(drawn)
 	tail := (1 - confidence) / 2
 	end := func(share float64) *float64 {
-		v := drawn[nearestRank(share, resamples)-1]
+		v := drawn[NearestRank(share, resamples)-1]
 		if math.IsInf(v, 1) {
 			return nil
 		}
@@ -135,7 +135,7 @@ func (p pool) quantile(q float64, weights []int64) float64 {
 	for i, size := range p.sizes {
 		all += size * weights[i]
 	}
-	left := nearestRank(q, all)
+	left := NearestRank(q, all)
 	for _, v := range p.values {
 		if left -= v.count * weights[v.cluster]; left <= 0 {
 			return v.value

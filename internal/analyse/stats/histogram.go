@@ -131,7 +131,7 @@ func (h *Histogram) Summary() Summary {
 // mu, and the histogram is not empty.
 func (h *Histogram) quantile(q float64) *float64 {
 	count := h.counts.TotalCount()
-	rank := nearestRank(q, count+h.lost)
+	rank := NearestRank(q, count+h.lost)
 	if rank > count {
 		return nil
 	}
@@ -140,9 +140,9 @@ func (h *Histogram) quantile(q float64) *float64 {
 	return new(min(max(time.Duration(value), h.min), h.max).Seconds())
 }
 
-// nearestRank returns the rank of the q quantile among n ordered observations, counted
+// NearestRank returns the rank of the q quantile among n ordered observations, counted
 // from 1: ceil(q*n).
-func nearestRank(q float64, n int64) int64 {
+func NearestRank(q float64, n int64) int64 {
 	const rounding = 1e-9 // 0.99*200 must be 198, not the next above
 	rank := int64(math.Ceil(q*float64(n) - rounding))
 	return min(max(rank, 1), n)
