@@ -25,8 +25,8 @@ const quietTime = 2 * time.Second
 // Stages under kwok/ then make the pod Ready.
 //
 // A sidecar is initialized once the control plane has answered everything that it requested at
-// its start, whether these answers are up to date or not: a proxy cannot know. Envoy is LIVE then,
-// which its /ready and the readiness probe of an Istio sidecar tell (Server initialization in
+// its start. The answers may be out of date, which a proxy cannot know. Envoy's state is then LIVE,
+// and its /ready and the readiness probe of an Istio sidecar succeed (Server initialization in
 // Envoy's documentation; cmd/pilot-agent/status/ready/probe.go in Istio).
 type Readiness struct {
 	fleet *Fleet

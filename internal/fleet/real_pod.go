@@ -111,7 +111,7 @@ func (p *realPod) follow(ctx context.Context) {
 		seen          int64
 		settled       bool // what was last read lacks nothing that comes without more bytes
 		readCompletes bool
-		initialized   bool
+		initialized   bool // once in all lives
 	)
 	for {
 		select {
@@ -132,7 +132,7 @@ func (p *realPod) follow(ctx context.Context) {
 			continue // it does not run yet, or not now
 		}
 		if current.Number != life {
-			life, bytes, seen, refusing, settled, initialized = current.Number, 0, 0, time.Time{}, false, false
+			life, bytes, seen, refusing, settled = current.Number, 0, 0, time.Time{}, false
 			p.as.answered(current)
 		}
 		if total > seen {
