@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/measure/clusterprometheus"
 )
 
-// historyOptions state which Prometheus a capture asks, and for how many days.
+// historyOptions holds the flags for the Prometheus of a capture.
 type historyOptions struct {
 	address, token, ca, tenant string
 	days                       int
@@ -73,8 +73,8 @@ func (o *historyOptions) options(f *pflag.FlagSet, files bool) (p clusterprometh
 	return p, true, nil
 }
 
-// history adds to a mesh what a Prometheus has of its control plane. cluster is that of a Prometheus that is a
-// Service; nil = there is none. What it does not have is part of the result, and no error.
+// history adds the history of its control plane to a mesh. cluster is the cluster of a Prometheus that is a Service; nil =
+// there is none. Figures that the Prometheus does not have are listed as missing, without an error.
 func (o *historyOptions) history(ctx context.Context, p clusterprometheus.Options, cluster *rest.Config, mesh *capture.Mesh) (err error) {
 	c := mesh.ControlPlane
 	if c == nil {
@@ -91,7 +91,7 @@ func (o *historyOptions) history(ctx context.Context, p clusterprometheus.Option
 		p.Program = clusterprometheus.Program{Namespace: cmp.Or(r.Namespace, "istio-system"), Deployment: r.Deployment(), Container: "discovery"}
 		source := clusterprometheus.Look(ctx, p)
 		r.History = observed(length, func() (time.Time, time.Time, []clusterprometheus.Range, error) { return source.History(ctx, length) })
-		if c.APIServer == nil || len(c.APIServer.Figures) == 0 { // it is asked in whose Prometheus there is a revision
+		if c.APIServer == nil || len(c.APIServer.Figures) == 0 { // the Prometheus of this revision may have it
 			c.APIServer = observed(length, func() (time.Time, time.Time, []clusterprometheus.Range, error) {
 				return source.APIServerHistory(ctx, length)
 			})
@@ -103,7 +103,7 @@ func (o *historyOptions) history(ctx context.Context, p clusterprometheus.Option
 	return nil
 }
 
-// observed is a history as a mesh has it.
+// observed converts a history that was read into that of a mesh.
 func observed(length time.Duration, read func() (from, to time.Time, all []clusterprometheus.Range, err error)) *capture.History {
 	from, to, all, err := read()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	widest    = 100 // of text that is read, and where there is no terminal
-	narrowest = 40  // below that words are cut anyhow
+	widest    = 100 // longer lines are hard to read; also the width without a terminal
+	narrowest = 40  // narrower terminals break words
 )
 
 // Width is the width of text that is written to w: that of the terminal within bounds, or that of

@@ -44,7 +44,7 @@ type Result struct {
 	Rules []Rule `json:"rules"`
 	// Opaque are the types that are not known, which are compared as bytes.
 	Opaque []string `json:"opaque,omitempty"`
-	// Validation is what an Envoy says of the resources of both sides, where one was asked.
+	// Validation is the result of validating the resources of both sides by an Envoy; nil without one.
 	Validation *Validation `json:"validation,omitempty"`
 }
 

@@ -25,13 +25,13 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Rejected is what --fail-on calls a resource that an Envoy does not accept. It is no effect of a difference.
+// Rejected is the name of a rejected resource in --fail-on. It is not one of the effects of a difference.
 const Rejected = "rejected"
 
-// Accepts asks an Envoy whether it accepts a bootstrap configuration, encoded. refusal is why not; "" = it does.
+// Accepts validates an encoded bootstrap configuration by an Envoy. refusal is its error message; "" = it accepts the configuration.
 type Accepts func(ctx context.Context, bootstrap []byte) (refusal string, err error)
 
-// Validation is what an Envoy says of the resources of both sides. Each content counts once.
+// Validation is the result of validating the resources of both sides by an Envoy. Equal resources count once.
 type Validation struct {
 	Envoy string `json:"envoy"` // its version
 	// Whole resources were validated as sidecars hold them, Cut ones without the filters that Istio's Envoy alone has,
@@ -44,11 +44,11 @@ type Validation struct {
 	Rejected []Rejection `json:"rejected,omitempty"`
 }
 
-// Rejection is a resource that an Envoy does not accept.
+// Rejection is a resource that an Envoy rejects.
 type Rejection struct {
 	Type   string `json:"type"`
 	Name   string `json:"name"`
-	Reason string `json:"reason"` // as Envoy states it
+	Reason string `json:"reason"` // Envoy's error message
 	From   int    `json:"from"`   // sidecars of either side that hold it
 	To     int    `json:"to"`
 }
@@ -78,8 +78,8 @@ type candidate struct {
 	sidecars   [2]int
 }
 
-// Validate asks an Envoy about all resources of both sides. All are validated in few runs; where one is refused, the
-// half of its batch that is refused is looked for.
+// Validate validates all resources of both sides, in batches. A batch that is rejected is divided in halves, until the
+// rejected resources are found.
 func Validate(ctx context.Context, from, to *record.Configuration, version string, accepts Accepts) (*Validation, error) {
 	v := &Validation{Envoy: version}
 	var all []*candidate

@@ -15,8 +15,8 @@ import (
 // answerLines is the number of lines of an answer, unless sentences or rows need more.
 const answerLines = 20
 
-// brief is what a report says first, before it is rendered: the sentences of a page about
-// one size and mode, or a row for each of several; what limits that; and what to do next.
+// brief is the short form of a report: the sentences of the page for one size and mode, or a
+// row for each of several; what limits the figures; and commands for the next steps.
 type brief struct {
 	title     string
 	sentences [][]marked // in paragraphs
@@ -56,7 +56,7 @@ func briefOf(runs []record.Run) brief {
 	return a
 }
 
-// oneRun states what one run does not tell, and how long it took.
+// oneRun states that the spread is not known, and the real time of a run that was slowed down.
 func oneRun(r *record.Run) string {
 	text := "It is one run: how much runs differ is not known (--repeats)."
 	if k := r.Slowdown(); k > 1 && r.Finished != nil {

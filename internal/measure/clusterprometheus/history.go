@@ -15,21 +15,21 @@ import (
 	"scaler.mesh/scaler/internal/timeseries"
 )
 
-// HistoryStep is the length of time that each value of a history is of.
+// HistoryStep is the length of time that each value of a history covers.
 const HistoryStep = 5 * time.Minute
 
 // MaxHistory is the longest history: Prometheus gives 11000 values of a series at most.
 const MaxHistory = 30 * 24 * time.Hour
 
-// Range is one figure over time.
+// Range holds the values of one figure over time.
 type Range struct {
 	Name, Unit string
 	Kinds      []KindRange // sorted; one without a kind where the figure has none
 	Err        error       // why it is not known; nil = it is
 }
 
-// KindRange are the values of one kind, in order of time. Each is of the HistoryStep before its moment. Those that are not known are
-// missing.
+// KindRange holds the values of one kind, in order of time. Each covers the HistoryStep before its time. Steps without a
+// value are left out.
 type KindRange struct {
 	Kind   string // as in cds, or "EndpointSlice update"; "" = there are none
 	Values []timeseries.Sample
@@ -42,7 +42,7 @@ type ranged struct {
 	by         []model.LabelName
 }
 
-// ofProgram are the figures of a control plane of Istio. Of a pod that several jobs scrape one series counts.
+// ofProgram lists the figures of a control plane of Istio. Where several jobs scrape a pod, one series counts.
 var ofProgram = []ranged{
 	{"processorTime", "cores", []string{
 		`sum(max by (pod) (rate(process_cpu_seconds_total{SERIES}[STEP])))`,
@@ -60,13 +60,13 @@ var ofProgram = []ranged{
 	{"configurationEvents", "1/s", []string{`sum by (type, event) (max by (pod, type, event) (rate(pilot_k8s_cfg_events{SERIES}[STEP])))`}, []model.LabelName{"type", "event"}},
 }
 
-// OfAPIServer are the figures of the API server, of all its replicas; of several jobs that scrape them the one with the most counts.
+// ofAPIServer lists the figures of all replicas of the API server. Where several jobs scrape them, the job with the most requests counts.
 var ofAPIServer = []ranged{
 	{"requests", "1/s", []string{`max by (verb) (sum by (job, verb) (rate(apiserver_request_total[STEP])))`}, []model.LabelName{"verb"}},
 }
 
-// History reads what the Prometheus has of the program over a length of time up to now: whole steps, by its own clock. A figure
-// that it does not have, or not completely, has the reason, and no values.
+// History reads the figures of the program over a length of time up to now, in whole steps by the clock of the Prometheus. A
+// figure that it does not have completely has an error and no values.
 func (s *Source) History(ctx context.Context, length time.Duration) (from, to time.Time, all []Range, err error) {
 	return s.history(ctx, length, ofProgram)
 }
@@ -164,7 +164,7 @@ func (c *client) steps(ctx context.Context, expr string, by []model.LabelName, f
 // kindWord matches what a control plane or an API server calls a type, an event or a verb.
 var kindWord = regexp.MustCompile(`^[A-Za-z_]{1,40}$`)
 
-// kindOf is the kind of a series by its labels. Others than the words of a program are not taken over.
+// kindOf returns the kind of a series by its labels; "other" if a label is not a word of Istio or Kubernetes.
 func kindOf(labels model.Metric, by []model.LabelName) string {
 	var words []string
 	for _, name := range by {
