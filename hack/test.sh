@@ -1,8 +1,18 @@
 #!/usr/bin/env bash
-# All tests, from the quickest to those that start the real programs, until one
+# The tests, from the quickest to those that start the real programs, until one
 # fails. The programs are built into scaler's cache first, which takes about 20
-# minutes once.
+# minutes once. With --all also the acceptance specs of test/e2e: those that
+# compare several runs or take long. Run them before a release.
 set -euo pipefail
+specs=(-label-filter '!acceptance')
+case ${1:-} in
+'') ;;
+--all) specs=() ;;
+*)
+	echo "hack/test.sh: argument \"$1\": want --all or nothing" >&2
+	exit 2
+	;;
+esac
 cd "$(dirname "$0")/.."
 
 # Go's build cache then serves checkouts in other folders, too, and shares what scaler and its
@@ -69,7 +79,7 @@ export SCALER_E2E_BINARY=$programs/scaler
 step go build -o "$SCALER_E2E_BINARY" ./cmd/scaler
 step "$SCALER_E2E_BINARY" components build
 # Four at a time on two processors, because specs mostly wait.
-step go tool ginkgo -tags e2e -vet=all -procs 4 -timeout 40m -poll-progress-after 2m -no-color ./test/e2e
+step go tool ginkgo -tags e2e -vet=all -procs 4 -timeout 40m -poll-progress-after 2m -no-color "${specs[@]}" ./test/e2e
 step go test -tags e2e -vet=all -count=1 -timeout 40m "${suites[@]}" -ginkgo.label-filter=e2e
 for verify in hack/verify-*.sh; do
 	step "$verify"

@@ -123,7 +123,7 @@ func unchecked(run record.Run) (parts []string) {
 }
 
 var _ = Describe("a captured mesh", func() {
-	It("of a rollout is rolled out as it was, and twice, without names and some rights", func(ctx SpecContext) {
+	It("of a rollout is rolled out as it was, and twice, without names and some rights", acceptance, func(ctx SpecContext) {
 		where := newPlace()
 		dir := filepath.Dir(where.state)
 		const storm = "reset-streams:100%@steady" // each sidecar connects to the converged mesh
@@ -277,7 +277,7 @@ var _ = Describe("a captured mesh", func() {
 		Expect(text(again)).To(Equal(text(mesh)))
 	})
 
-	It("of Istio's samples converges", func(ctx SpecContext) {
+	It("of Istio's samples converges", acceptance, func(ctx SpecContext) {
 		where := newPlace()
 		dir := filepath.Dir(where.state)
 		download := exec.Command("go", "mod", "download", "-json", "-modfile=internal/component/modules/istio.mod", "istio.io/istio")

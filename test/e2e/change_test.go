@@ -49,10 +49,10 @@ var _ = Describe("changes at a rate", func() {
 		Expect(filepath.Join(where.out, run.Name, "latencies", "change.push.hgrm")).To(BeAnExistingFile())
 	},
 		Entry("an endpoint", "istiod", "endpoint", func(record.Run) int { return pods }),
-		Entry("a route", "istiod", "route", func(record.Run) int { return pods }),
+		Entry("a route", acceptance, "istiod", "route", func(record.Run) int { return pods }),
 		Entry("a policy", "istiod", "policy", func(r record.Run) int { return pods / r.ServiceCount() }),
 		Entry("mesh-wide", "istiod", "meshwide", func(record.Run) int { return pods }),
-		Entry("metadata", "istiod", "metadata", nil),
+		Entry("metadata", acceptance, "istiod", "metadata", nil),
 	)
 
 	It("go on while pods are replaced", func() {

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("a rollout whose factor nobody gave", func() {
-	It("has the one of the model, and the control plane the same processors with any", func() {
+	It("has the one of the model, and the control plane the same processors with any", acceptance, func() {
 		rollout := func(arguments ...string) (record.Run, string) {
 			here := newPlace()
 			session := here.start(append([]string{"rollout", "--pods", "20", "--out", here.out, "-o", "json",

@@ -26,7 +26,7 @@ const (
 	besidePorts, besideListeners, besideRoutings = 5, 5, 2
 )
 
-var _ = Describe("a ladder of both modes, and each knob alone", Ordered, func() {
+var _ = Describe("a ladder of both modes, and each knob alone", Ordered, acceptance, func() {
 	spec := topology.Spec{Pods: 30, Services: 10, Namespaces: 2, Shape: topology.Random, FanOut: 2, Seed: 7}
 	flags := []string{"--services", "10", "--namespaces", "2", "--topology", "random", "--fanout", "2", "--seed", "7", "--calibrate=false"}
 	runs := map[string]record.Run{}

@@ -83,7 +83,7 @@ var _ = Describe("a ladder that does not go well", func() {
 		},
 		// The phases of every run are in the specs of signals.
 		Entry("while its cluster starts", record.PhaseName("")),
-		Entry("in a fault", record.PhaseFault),
+		Entry("in a fault", acceptance, record.PhaseFault),
 	)
 
 	It("continues after a run that did not converge, and reports it at the end", func() {

@@ -75,7 +75,7 @@ var _ = Describe("latency through sidecars", func() {
 
 	// Client and servers have a network namespace each, whose connections are redirected to Open Service
 	// Mesh's Envoys. What is checked of them is in the record: nobody reports the caller in permissive mode.
-	It("is measured where connections are redirected, of osm", func(ctx SpecContext) {
+	It("is measured where connections are redirected, of osm", acceptance, func(ctx SpecContext) {
 		spec.ControlPlane.Name = "osm"
 		if os.Geteuid() != 0 {
 			_, err := latency.Run(ctx, spec, latency.Progress{})

@@ -108,7 +108,7 @@ func completeRecord() string {
 	return where.out
 }
 
-var _ = Describe("nothing is left at random", func() {
+var _ = Describe("nothing is left at random", acceptance, func() {
 	It("8: when scaler is killed with SIGKILL, and cleanup is called", func() {
 		commands := slices.DeleteFunc(endable(), func(e *ended) bool { return !e.starts })
 		c := newCampaign("kill -9", killsVariable, 5)

@@ -138,7 +138,7 @@ var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(10*time.Minute))
 
-	It("has a Prometheus whose samples of istiod's pods are read through the API server, with the right to", func(ctx SpecContext) {
+	It("has a Prometheus whose samples of istiod's pods are read through the API server, with the right to", acceptance, func(ctx SpecContext) {
 		newPrometheus(ctx, kubeconfig)
 		user := newUser(ctx, kubeconfig, filepath.Join(GinkgoT().TempDir(), "kubeconfig"))
 		DeferCleanup(user.remove)
@@ -157,7 +157,7 @@ var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 		expectPrometheus(ctx, source, finish(begin(30, "--kubeconfig", user.kubeconfig, "--steady", "8s")))
 	}, SpecTimeout(5*time.Minute))
 
-	It("runs KWOK, and sidecars in two workers, as pods, one of which is lost, with the documented rights, and is as it was after it", func(ctx SpecContext) {
+	It("runs KWOK, and sidecars in two workers, as pods, one of which is lost, with the documented rights, and is as it was after it", acceptance, func(ctx SpecContext) {
 		user := newUser(ctx, kubeconfig, filepath.Join(GinkgoT().TempDir(), "kubeconfig"))
 		DeferCleanup(user.remove)
 		for role, rights := range map[string][]rbacv1.PolicyRule{
@@ -196,7 +196,7 @@ var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(2*time.Minute))
 
-	It("sends requests between pods with and without sidecars, and is as it was after it", func(ctx SpecContext) {
+	It("sends requests between pods with and without sidecars, and is as it was after it", acceptance, func(ctx SpecContext) {
 		there := objects(ctx)
 		pair := latency("--duration", "4s", "--repeats", "2")
 		Eventually(pair).WithTimeout(2 * time.Minute).Should(gexec.Exit(0))
@@ -219,7 +219,7 @@ var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(8*time.Minute))
 
-	It("spreads workers over two nodes, sends requests between these, and is as it was after it", func(ctx SpecContext) {
+	It("spreads workers over two nodes, sends requests between these, and is as it was after it", acceptance, func(ctx SpecContext) {
 		Eventually(start(node, "up", "--nodes", "2", "--istiod-replicas", "2", "--sidecars", "--scaler", scaler, "--housekeeping-interval", "1s")).WithTimeout(4 * time.Minute).Should(gexec.Exit(0))
 		there := objects(ctx)
 		run := finish(begin(30, "--worker-image", "scaler.mesh/scaler:realnode", "--workers", "2"))

@@ -28,6 +28,10 @@ var (
 // binaryVariable is the program to test, if it is not to be built.
 const binaryVariable = "SCALER_E2E_BINARY"
 
+// acceptance marks specs that compare several runs with each other or take long, of what a shorter spec
+// tries on the same programs. "hack/test.sh --all" runs them, continuous integration does not.
+var acceptance = Label("acceptance")
+
 // TestMain lets the test binary be the programs that specs start of packages that start their own
 // executable: a cluster's owner, a proxy of Linkerd, and scaler's hidden commands.
 func TestMain(m *testing.M) {

@@ -384,7 +384,7 @@ var _ = It("rolls out 30 pods with ztunnels, which are disturbed", func(ctx Spec
 }, SpecTimeout(10*time.Minute))
 
 // Sidecars and ztunnels hold exactly what is expected in one mesh, and receive what concerns them.
-var _ = It("rolls out a mesh with sidecars and ztunnels", func(ctx SpecContext) {
+var _ = It("rolls out a mesh with sidecars and ztunnels", acceptance, func(ctx SpecContext) {
 	const pods, nodes, sidecars = 12, 2, 6
 	spec := run.DefaultSpec()
 	spec.Mesh.Dataplane, spec.Mesh.PodsPerNode, spec.Mesh.Mode = scenario.List[string]{"mixed"}, pods/nodes, scenario.List[string]{"strict"}
