@@ -1,14 +1,10 @@
 // Package docs embeds those of the project's documents that programs show.
 package docs
 
-import _ "embed"
+import "embed"
 
-// Figures is reference/figures.md, which states what each figure means.
+// Reference has reference/figures.md, which states what each figure means, and reference/definitions, which explains
+// the concepts that figures share, by topic.
 //
-//go:embed reference/figures.md
-var Figures string
-
-// Definitions is reference/definitions.md, which explains the concepts that figures share.
-//
-//go:embed reference/definitions.md
-var Definitions string
+//go:embed reference/figures.md reference/definitions/*.md
+var Reference embed.FS

@@ -38,7 +38,7 @@ request that was due meanwhile. With --connections it is a closed loop: each
 connection waits for its response before it sends the next request.
 
 The variants alternate in short rounds within each rate. With two or more repeats
-every quantile has an interval, and what is added to the variant none is tested. docs/reference/definitions.md says what each figure means.
+every quantile has an interval, and what is added to the variant none is tested. docs/reference/definitions says what each figure means.
 
 --preset uses the scenario of a published benchmark. Further flags replace its values,
 but not rates, connections, chain and topology.

@@ -26,7 +26,7 @@ var UsageFigures = []FigureOf[Usage]{
 		Definition: "Processor time, user and system, between the edges of the phase, of all processes that were the program meanwhile.",
 		Source:     "counters of `/proc`, read at the edges of the phase"}, Of: func(u *Usage) *float64 { return u.CPUSeconds }},
 	{Figure: Figure{Path: "referenceCPUSeconds", Unit: UnitSeconds, Label: "CPU time, reference", Counts: "phase", Better: BetterLower,
-		Definition: "`cpuSeconds` times the [speed of the machine](definitions.md#speed-of-the-machine), the mean of before and after the run: what a reference processor would need. Of the control plane on this machine alone; absent if the speed is not known.",
+		Definition: "`cpuSeconds` times the [speed of the machine](definitions/machine.md#speed-of-the-machine), the mean of before and after the run: what a reference processor would need. Of the control plane on this machine alone; absent if the speed is not known.",
 		Source:     "the same, and the measured speed"}, Of: func(u *Usage) *float64 { return u.ReferenceCPUSeconds }},
 	{Figure: Figure{Path: "referenceCores", Unit: UnitCores, Label: "cores, reference, mean", Counts: "phase", Better: BetterLower, NotCompared: true,
 		Definition: "`cores.mean` times the speed of the machine, as `referenceCPUSeconds`.",
@@ -59,7 +59,7 @@ var UsageFigures = []FigureOf[Usage]{
 		Definition: "Live heap after two collections that scaler requested right after the phase (`steady` only). Absent if the program offers no way to request one.",
 		Source:     "the same"}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Collected }},
 	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower,
-		Definition: "Upper bound of the share of the phase in which a thread was runnable and waited for a processor; with [time dilation](definitions.md#time-dilation), without what is no delay of the same thread.",
+		Definition: "Upper bound of the share of the phase in which a thread was runnable and waited for a processor; with [time dilation](definitions/dilation.md#time-dilation), without what is no delay of the same thread.",
 		Source:     "the kernel's run delays (schedstat)"}, Of: func(u *Usage) *float64 { return u.Saturation }},
 	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors, all threads", Counts: "phase", Better: BetterLower, NotCompared: true,
 		Definition: "For how long threads were runnable and waited for a processor, all threads added, however short the waits.",
@@ -260,9 +260,9 @@ var PodFigures = []FigureOf[Pods]{
 	{Figure: Figure{Path: "connected", Unit: UnitCount, Label: "connected", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
 		Definition: "Pods whose sidecar was connected at any time; of the proxies of nodes, whose node's proxy was."}, Of: func(p *Pods) *float64 { return whole(p.Connected) }},
 	{Figure: Figure{Path: "complete", Unit: UnitCount, Label: "complete", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
-		Definition: "Pods whose sidecar is [complete](definitions.md#conventions) at the end of the rollout; of the proxies of nodes, whose node's proxy holds the pod and its certificate."}, Of: func(p *Pods) *float64 { return whole(p.Complete) }},
+		Definition: "Pods whose sidecar is [complete](definitions/phases.md#complete-initialized-converged) at the end of the rollout; of the proxies of nodes, whose node's proxy holds the pod and its certificate."}, Of: func(p *Pods) *float64 { return whole(p.Complete) }},
 	{Figure: Figure{Path: "converged", Unit: UnitCount, Label: "converged", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
-		Definition: "Pods whose sidecar has [converged](definitions.md#conventions) at the end of the rollout; of the proxies of nodes, whose node's proxy has and that are Ready."}, Of: func(p *Pods) *float64 { return whole(p.Converged) }},
+		Definition: "Pods whose sidecar has [converged](definitions/phases.md#complete-initialized-converged) at the end of the rollout; of the proxies of nodes, whose node's proxy has and that are Ready."}, Of: func(p *Pods) *float64 { return whole(p.Converged) }},
 }
 
 // ArrivalFigures are those of Arrival.
@@ -577,7 +577,7 @@ func intervalsOf(r *Run) []named[PushIntervals] {
 // rolloutFigures are of the run's phases.
 var rolloutFigures = []FigureOf[Run]{
 	{Figure: Figure{Path: "phases.rollout.seconds", timed: "phases.rollout", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower,
-		Definition: "The rollout time: the length of the phase, if it ended by convergence. After the time limit only a lower bound is known. [Phases](definitions.md#conventions) states from when to when."}, Of: (*Run).RolloutSeconds},
+		Definition: "The rollout time: the length of the phase, if it ended by convergence. After the time limit only a lower bound is known. [Phases](definitions/phases.md#phases) states from when to when."}, Of: (*Run).RolloutSeconds},
 }
 
 // runFigures is the catalogue.
@@ -588,7 +588,7 @@ var runFigures = sync.OnceValue(func() []node[Run] {
 	}
 	real := func(r *Run) *RealSidecars { return orZero(r.Sidecars).Real }
 	all := append(leaves(rolloutFigures),
-		byPhase("controlPlane", "control plane: ", "The control plane, all its [replicas](definitions.md#replicas) together.", func(r *Run) *ByPhase[*Usage] { return r.ControlPlane }),
+		byPhase("controlPlane", "control plane: ", "The control plane, all its [replicas](definitions/programs.md#replicas) together.", func(r *Run) *ByPhase[*Usage] { return r.ControlPlane }),
 		at(place{path: "replicas"}, func(r *Run) *Replicas { return r.Replicas }, replicas(usage)),
 		at(place{path: "latencies"}, func(r *Run) *Latencies { return &r.Latencies }, []node[Latencies]{latencies("")}),
 		each(place{path: "latencies.pushIntervals.KIND", label: "push interval, KIND: ", phase: PhaseProbe, notCompared: true}, "KIND", intervalsOf, pushIntervals()),

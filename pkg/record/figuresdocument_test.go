@@ -18,14 +18,14 @@ func TestFiguresDocument(t *testing.T) {
 
 <!-- Written by "go test ./pkg/record -run FiguresDocument -update" from the catalogue in pkg/record. -->
 
-Every part of a run's ` + "`run.json`" + `, by path, and what each figure means. [Definitions](definitions.md) explains the concepts:
+Every part of a run's ` + "`run.json`" + `, by path, and what each figure means. [Definitions](definitions/README.md) explains the concepts:
 phases, complete, converged, dilation.
 
 Units are base units. "One observation" is what is counted, or what a mean, a peak or a
 quantile is over. "Better" is the direction of an improvement. Figures marked * are not
 compared between runs: they are given, one observation, or contained in others.
 
-"Dilated" is what ` + "`--dilate K`" + ` does to a figure ([definitions](definitions.md#time-dilation)): it is a time,
+"Dilated" is what ` + "`--dilate K`" + ` does to a figure ([definitions](definitions/dilation.md#time-dilation)): it is a time,
 divided by K, or a rate, multiplied by K; without either it stays as measured. The record has the result.
 
 PHASE is ` + "`" + joinPhases("`, `") + "`" + `; PROGRAM is one of the cluster's, or a replica of the control plane;
@@ -63,7 +63,7 @@ TYPE is a type of resources, as in CDS; KIND is a kind of change; STAGE is a sta
 			fmt.Fprintf(&b, "| `%s` | %s |\n", f.Path, f.Definition)
 		}
 	}
-	b.WriteString("\n## Where programs wait\n\nWhat is timed in a phase is uncertain where programs waited for processors in it (warnings `saturated` and `atLimit`), or clients of the API server did not read fast enough (`watchesClosed`). [Warnings](definitions.md#warnings) states in which direction, and what else such a warning affects.\n\n| phase | figures |\n| --- | --- |\n")
+	b.WriteString("\n## Where programs wait\n\nWhat is timed in a phase is uncertain where programs waited for processors in it (warnings `saturated` and `atLimit`), or clients of the API server did not read fast enough (`watchesClosed`). [Warnings](definitions/record.md#warnings) states in which direction, and what else such a warning affects.\n\n| phase | figures |\n| --- | --- |\n")
 	for _, phase := range FigurePhases {
 		if paths := timed()[phase]; paths != nil {
 			fmt.Fprintf(&b, "| `%s` | `%s` |\n", phase, strings.Join(paths, "`, `"))

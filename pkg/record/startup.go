@@ -5,7 +5,7 @@ import "time"
 // PodStartup is how one pod started, when it has become Ready.
 type PodStartup struct {
 	Pod   string  `json:"pod"`   // namespace/name
-	Times Startup `json:"times"` // see docs/reference/definitions.md
+	Times Startup `json:"times"` // see docs/reference/definitions
 }
 
 // Startup are the moments of one pod's start; those that did not come are zero.

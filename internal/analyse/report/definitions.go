@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"io/fs"
+	"path"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -14,20 +16,40 @@ import (
 	"scaler.mesh/scaler/docs"
 )
 
-// Prefixes of the names of headings in a page, of the two documents that are in it.
+// Prefixes of the names of headings in a page, of the definitions and of the figures that are in it.
 const (
 	definitionPrefix = "def-"
 	figurePrefix     = "fig-"
 )
 
-// documentPrefixes are the prefixes by the name of the document.
-var documentPrefixes = map[string]string{"definitions.md": definitionPrefix, "figures.md": figurePrefix}
+// figuresDocument is the path of the figures below docs.
+const figuresDocument = "reference/figures.md"
+
+// headingPrefix returns the prefix of the headings of a document, by its path below docs; "" if it is not in the page.
+func headingPrefix(document string) string {
+	switch {
+	case document == figuresDocument:
+		return figurePrefix
+	case path.Dir(document) == "reference/definitions":
+		return definitionPrefix
+	default:
+		return ""
+	}
+}
 
 // definitionsHTML renders the documents that define the figures as parts of a page.
 func definitionsHTML() (template.HTML, error) {
+	documents, err := fs.Glob(docs.Reference, "reference/definitions/*.md") // README.md is the first in their order
+	if err != nil {
+		return "", fmt.Errorf("reading the definitions: %w", err)
+	}
 	var all template.HTML
-	for _, document := range []struct{ text, prefix string }{{docs.Definitions, definitionPrefix}, {docs.Figures, figurePrefix}} {
-		html, err := documentHTML(document.text, document.prefix)
+	for _, document := range append(documents, figuresDocument) {
+		text, err := docs.Reference.ReadFile(document)
+		if err != nil {
+			return "", fmt.Errorf("reading the definitions: %w", err)
+		}
+		html, err := documentHTML(text, document)
 		if err != nil {
 			return "", err
 		}
@@ -36,10 +58,10 @@ func definitionsHTML() (template.HTML, error) {
 	return all, nil
 }
 
-// documentHTML renders a document as part of a page: its headings a level lower, as it is a chapter there, their names with
-// the prefix. Links to documents that are not in the page lead to the definitions' beginning.
-func documentHTML(markdown, prefix string) (template.HTML, error) {
-	written := []byte(markdown)
+// documentHTML renders a document, by its path below docs, as part of a page: its headings a level lower, as it is
+// a chapter there, their names with the prefix. Links to documents that are not in the page lead to the definitions' beginning.
+func documentHTML(written []byte, document string) (template.HTML, error) {
+	prefix := headingPrefix(document)
 	md := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	tree := md.Parser().Parse(source.NewReader(written))
 	err := ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -53,11 +75,12 @@ func documentHTML(markdown, prefix string) (template.HTML, error) {
 				n.SetAttributeString("id", prefix+string(id.([]byte)))
 			}
 		case *ast.Link:
-			document, heading, _ := strings.Cut(string(n.Destination), "#")
-			to := documentPrefixes[document]
+			other, heading, _ := strings.Cut(string(n.Destination), "#")
+			to := prefix
+			if other != "" {
+				to = headingPrefix(path.Join(path.Dir(document), other))
+			}
 			switch {
-			case document == "":
-				n.Destination = []byte("#" + prefix + heading)
 			case to != "" && heading != "":
 				n.Destination = []byte("#" + to + heading)
 			case to == figurePrefix:

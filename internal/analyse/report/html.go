@@ -29,7 +29,7 @@ type page struct {
 	Style       template.CSS
 	Limits      []limited
 	Sections    []section
-	Definitions template.HTML // docs/reference/definitions.md and figures.md
+	Definitions template.HTML // docs/reference/definitions and figures.md
 }
 
 // section is a part of a page.
