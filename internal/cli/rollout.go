@@ -68,6 +68,9 @@ them, which takes about a quarter of an hour on two cores; see 'scaler component
   # in real time
   scaler rollout --pods 200 --dilate 1
 
+  # how the need of your own mesh grows: with one, two and four copies of it
+  scaler rollout --mesh mesh.yaml --scale 1,2,4 --repeats 2
+
   # how the need grows with size and mode: eight runs
   scaler rollout --pods 200,400,800,1600 --mode both --probes 0
 
@@ -252,7 +255,7 @@ func (o *rolloutOptions) oneSpec(cmd *cobra.Command, s streams, changes ...func(
 	if err != nil || done {
 		return spec, done, err
 	}
-	if m := l.Spec.Mesh; len(m.Pods) != 1 || len(m.Mode) != 1 || len(m.Dataplane) != 1 {
+	if m := l.Spec.Mesh; len(m.Pods) != 1 || len(l.Spec.Scales) > 1 || len(m.Mode) != 1 || len(m.Dataplane) != 1 {
 		return spec, false, usagef("want one size, one mode and one data plane, with which all runs are done")
 	}
 	return l.Spec, false, nil

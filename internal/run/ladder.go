@@ -58,6 +58,9 @@ func (l Ladder) Validate() error {
 			return scenario.Refuse("versions", strings.Join(l.Versions, ","), "each version once")
 		}
 	}
+	if err := sizesDiffer(l.Spec.Scales); err != nil {
+		return err
+	}
 	runs := l.Runs()
 	if len(runs) > 1 && l.Spec.Keep {
 		return scenario.Refuse("keep", nil, "it with one run alone, not with %d", len(runs))
@@ -72,6 +75,20 @@ func (l Ladder) Validate() error {
 		if err := run.Validate(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// sizesDiffer returns an error where a captured mesh has as many sidecars at two scales: runs are named, grouped and
+// forecast by these.
+func sizesDiffer(scales []*MeshFile) error {
+	of := map[int]int{}
+	for _, m := range scales {
+		sidecars, _ := m.Mesh.Sidecars()
+		if other, ok := of[sidecars]; ok {
+			return scenario.Refuse("mesh.scale", m.Scale, "one scale: %s has %d sidecars with %d copies as well, as all of them are in namespaces that a cluster has once", m.File, sidecars, other)
+		}
+		of[sidecars] = m.Scale
 	}
 	return nil
 }
@@ -116,11 +133,10 @@ func (l Ladder) one(ctx context.Context, progress Progress) (record.Run, error) 
 func (l Ladder) Runs() []Spec {
 	m := l.Spec.Mesh
 	return series.Turns(max(1, l.Spec.Repeats), func(repeat int) (round []Spec) {
-		for _, pods := range m.Pods {
+		for _, run := range l.Spec.sizes() {
 			for _, mode := range m.Mode {
 				for _, dataplane := range m.Dataplane {
-					run := l.Spec
-					run.Mesh.Pods, run.Mesh.Mode, run.Mesh.Dataplane = scenario.List[int]{pods}, scenario.List[string]{mode}, scenario.List[string]{dataplane}
+					run.Mesh.Mode, run.Mesh.Dataplane = scenario.List[string]{mode}, scenario.List[string]{dataplane}
 					if l.Spec.Repeats > 1 {
 						run.Repeat = repeat
 					}
@@ -130,6 +146,24 @@ func (l Ladder) Runs() []Spec {
 		}
 		return round
 	})
+}
+
+// sizes returns the specification with each of its numbers of pods alone or, of a captured mesh, each of its scales.
+func (s Spec) sizes() (all []Spec) {
+	scales := s.Scales
+	s.Scales = nil
+	for _, m := range scales {
+		s.UseMesh(m)
+		all = append(all, s)
+	}
+	if scales != nil {
+		return all
+	}
+	for _, pods := range s.Mesh.Pods {
+		s.Mesh.Pods = scenario.List[int]{pods}
+		all = append(all, s)
+	}
+	return all
 }
 
 // ofVersions returns a run, or the same run of each version.

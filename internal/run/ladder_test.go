@@ -28,6 +28,49 @@ func ladderOf(pods []int, modes ...string) Ladder {
 
 func seconds(n int) scenario.Duration { return scenario.Duration(time.Duration(n) * time.Second) }
 
+// capturedLadder are the runs of a sample at these scales.
+func capturedLadder(t *testing.T, scales string) (Ladder, error) {
+	t.Helper()
+	d := scenario.New(scenario.Default())
+	for path, value := range map[string]string{"mesh.file": "sample:bookinfo", "mesh.scale": scales, "instrument.dilation": "1"} {
+		if err := d.Set(path, value, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return NewLadder(Spec{Out: t.TempDir()}, d)
+}
+
+// The scales of a captured mesh are sizes: each is one run, of the mesh in so many copies.
+func TestLadderOfScales(t *testing.T) {
+	l, err := capturedLadder(t, "1,3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Spec.Repeats = 2
+	if err := l.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, run := range l.Runs() {
+		got = append(got, run.Name())
+		r := newRecord(run)
+		if scale := run.Captured.Scale; !slices.Equal(run.Mesh.Scale, []int{scale}) || r.Mesh.Namespaces != scale || r.PodCount() != 6*scale || len(r.Scenario.Mesh.Scale) != 1 || r.Scenario.Mesh.Scale[0] != scale {
+			t.Errorf("%s of scale %d is recorded with %+v and %+v", run.Name(), scale, r.Mesh, r.Scenario.Mesh)
+		}
+	}
+	if text := strings.Join(got, " "); text != "istiod-captured-6 istiod-captured-18 istiod-captured-18-r2 istiod-captured-6-r2" {
+		t.Errorf("runs %s", text)
+	}
+	if _, err := capturedLadder(t, "2,2"); err == nil || !strings.Contains(err.Error(), "mesh.scale: got 2, want each value once") {
+		t.Errorf("one scale twice: %v", err)
+	}
+	same := *l.Spec.Scales[1]
+	same.Scale, l.Spec.Scales = 4, append(l.Spec.Scales, &same)
+	if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "mesh.scale: got 4, want one scale: sample:bookinfo has 18 sidecars with 3 copies as well") {
+		t.Errorf("two scales of one size: %v", err)
+	}
+}
+
 // Versions take turns, each with a folder of its own, and every other time in reverse.
 func TestLadderOfVersions(t *testing.T) {
 	l := ladderOf([]int{20, 40}, "strict")

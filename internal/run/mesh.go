@@ -31,9 +31,8 @@ type MeshFile struct {
 // capturedKnobs are the knobs of a captured mesh: its own configuration decides.
 var capturedKnobs = controlplane.Knobs{MTLS: topology.Captured, Scope: topology.Captured, Authz: topology.Captured}
 
-// ReadMesh reads the file of a captured mesh, or a sample, and makes so many copies of it. The error names
-// the field, mesh.file or mesh.scale.
-func ReadMesh(path string, scale int) (*MeshFile, error) {
+// ReadMesh reads the file of a captured mesh, or a sample. The error names the field, mesh.file.
+func ReadMesh(path string) (*MeshFile, error) {
 	f, err := capture.Open(path)
 	if err != nil {
 		return nil, err
@@ -53,16 +52,30 @@ func ReadMesh(path string, scale int) (*MeshFile, error) {
 	default:
 		return nil, scenario.Refuse("mesh.file", path, "one with a sidecar at least")
 	}
-	m := &MeshFile{File: path, Digest: hex.EncodeToString(digest.Sum(nil))[:12], Scale: scale}
-	if m.Mesh, err = mesh.Times(scale); err != nil {
+	return &MeshFile{File: path, Digest: hex.EncodeToString(digest.Sum(nil))[:12], Scale: 1, Mesh: mesh}, nil
+}
+
+// times returns the mesh of a file at each of several scales, of which there is one at least. The error names the
+// field, mesh.scale.
+func (m *MeshFile) times(scales []int) (all []*MeshFile, err error) {
+	if err := eachOnce("mesh.scale", scales); err != nil {
 		return nil, err
 	}
-	return m, nil
+	for _, scale := range scales {
+		scaled := *m
+		scaled.Scale = scale
+		if scaled.Mesh, err = m.Mesh.Times(scale); err != nil {
+			return nil, err
+		}
+		all = append(all, &scaled)
+	}
+	return all, nil
 }
 
 // UseMesh makes a specification one of a captured mesh, which decides its size.
 func (s *Spec) UseMesh(m *MeshFile) {
 	s.Captured = m
+	s.Mesh.Scale = scenario.List[int]{m.Scale}
 	sidecars, _ := m.Mesh.Sidecars()
 	s.Mesh.Pods, s.Mesh.Services, s.Mesh.Namespaces = scenario.List[int]{sidecars}, len(m.Mesh.Services), len(m.Mesh.Namespaces)
 }

@@ -52,7 +52,7 @@ func TestReadMesh(t *testing.T) {
 		dir:                "mesh.file: got \"" + dir + "\", want the file of a mesh: it is no regular file: it is a directory",
 		at("large.yaml"):   "mesh.file: got \"" + at("large.yaml") + "\", want the file of a mesh: it is too large: it has 1099511627776 bytes, want 1073741824 at most",
 	} {
-		m, err := ReadMesh(path, 1)
+		m, err := ReadMesh(path)
 		switch {
 		case want == "" && err != nil, want != "" && (err == nil || err.Error() != want):
 			t.Errorf("%s: got %v, want %q", path, err, want)
@@ -78,7 +78,7 @@ spec: {owner: Deployment, proxy: sidecar, replicas: 3, labels: {app: orders}, zo
 		if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		m, err := ReadMesh(path, 1)
+		m, err := ReadMesh(path)
 		if err != nil {
 			t.Fatal(err)
 		}

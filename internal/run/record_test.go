@@ -59,7 +59,7 @@ func TestRecordedScenarioReadsBack(t *testing.T) {
 				t.Errorf("the record of a run of a record's scenario (-first +second):\n%s", diff)
 			}
 			if name == "captured" {
-				if m := first.Scenario.Mesh; m.File != captured || m.Scale != 2 || m.Pods != nil || m.Services != 0 || first.PodCount() == 0 || first.ServiceCount() == 0 || first.NamespaceCount() == 0 {
+				if m := first.Scenario.Mesh; m.File != captured || m.Scale.First() != 2 || m.Pods != nil || m.Services != 0 || first.PodCount() == 0 || first.ServiceCount() == 0 || first.NamespaceCount() == 0 {
 					t.Errorf("the record of a captured mesh has %d pods, %d services, %d namespaces and asks for %s", first.PodCount(), first.ServiceCount(), first.NamespaceCount(), text)
 				}
 			}

@@ -15,12 +15,16 @@ func TestCheckSize(t *testing.T) {
 		return s
 	}
 	captured := func(scale int) Spec {
-		m, err := ReadMesh("sample:bookinfo", scale)
+		m, err := ReadMesh("sample:bookinfo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := m.times([]int{scale})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := DefaultSpec()
-		s.UseMesh(m)
+		s.UseMesh(all[0])
 		return s
 	}
 	for name, test := range map[string]struct {

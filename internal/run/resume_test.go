@@ -74,6 +74,25 @@ func TestLadderResumes(t *testing.T) {
 	}
 }
 
+// A ladder of a captured mesh does the scales that have no result in its folder; one of another content is no result of it.
+func TestLadderOfScalesResumes(t *testing.T) {
+	l, err := capturedLadder(t, "1,2,3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := l.Runs()
+	writeRun(t, runs[0], record.StatusCompleted, nil)
+	writeRun(t, runs[1], record.StatusInterrupted, nil)
+	writeRun(t, runs[2], record.StatusCompleted, func(r *record.Run) { r.Mesh.Digest = "0" })
+	done, others, err := l.resume()
+	if err != nil || len(done) != 1 || done[0].PodCount() != 6 {
+		t.Errorf("%v, resumed %d runs", err, len(done))
+	}
+	if why := others[filepath.Join(l.Spec.Out, "istiod-captured-18")]; why != "it is of another captured mesh" {
+		t.Errorf("the run of another mesh is not resumed, as %q", why)
+	}
+}
+
 // What another scenario, repeat or scaler left is no result of a ladder, and stays where it is.
 func TestDiffers(t *testing.T) {
 	spec := ladderOf([]int{10}, "strict").Spec

@@ -30,8 +30,10 @@ import (
 type Spec struct {
 	scenario.Scenario
 
-	// Captured is the mesh of the scenario's file; nil = the mesh is synthetic.
+	// Captured is the mesh of the scenario's file, of the first of its scales; nil = the mesh is synthetic.
 	Captured *MeshFile
+	// Scales has the mesh of the scenario's file at each of its scales; nil = the mesh is synthetic, or it is Captured alone.
+	Scales []*MeshFile
 	// Existing is the cluster of the scenario's context; nil = the run starts one.
 	Existing *Existing
 	// Choice is how the dilation was chosen; nil = it was given.
@@ -67,7 +69,7 @@ func DefaultSpec() Spec {
 func New(s Spec, d *scenario.Document) (_ Spec, err error) {
 	var file *MeshFile
 	if path := d.Scenario.Mesh.File; path != "" {
-		if file, err = ReadMesh(path, d.Scenario.Mesh.Scale); err != nil {
+		if file, err = ReadMesh(path); err != nil {
 			return s, err
 		}
 		if err := file.takeOver(s, d); err != nil {
@@ -90,7 +92,11 @@ func New(s Spec, d *scenario.Document) (_ Spec, err error) {
 	}
 	s.ControlPlane.Env, s.ControlPlane.Upgrade.Env = withValues(s.ControlPlane.Env), withValues(s.ControlPlane.Upgrade.Env)
 	if file != nil {
-		s.UseMesh(file)
+		if s.Scales, err = file.times(s.Mesh.Scale); err != nil {
+			return s, err
+		}
+		s.UseMesh(s.Scales[0])
+		s.Mesh.Scale = d.Scenario.Mesh.Scale
 		if !d.Stated("load.probes") {
 			s.Load.Probes = 0 // a captured mesh is changed if that is asked for
 		}

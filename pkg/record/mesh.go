@@ -31,7 +31,7 @@ type NotReproduced struct {
 // Topology describes a run's mesh in words, without its size; "" = not known.
 func (r *Run) Topology() string {
 	if m := r.Mesh; m != nil {
-		return fmt.Sprintf("captured, %s, scale %d", m.Digest, r.Scenario.Mesh.Scale)
+		return "captured, " + m.Digest
 	}
 	asked := r.Scenario.Mesh
 	if asked.Topology == "" {

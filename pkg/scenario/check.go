@@ -16,7 +16,7 @@ func Default() Scenario {
 		APIVersion: APIVersion, Kind: Kind, Repeats: 1,
 		Mesh: Mesh{
 			Pods: List[int]{200}, Topology: "layers", FanOut: 3, Seed: 1, Dataplane: List[string]{"sidecar"},
-			PodsPerNode: 20, Waypoints: "none", Profile: "plain", Scale: 1,
+			PodsPerNode: 20, Waypoints: "none", Profile: "plain", Scale: List[int]{1},
 			Sidecars: Sidecars{StartDelay: new(stockStart)},
 		},
 		ControlPlane: ControlPlane{Name: "istiod", Replicas: 1, Upgrade: Upgrade{Canary: Shares{0.1, 0.5, 1}, Pause: seconds(15)}},

@@ -54,13 +54,13 @@ type Mesh struct {
 	Settings   Settings     `json:"settings,omitzero"`
 	Dataplane  List[string] `json:"dataplane,omitempty"` // sidecar, ambient or mixed; one run for each
 	// PodsPerNode is the number of pods for which there is a fake node where nodes have proxies.
-	PodsPerNode int      `json:"podsPerNode,omitempty"`
-	Waypoints   string   `json:"waypoints,omitempty"` // none, namespace or service
-	Profile     string   `json:"profile,omitempty"`   // plain or typical
-	Parts       Parts    `json:"parts,omitzero"`
-	Sidecars    Sidecars `json:"sidecars,omitzero"`
-	File        string   `json:"file,omitempty"`  // of a captured mesh, which then decides all above but Sidecars
-	Scale       int      `json:"scale,omitempty"` // copies of each namespace of a captured mesh
+	PodsPerNode int       `json:"podsPerNode,omitempty"`
+	Waypoints   string    `json:"waypoints,omitempty"` // none, namespace or service
+	Profile     string    `json:"profile,omitempty"`   // plain or typical
+	Parts       Parts     `json:"parts,omitzero"`
+	Sidecars    Sidecars  `json:"sidecars,omitzero"`
+	File        string    `json:"file,omitempty"`  // of a captured mesh, which then decides all above but Sidecars
+	Scale       List[int] `json:"scale,omitempty"` // copies of each namespace of a captured mesh; one run for each number
 }
 
 // Settings replace single settings of the mode; "" leaves the mode's.

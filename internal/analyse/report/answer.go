@@ -209,7 +209,11 @@ func nextSteps(runs []record.Run) (next output.Table) {
 	case n >= sizesNeeded:
 		next.Add("scaler plan "+dir+" --pods N", "a forecast of N pods")
 	case n > 0:
-		next.Add("scaler rollout --pods 100,200,400", fmt.Sprintf("%d sizes or more, for a forecast (scaler plan)", sizesNeeded))
+		sizes := "--pods 100,200,400"
+		if runs[0].Mesh != nil {
+			sizes = "--mesh " + output.Plain(runs[0].Scenario.Mesh.File) + " --scale 1,2,4"
+		}
+		next.Add("scaler rollout "+sizes, fmt.Sprintf("%d sizes or more, for a forecast (scaler plan)", sizesNeeded))
 	}
 	return next
 }

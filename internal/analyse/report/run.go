@@ -162,7 +162,7 @@ func topologyText(r *record.Run) string {
 // meshText describes the captured mesh of a run.
 func meshText(r *record.Run) string {
 	m := r.Mesh
-	return fmt.Sprintf("%s (%s), scale %d: %s, %s, %s without sidecars", r.Scenario.Mesh.File, m.Digest, r.Scenario.Mesh.Scale,
+	return fmt.Sprintf("%s (%s), scale %d: %s, %s, %s without sidecars", r.Scenario.Mesh.File, m.Digest, r.Scenario.Mesh.Scale.First(),
 		output.Many(m.Endpoints, "endpoint"), output.Many(m.Gateways, "gateway"), output.Many(m.Outside, "pod"))
 }
 
