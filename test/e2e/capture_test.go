@@ -129,7 +129,8 @@ var _ = Describe("a captured mesh", func() {
 		const storm = "reset-streams:100%@steady" // each sidecar connects to the converged mesh
 		// A sidecar that connects before istiod knows its scope is sent listeners that it is to remove again, and holds
 		// their routes until they have drained, which is longer than the run: what two runs hold would differ by them.
-		const delay = "2s"
+		// While pods come istiod may collect changes for as long as its greatest debounce, 10 s.
+		const delay = "12s"
 		session := where.rollout(12, "--mode", "strict", "--services", "4", "--namespaces", "2", "--calibrate=false", "--keep", "--fault", storm, "--start-delay", delay,
 			"--set", "mesh.parts.destinationRules=2", "--set", "mesh.parts.serviceEntries=1", "--set", "mesh.parts.tcpServices=1", "--set", "mesh.parts.headlessServices=1", "--set", "mesh.parts.externalNames=1",
 			"--set", "mesh.parts.gateways=1", "--set", "mesh.parts.zones=3", "--set", "mesh.parts.outsidePods=3")
