@@ -70,7 +70,8 @@ func Env(env []string) []string {
 }
 
 // Tree masks the texts of a value of JSON, in place, by the names of their fields. Where an object has a name, or
-// a key, and a value, as headers have, the value is masked by that name. It returns the value and how many were masked.
+// a key, and a value, as headers have, the value is masked by that name. The key of a label selector is the name of a label.
+// It returns the value and how many were masked.
 func Tree(value any) (any, int) { return tree("", value) }
 
 func tree(field string, value any) (_ any, masked int) {
@@ -88,8 +89,10 @@ func tree(field string, value any) (_ any, masked int) {
 				masked++
 			}
 		}
+		_, isPair := v["value"]
+		_, isSelector := v["operator"]
 		for name, of := range v {
-			if _, isPair := v["value"]; isPair && (name == "value" || name == "name" || name == "key") {
+			if isPair && (name == "value" || name == "name" || name == "key") || isSelector && name == "key" {
 				continue
 			}
 			hidden, n := tree(name, of)

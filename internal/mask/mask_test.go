@@ -49,6 +49,7 @@ extensionProviders:
   envoyExtAuthzHttp: {includeAdditionalHeadersInCheck: {authorization: "Basic abc", x-team: blue}}
 certificates: ["-----BEGIN CERTIFICATE-----"]
 sds: {token: {aud: istio-ca}}
+discoverySelectors: [{matchExpressions: [{key: team, operator: NotIn, values: [sandbox]}]}]
 `
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatal(err)
@@ -60,6 +61,12 @@ sds: {token: {aud: istio-ca}}
 	}
 	want := `certificates:
 - (masked)
+discoverySelectors:
+- matchExpressions:
+  - key: team
+    operator: NotIn
+    values:
+    - sandbox
 extensionProviders:
 - name: otel
   opentelemetry:
