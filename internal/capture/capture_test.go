@@ -79,34 +79,91 @@ func TestRoundTrip(t *testing.T) {
 
 // A capture of a replayed mesh equals the captured mesh, except for the owners of the pods.
 func TestReplayOfCapture(t *testing.T) {
-	m := shop(t)
-	g := NewGatherer()
-	for _, o := range append(m.Surroundings(map[string]string{injectionLabel: "enabled"}), m.Objects...) {
-		if err := g.Add(o); err != nil {
-			t.Fatal(err)
+	for name, m := range map[string]Mesh{"shop": shop(t), "sixty pods": sixty(t)} {
+		g := NewGatherer()
+		add := func(o *unstructured.Unstructured) {
+			t.Helper()
+			if err := g.Add(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, o := range append(m.Surroundings(map[string]string{injectionLabel: "enabled"}), m.Objects...) {
+			add(o)
+		}
+		for _, z := range m.Zones() {
+			add(topologyNode(z))
+		}
+		for i := range m.Workloads {
+			w := &m.Workloads[i]
+			metadata := map[string]any{"name": w.Name, "namespace": w.Namespace}
+			if annotations := w.Annotations(); annotations != nil {
+				metadata["annotations"] = untyped(annotations)
+			}
+			o := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": map[string]any{"replicas": int64(w.Spec.Replicas)},
+			}}
+			if err := unstructured.SetNestedField(o.Object, toMap(t, w.Template()), "spec", "template"); err != nil {
+				t.Fatal(err)
+			}
+			add(o)
+			for _, z := range w.Spec.Zones {
+				for n := range z.Pods {
+					add(replayed(t, w, z, n))
+				}
+			}
+		}
+		again := g.Mesh()
+		m.Header, again.Header = Header{}, Header{}
+		if diff := cmp.Diff(written(t, m), written(t, again)); diff != "" {
+			t.Errorf("%s: a replay is captured as another mesh:\n%s", name, diff)
 		}
 	}
-	for _, w := range m.Workloads {
-		template := w.Template()
-		o := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": w.Name, "namespace": w.Namespace},
-			"spec": map[string]any{"replicas": int64(w.Spec.Replicas)},
-		}}
-		if err := unstructured.SetNestedField(o.Object, toMap(t, template), "spec", "template"); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Add(o); err != nil {
-			t.Fatal(err)
-		}
+}
+
+// sixty is the mesh of sixty pods that an end-to-end test rolls out.
+func sixty(t *testing.T) Mesh {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "test", "e2e", "testdata", "sixty", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got files %v, %v", files, err)
 	}
-	again := g.Mesh()
-	for i := range m.Workloads {
-		m.Workloads[i].Spec.Owner, m.Workloads[i].Spec.Zones = "Deployment", nil
+	m, err := FromFiles(t.Context(), files...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	m.Header, again.Header = Header{}, Header{}
-	if diff := cmp.Diff(written(t, m), written(t, again)); diff != "" {
-		t.Errorf("a replay is captured as another mesh:\n%s", diff)
+	return m
+}
+
+// topologyNode is a node of a zone.
+func topologyNode(z Zone) *unstructured.Unstructured {
+	labels := map[string]any{corev1.LabelTopologyZone: z.Zone}
+	if z.Region != "" {
+		labels[corev1.LabelTopologyRegion] = z.Region
 	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "node-" + z.Zone, "labels": labels}}}
+}
+
+// replayed is a pod of a replay as the API server has it, with its node's zone among its labels.
+func replayed(t *testing.T, w *Workload, z Zone, n int) *unstructured.Unstructured {
+	t.Helper()
+	template := w.Template()
+	labels := untyped(template.Labels)
+	labels["pod-template-hash"], labels[corev1.LabelTopologyZone] = "1", z.Zone
+	if z.Region != "" {
+		labels[corev1.LabelTopologyRegion] = z.Region
+	}
+	spec, _ := toMap(t, template)["spec"].(map[string]any)
+	spec["nodeName"] = "node-" + z.Zone
+	if containers, _ := spec["containers"].([]any); w.Spec.Proxy == Sidecar {
+		spec["containers"] = append(containers, map[string]any{"name": proxyContainer, "args": []any{"proxy", "sidecar"}})
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "spec": spec,
+		"metadata": map[string]any{
+			"name": fmt.Sprintf("%s-1-%s-%d", w.Name, z.Zone, n), "namespace": w.Namespace, "labels": labels, "annotations": untyped(template.Annotations),
+			"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": w.Name + "-1", "uid": "1", "controller": true}},
+		},
+	}}
 }
 
 func TestBadFiles(t *testing.T) {

@@ -85,7 +85,7 @@ func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 	case "Namespace":
 		g.namespaces[object.GetName()] = object.GetLabels()
 		g.mesh.Namespaces = append(g.mesh.Namespaces, Namespace{
-			Name: object.GetName(), Labels: keptLabels(object.GetLabels()), Annotations: keptAnnotations(object.GetAnnotations()),
+			Name: object.GetName(), Labels: keptLabels(withheld(object)), Annotations: keptAnnotations(object.GetAnnotations()),
 		})
 		return nil
 	case "Node":
@@ -228,8 +228,10 @@ func (g *Gatherer) leaveOutRefused() {
 	})
 	m.Workloads = slices.DeleteFunc(m.Workloads, func(w Workload) bool {
 		kind := "pods"
-		if _, ok := g.owners[ownerKey(w.Spec.Owner, w.Namespace, w.Name)]; ok {
-			kind = strings.ToLower(w.Spec.Owner) + "s.apps"
+		for _, of := range []string{"Deployment", w.Spec.Owner} { // a replay's Deployments are of other kinds
+			if _, ok := g.owners[ownerKey(of, w.Namespace, w.Name)]; ok {
+				kind = strings.ToLower(of) + "s.apps"
+			}
 		}
 		return bad(kind, w.Namespace, checkWorkload(Identity(w.Spec.Owner, w.Namespace, w.Name), w))
 	})

@@ -19,8 +19,9 @@ import (
 // owner is an object with a template for pods.
 type owner struct {
 	kind, namespace, name string
-	replicas              int // -1 = as many as there are pods
-	first                 int // ordinal of a StatefulSet's first pod
+	was                   string // kind that a replay made this Deployment of; "" = it is of none
+	replicas              int    // -1 = as many as there are pods
+	first                 int    // ordinal of a StatefulSet's first pod
 	meta                  metav1.ObjectMeta
 	spec                  corev1.PodSpec
 }
@@ -44,7 +45,7 @@ func (g *Gatherer) owner(object *unstructured.Unstructured) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
 			return err
 		}
-		template = d.Spec.Template
+		template, o.was = d.Spec.Template, d.Annotations[ownerAnnotation]
 		if d.Spec.Replicas != nil {
 			o.replicas = int(*d.Spec.Replicas)
 		}
@@ -146,6 +147,9 @@ func (g *Gatherer) workloads(key string) []Workload {
 	slices.SortFunc(pods, func(a, b pod) int { return cmp.Or(cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name)) })
 	g.trim(namespace, o, pods)
 	groups := alike(pods)
+	if o != nil {
+		kind = cmp.Or(o.was, kind)
+	}
 	var all []Workload
 	for i, group := range groups {
 		w := Workload{Namespace: namespace, Name: name, Spec: group[0].spec}
@@ -260,6 +264,11 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 					labels[name] = value
 				}
 			}
+		}
+		if zone := g.nodes[p.node]; p.node != "" { // the API server copies them from the node, as it does in a replay
+			maps.DeleteFunc(labels, func(name, value string) bool {
+				return name == corev1.LabelTopologyZone && value == zone.Zone || name == corev1.LabelTopologyRegion && value == zone.Region
+			})
 		}
 		p.spec.Labels = kept(labels, func(name string) bool { return !droppedLabel(name) || g.selected[name] && perPod(name) })
 		if p.spec.Annotations = keptAnnotations(annotations); p.spec.Proxy == Gateway && p.spec.Annotations[templatesKey] == gatewayTemplate {

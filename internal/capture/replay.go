@@ -2,6 +2,7 @@ package capture
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -156,8 +157,7 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 	}
 	for _, n := range m.Namespaces {
 		object := named("v1", "Namespace", "", n.Name)
-		all := maps.Clone(n.Labels)
-		maps.DeleteFunc(all, func(name, _ string) bool { return admits(name) })
+		all, annotations := withoutAdmission(n)
 		if with[n.Name] {
 			if all == nil {
 				all = map[string]string{}
@@ -165,7 +165,7 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 			maps.Copy(all, injected)
 		}
 		object.SetLabels(all)
-		object.SetAnnotations(n.Annotations)
+		object.SetAnnotations(annotations)
 		objects = append(objects, object)
 	}
 	for _, account := range slices.SortedFunc(maps.Keys(accounts), func(a, b [2]string) int {
@@ -193,6 +193,51 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 // do not say of themselves, and the control plane does not read it. Of what else admission acts by,
 // quotas, LimitRanges and admission policies are not captured.
 func admits(label string) bool { return strings.HasPrefix(label, "pod-security.kubernetes.io/") }
+
+// What a replay says of the objects that it was made of, so that a capture of it is equal to that of the original.
+const (
+	ownerAnnotation  = "scaler.mesh/owner"  // of a Deployment: the kind of the captured owner
+	labelsAnnotation = "scaler.mesh/labels" // of a Namespace: the labels that it does not have here, in JSON
+)
+
+// Annotations are those of the Deployment of a workload.
+func (w Workload) Annotations() map[string]string {
+	if w.Spec.Owner == "Deployment" {
+		return nil
+	}
+	return map[string]string{ownerAnnotation: w.Spec.Owner}
+}
+
+// withoutAdmission returns the labels of a namespace without those that admits names, which its annotations have.
+func withoutAdmission(n Namespace) (labels, annotations map[string]string) {
+	labels = maps.Clone(n.Labels)
+	maps.DeleteFunc(labels, func(name, _ string) bool { return admits(name) })
+	if len(labels) == len(n.Labels) {
+		return labels, n.Annotations
+	}
+	left := maps.Clone(n.Labels)
+	maps.DeleteFunc(left, func(name, _ string) bool { return !admits(name) })
+	text, err := json.Marshal(left)
+	if err != nil {
+		return labels, n.Annotations // texts are JSON
+	}
+	annotations = map[string]string{labelsAnnotation: string(text)}
+	maps.Copy(annotations, n.Annotations)
+	return labels, annotations
+}
+
+// withheld returns the labels of a namespace, with those that a replay did not give it.
+func withheld(namespace *unstructured.Unstructured) map[string]string {
+	text := namespace.GetAnnotations()[labelsAnnotation]
+	var left map[string]string
+	if text == "" || json.Unmarshal([]byte(text), &left) != nil {
+		return namespace.GetLabels()
+	}
+	all := map[string]string{}
+	maps.Copy(all, namespace.GetLabels())
+	maps.Copy(all, left)
+	return all
+}
 
 func named(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	metadata := map[string]any{"name": name}

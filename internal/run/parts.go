@@ -88,6 +88,9 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	}
 	if r.spec.Captured != nil {
 		r.applier.Templates, r.applier.Around = r.templates, r.spec.Captured.Mesh.Surroundings(r.adapter.Sidecars.NamespaceLabels)
+		for _, w := range r.spec.Captured.Mesh.Workloads {
+			r.applier.Annotations = append(r.applier.Annotations, w.Annotations())
+		}
 	}
 	return nil
 }

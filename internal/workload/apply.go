@@ -53,6 +53,8 @@ type Applier struct {
 	// instead of being made from Mesh.
 	Templates []corev1.PodTemplateSpec
 	Around    []*unstructured.Unstructured
+	// Annotations are those of the Deployments with Templates, by service; nil = none.
+	Annotations []map[string]string
 
 	// Objects are the objects of the mesh's options, made once the namespaces and
 	// services exist. They are applied through Dynamic, which may be nil if there are
@@ -272,7 +274,11 @@ func (a *Applier) service(s topology.Service) *corev1.Service {
 func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
 	s := a.Mesh.Services[service]
 	if a.Templates != nil {
-		return a.templated(s, a.Templates[service], int32(replicas))
+		made := a.templated(s, a.Templates[service], int32(replicas))
+		if a.Annotations != nil {
+			made.Annotations = a.Annotations[service]
+		}
+		return made
 	}
 	made := a.deploymentOf(s, replicas)
 	kwok.SpreadOverZones(&made.Spec.Template.Spec, a.zones(service), made.Spec.Selector.MatchLabels)
