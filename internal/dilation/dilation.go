@@ -14,7 +14,7 @@ import (
 
 // Unit is the speed that the processors had on which costs were measured, in reference processors. It was measured on one
 // such machine alone, with a rollout of 200 pods: 4.94 s of processor time are 7.19 s of the reference processor
-// (docs/results/2026-11-26-200-pods.md). Costs are in seconds of the processors of these machines, and
+// (docs/results/first-run.md). Costs are in seconds of the processors of these machines, and
 // are multiplied by it.
 const Unit = 1.45
 
@@ -32,7 +32,7 @@ type Cost struct {
 // What the other programs need, in the same seconds.
 //
 // The cluster's programs (API server, etcd, controller-manager, scheduler, KWOK) used 1.435 cores in the 7.61 s of a rollout of
-// 200 pods (docs/results/2026-11-25-200-pods-slowed-down.md).
+// 200 pods (docs/results/first-run.md).
 //
 // scaler used 2.7 s in that rollout, with 20 pushes for each sidecar, and 42 s in one of 1600 pods with about 130 in the same file.
 const (
@@ -43,7 +43,7 @@ const (
 
 // How many pushes a sidecar receives in a rollout: 10, and 4 more for each second for which it is there, where it is configured for
 // the whole mesh; else 18. It is there for half of the rollout on average. These are the pushes of 200 to 1600 pods in bursts of
-// 20 a second (31 to 171, and 17 to 19 in strict mode; docs/results/2026-11-25-ladder.md).
+// 20 a second (31 to 171, and 17 to 19 in strict mode; docs/results/ladder.md).
 const (
 	firstPushes     = 10
 	pushesPerSecond = 4
@@ -51,7 +51,7 @@ const (
 )
 
 // Limit is the share of this machine's processor time that may be needed while pods come, on average. The busiest second needs
-// about twice the mean (docs/results/2026-11-25-ladder.md: 4.29 cores for 2.08), so that processors are free in it, too.
+// about twice the mean (docs/results/ladder.md: 4.29 cores for 2.08), so that processors are free in it, too.
 const Limit = 0.4
 
 // roundsPerSecond is how often changes are pushed at most: those that come within the debounce, 100 ms, are pushed together.

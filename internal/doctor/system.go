@@ -26,8 +26,8 @@ const (
 	filesBesides = 500
 
 	// Resident memory of a run, the peaks of all programs together: 1.1 GiB without pods, 1.3 with 12 and 1.7 to 1.9 with 200
-	// (docs/results/2026-11-26-200-pods-at-a-rate.md and 2026-11-26-200-pods.md). Of what a pod adds, 1 MiB is istiod's, from 200 to 1600
-	// pods (docs/results/2026-11-25-ladder.md), 2 are the cluster's, which are those of a pod without a sidecar, and 0.2 scaler's. 1000 Services,
+	// (docs/results/first-run.md, at a rate and at once). Of what a pod adds, 1 MiB is istiod's, from 200 to 1600
+	// pods (docs/results/ladder.md), 2 are the cluster's, which are those of a pod without a sidecar, and 0.2 scaler's. 1000 Services,
 	// VirtualServices and ServiceEntries each made 0.7 GiB more in a mesh of 6 pods, mostly of the API server.
 	memoryFixed     = 1.1 * (1 << 30)
 	memoryPerPod    = 3.2 * (1 << 20)

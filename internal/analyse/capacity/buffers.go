@@ -11,7 +11,7 @@ import (
 // largeResponses is 1 in meshes whose pushes are of responses for which the control plane takes buffers of 1 MiB
 // (record.Limits.LargeResponseBytes). They are in use while responses are sent, and kept until the second garbage
 // collection after that, so that the memory of a larger mesh is higher by about the same amount whatever its size
-// (docs/results/2026-11-25-large-responses.md).
+// (docs/results/forecasts.md).
 var largeResponses = term{"large responses", func(p point) float64 {
 	if p.response > 1 {
 		return 1

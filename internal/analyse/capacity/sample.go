@@ -307,7 +307,7 @@ func were(n int, noun string) string {
 // advice returns the command for the missing runs. It suggests a size of half the target,
 // which is near enough that little can change in between. A size may have an error of its
 // own, which repeats do not reduce, so that many sizes are better than many repeats
-// (docs/results/2026-11-25-forecasts.md).
+// (docs/results/forecasts.md).
 func advice(s *sample, o Options) string {
 	mode := cmp.Or(o.Mode, "permissive")
 	burst := ""

@@ -108,7 +108,7 @@ var workPhases = []record.PhaseName{record.PhaseRollout, record.PhaseChange, rec
 // ofParts reports whether the work of a phase of a run consists of the parts. A change phase does if its
 // changes are pushed as a rollout's are: endpoints that changed, and listeners and routes as a whole. A mesh-wide
 // change sends all clusters and endpoints in addition. istiod has them in its cache, so that their bytes cost less
-// (docs/results/2026-11-25-forecasts.md). Changes of policies concern few sidecars, and those of metadata none.
+// (docs/results/forecasts.md). Changes of policies concern few sidecars, and those of metadata none.
 // With churn, pods start in the phase, too.
 func ofParts(phase record.PhaseName, r *record.Run) bool {
 	if phase != record.PhaseChange {

@@ -26,10 +26,10 @@ const electionRequestsPerSecond = 5 * 2 / 7.5
 // ((*DiscoveryServer).WaitForRequestLimit in pilot/pkg/xds/discovery.go).
 const limiterWait = time.Second
 
-// cost is what istiod needs. A pod is 19.8 ms (docs/results/2026-11-25-forecasts.md); a push is 0.28 ms with 20 services, and 0.45 ms with
+// cost is what istiod needs. A pod is 19.8 ms (docs/results/forecasts.md); a push is 0.28 ms with 20 services, and 0.45 ms with
 // 160, in the same file, as a line. With these, 200 to 1600 pods at 20 a second are 5.6, 14, 41 and 154 s, and 6.0, 14.9, 40.8 and
-// 167 s were measured (docs/results/2026-11-25-ladder.md). With 8 processors, 31 to 33 of 1600 pods at once become ready in a second,
-// by its limits of new streams and token reviews (docs/results/2026-11-24-at-once.md).
+// 167 s were measured (docs/results/ladder.md). With 8 processors, 31 to 33 of 1600 pods at once become ready in a second,
+// by its limits of new streams and token reviews (docs/results/ladder.md).
 var cost = dilation.Cost{Pod: 0.020, Push: 0.00024, PushPerService: 1.3e-6, ReadyPerSecond: 32}
 
 // dilate slows istiod down by k: the debounce, the limiter of new streams and the
