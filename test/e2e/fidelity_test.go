@@ -16,7 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Both modes, with few changes; all knobs with 200 are in docs/results/2026-11-21-fidelity.md.
+// Both modes, with few changes; all knobs with 200 are in docs/results/fidelity.md.
 var _ = Describe("a simulated sidecar compared with a real Envoy", func() {
 	// Serial: times are compared.
 	It("sends and holds the same", Serial, func() {

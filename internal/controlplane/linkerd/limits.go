@@ -27,7 +27,7 @@ func limits(env []string) *record.Limits {
 }
 
 // cost is what all three programs need, 28 to 36 ms for a pod of 200 to 1600. The client of identity makes 5 requests a second,
-// one for each certificate (docs/results/2026-11-23-linkerd.md).
+// one for each certificate (docs/results/control-planes.md).
 var cost = dilation.Cost{Pod: 0.036, ReadyPerSecond: 5}
 
 // dilate slows all three programs down by k: all of component.LinkerdTimes.

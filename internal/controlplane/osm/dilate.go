@@ -7,7 +7,7 @@ import (
 )
 
 // cost is what both programs need: 108, 145 and 278 ms for a pod with 200, 400 and 800 pods in permissive mode
-// (docs/results/2026-11-25-equal-conditions.md), whatever is pushed, as a line that is not below them. The client of the injector
+// (docs/results/control-planes.md), whatever is pushed, as a line that is not below them. The client of the injector
 // makes 5 requests a second, one for each pod.
 var cost = dilation.Cost{Pod: 0.085, PodPerPod: 0.00024, ReadyPerSecond: 5}
 
