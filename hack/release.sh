@@ -5,6 +5,7 @@
 #
 # For each platform an archive with scaler, its name as a plugin of kubectl, shell completion,
 # licence and README; its bill of materials (CycloneDX); the Helm chart; and SHA256SUMS of them all.
+# For macOS scaler only reads records.
 # The archives of one commit are the same byte for byte, wherever they are made.
 set -euo pipefail
 here=$PWD
@@ -34,12 +35,12 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 stamp=$(git log -1 --format=%cI)
 
-export CGO_ENABLED=0 GOOS=linux
+export CGO_ENABLED=0
 go build -trimpath -o "$work/host/scaler" ./cmd/scaler
-for arch in amd64 arm64; do
-	name=scaler-$version-$GOOS-$arch
+for platform in linux-amd64 linux-arm64 darwin-amd64 darwin-arm64; do
+	name=scaler-$version-$platform
 	mkdir -p "$work/$name/completion"
-	GOARCH=$arch go build -trimpath -buildvcs=true -ldflags='-s -w' -o "$work/$name/scaler" ./cmd/scaler
+	GOOS=${platform%-*} GOARCH=${platform#*-} go build -trimpath -buildvcs=true -ldflags='-s -w' -o "$work/$name/scaler" ./cmd/scaler
 	go version -m "$work/$name/scaler" | grep -q "^	mod	scaler.mesh/scaler	$version\b" ||
 		fail "go recorded another version than $version in the program: make the release in a clone, not in a further work tree"
 	# kubectl finds its plugins by name: kubectl mesh-scaler.
@@ -51,7 +52,7 @@ for arch in amd64 arm64; do
 	done
 	cp README.md LICENSE "$work/$name"
 	archive "$name" "$out/$name.tar.gz"
-	GOOS='' go tool -modfile=hack/sbom/go.mod cyclonedx-gomod bin -json -std -noserial -notimestamp \
+	go tool -modfile=hack/sbom/go.mod cyclonedx-gomod bin -json -std -noserial -notimestamp \
 		-version "$version" -output "$out/$name.cdx.json" "$work/$name/scaler"
 done
 # As helm package makes it; versions of charts have no v.

@@ -5,8 +5,39 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/tools/go/packages"
 )
+
+// The program that only reads records compiles for macOS. Its types are checked from the sources, all modules included,
+// which takes seconds where compiling for another system takes minutes.
+func TestProgramForMacOS(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := packages.Load(&packages.Config{
+		Context: t.Context(), Dir: root, Mode: packages.LoadAllSyntax,
+		Env: append(os.Environ(), "GOOS=darwin", "GOARCH=arm64", "CGO_ENABLED=0"),
+	}, "./cmd/scaler")
+	if err != nil || len(loaded) != 1 {
+		t.Fatalf("%d packages, %v", len(loaded), err)
+	}
+	checked := 0
+	packages.Visit(loaded, nil, func(p *packages.Package) {
+		if strings.HasPrefix(p.PkgPath, "scaler.mesh/scaler/") {
+			checked++
+		}
+		for _, err := range p.Errors {
+			t.Error(err)
+		}
+	})
+	if checked < 50 {
+		t.Errorf("%d packages of scaler were checked, want all", checked)
+	}
+}
 
 // The archives of a release are the same with each umask, and everybody may read what is in them.
 func TestArchivesOfARelease(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -123,6 +124,9 @@ the time until every sidecar has its configuration and its certificate.`,
 		newWorkerCommand(s),
 	)
 	addHelpAndCompletion(root)
+	if runtime.GOOS != "linux" {
+		onlyRead(root, runtime.GOOS)
+	}
 	return root
 }
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/internal/output"
 )
 
@@ -180,7 +181,7 @@ func (s *store) compile(ctx context.Context, g *Graph, tc toolchain, programs []
 	cmd.Stdout, cmd.Stderr = log, log
 	// If scaler is killed, `go` is interrupted. The signal comes when the thread that started
 	// the child ends, so that thread is held until the child has ended.
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGINT
+	linux.EndWithParent(cmd.SysProcAttr, syscall.SIGINT)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"scaler.mesh/scaler/internal/linux"
 )
 
 // digestName is the file next to a cached program that has its SHA-256, in the format of
@@ -84,8 +86,8 @@ func stateOf(f *os.File) (fileState, bool, error) {
 	if !ok {
 		return fileState{}, false, nil
 	}
-	changed := time.Unix(stat.Ctim.Unix())
-	return fileState{device: stat.Dev, inode: stat.Ino, size: info.Size(), changed: changed}, time.Since(changed) > time.Second, nil
+	device, changed := linux.Changed(stat)
+	return fileState{device: device, inode: stat.Ino, size: info.Size(), changed: changed}, time.Since(changed) > time.Second, nil
 }
 
 // digestOf gives the SHA-256 of a file.

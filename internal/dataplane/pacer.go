@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"scaler.mesh/scaler/internal/linux"
 )
 
 // clock is the time source of the generator. Tests use a fake one.
@@ -27,7 +27,7 @@ type precise struct {
 
 // newPrecise makes a clock whose waits end with ctx.
 func newPrecise(ctx context.Context) (*precise, error) {
-	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	fd, err := linux.NewTimer()
 	if err != nil {
 		return nil, fmt.Errorf("making a timer: %w", err)
 	}
@@ -42,7 +42,7 @@ func (p *precise) wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 { // zero would disarm the timer
 		return context.Cause(ctx)
 	}
-	if err := unix.TimerfdSettime(p.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, nil); err != nil {
+	if err := linux.SetTimer(p.fd, d); err != nil {
 		return fmt.Errorf("setting a timer: %w", err)
 	}
 	var expirations [8]byte

@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/linux"
 )
 
 // inotifyNeeded is the number of inotify instances of a run's programs: the API server,
@@ -16,7 +18,7 @@ const inotifyNeeded = 16
 func checkInotify(instances int) Result {
 	r := Result{Name: "inotify", Status: OK}
 	for n := range instances {
-		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		fd, err := linux.NewWatcher()
 		if err != nil {
 			r.Status = Failed
 			r.Detail = fmt.Sprintf("%d of %d instances can be had: %v", n, instances, err)
@@ -24,7 +26,7 @@ func checkInotify(instances int) Result {
 			return r
 		}
 		defer unix.Close(fd)
-		if _, err := unix.InotifyAddWatch(fd, os.TempDir(), unix.IN_CREATE); err != nil {
+		if err := linux.Watch(fd, os.TempDir()); err != nil {
 			r.Status = Failed
 			r.Detail = fmt.Sprintf("%d of %d watches can be had: %v", n, instances, err)
 			r.Fix = "end programs that watch many files, or as root: sysctl fs.inotify.max_user_watches=65536"
@@ -38,5 +40,5 @@ func checkInotify(instances int) Result {
 // noexec reports whether a file is on a file system from which nothing can be executed.
 func noexec(path string) bool {
 	var st unix.Statfs_t
-	return unix.Statfs(path, &st) == nil && st.Flags&unix.ST_NOEXEC != 0
+	return unix.Statfs(path, &st) == nil && st.Flags&linux.NoExec != 0
 }

@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/dataplane"
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place"
@@ -131,7 +132,7 @@ func Run(ctx context.Context, spec Spec, progress Progress) (_ record.LatencyRun
 		record: record.LatencyRun{
 			APIVersion: record.APIVersion, Kind: record.LatencyKind, Schema: record.Schema,
 			Started: time.Now().UTC(), Spec: spec.record(driver), Rows: []record.LatencyRow{},
-			Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: place.MemoryBytes(), Kernel: place.Kernel(), Scaler: component.ScalerVersion()},
+			Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: linux.MemoryBytes(), Kernel: place.Kernel(), Scaler: component.ScalerVersion()},
 		},
 	}
 	if r.record.Published, err = compare.PublishedLatencies(r.record.Spec); err != nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/linux"
 )
 
 // ClockInterval is the time between two comparisons of clocks.
@@ -56,7 +58,7 @@ func readClocks() (moment, error) {
 		return m, fmt.Errorf("reading the wall clock: %w", err)
 	}
 	m.wall = time.Unix(wall.Unix())
-	for clock, to := range map[int32]*time.Duration{unix.CLOCK_MONOTONIC: &m.monotonic, unix.CLOCK_BOOTTIME: &m.boot} {
+	for clock, to := range map[int32]*time.Duration{unix.CLOCK_MONOTONIC: &m.monotonic, linux.ClockBoot: &m.boot} {
 		var at unix.Timespec
 		if err := unix.ClockGettime(clock, &at); err != nil {
 			return m, fmt.Errorf("reading clock %d: %w", clock, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/internal/process"
 )
 
@@ -72,7 +73,7 @@ func (s *processSource) Started() (time.Time, error) {
 		return time.Time{}, err
 	}
 	var boot unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot); err != nil {
+	if err := unix.ClockGettime(linux.ClockBoot, &boot); err != nil {
 		return time.Time{}, fmt.Errorf("reading the time since boot: %w", err)
 	}
 	now := time.Now()

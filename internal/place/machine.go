@@ -30,15 +30,6 @@ func cpuModel() string {
 	return ""
 }
 
-// MemoryBytes returns the size of this machine's memory; 0 where it is not known.
-func MemoryBytes() int64 {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return 0
-	}
-	return int64(info.Totalram) * int64(info.Unit)
-}
-
 // Kernel returns the release of this machine's kernel; "" where it is not known.
 func Kernel() string {
 	var name unix.Utsname

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/linux"
 )
 
 // defaultGrace is long enough for an API server without clients to end its watches and
@@ -71,7 +73,7 @@ func OpenGroup(dir string, opts GroupOptions) (*Group, error) {
 		return nil, fmt.Errorf("opening process group: %w", err)
 	}
 	// Processes that outlive their parent become children of this program.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+	if err := linux.AdoptOrphans(); err != nil {
 		return nil, fmt.Errorf("opening process group: becoming the parent of what escapes: %w", err)
 	}
 	g := &Group{dir: dir, opts: opts}

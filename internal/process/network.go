@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	"scaler.mesh/scaler/internal/linux"
 )
 
 // Network is a network namespace made by this program (network_namespaces(7)) that has
@@ -22,13 +22,13 @@ type Network struct{ file *os.File }
 func OpenNetwork() (*Network, error) {
 	n := &Network{}
 	err := onThread(func() (err error) {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		if err := linux.NewNetwork(); err != nil {
 			return fmt.Errorf("%w: want root, as by `unshare --user --map-root-user`", err)
 		}
 		if n.file, err = os.Open("/proc/thread-self/ns/net"); err != nil {
 			return err
 		}
-		return raiseLoopback()
+		return linux.RaiseLoopback()
 	})
 	if err != nil {
 		n.file.Close() // an error if there is none, which is ignored
@@ -51,7 +51,7 @@ func onThread(do func() error) error {
 // those of the program.
 func ownThread(do func()) {
 	runtime.LockOSThread()
-	if unix.Gettid() != unix.Getpid() {
+	if linux.ThreadID() != os.Getpid() {
 		do() // and never unlock
 		return
 	}
@@ -65,24 +65,9 @@ func ownThread(do func()) {
 	<-done
 }
 
-// raiseLoopback brings up the loopback interface of the thread's namespace.
-func raiseLoopback() error {
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(socket)
-	request, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	request.SetUint16(unix.IFF_UP)
-	return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
-}
-
 // enter moves the calling thread into the namespace.
 func (n *Network) enter() error {
-	if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
+	if err := linux.EnterNetwork(int(n.file.Fd())); err != nil {
 		return fmt.Errorf("entering a network namespace: %w", err)
 	}
 	return nil

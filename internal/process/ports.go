@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/linux"
 )
 
 const (
@@ -113,7 +115,7 @@ func bound(port int) (socket int, err error) {
 		number  int
 		address unix.Sockaddr
 	}{{unix.AF_INET6, &unix.SockaddrInet6{Port: port}}, {unix.AF_INET, &unix.SockaddrInet4{Port: port}}} {
-		socket, err = unix.Socket(family.number, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		socket, err = unix.Socket(family.number, unix.SOCK_STREAM|linux.CloseOnExec, 0)
 		if err != nil {
 			continue
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/linux"
 )
 
 const (
@@ -108,7 +110,7 @@ func asMember(pid int, group stateFile) (*member, error) {
 	if !carries(pid, group.ID) {
 		return nil, nil
 	}
-	pidfd, err := unix.PidfdOpen(pid, 0)
+	pidfd, err := linux.OpenProcess(pid)
 	if errors.Is(err, unix.ESRCH) {
 		return nil, nil
 	} else if err != nil {
@@ -118,7 +120,7 @@ func asMember(pid int, group stateFile) (*member, error) {
 	start, err := startTime(pid)
 	var stat unix.Stat_t
 	errStat := unix.Stat(fmt.Sprintf("/proc/%d", pid), &stat)
-	if err != nil || errStat != nil || int(stat.Uid) != group.UID || !carries(pid, group.ID) || unix.PidfdSendSignal(pidfd, 0, nil, 0) != nil {
+	if err != nil || errStat != nil || int(stat.Uid) != group.UID || !carries(pid, group.ID) || linux.SignalProcess(pidfd, 0) != nil {
 		m.close()
 		return nil, nil
 	}
@@ -225,7 +227,7 @@ func reapGroup(pgid int) {
 const reapTime = time.Second
 
 func (m *member) signal(s unix.Signal) error {
-	err := unix.PidfdSendSignal(m.pidfd, s, nil, 0)
+	err := linux.SignalProcess(m.pidfd, s)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("sending %v to process %d: %w", s, m.PID, err)
 	}

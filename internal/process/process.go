@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/linux"
 )
 
 // Spec states how to start one child.
@@ -187,7 +189,7 @@ func start(spec Spec, marker []string, mortal bool, grace time.Duration, place p
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if mortal {
-		cmd.SysProcAttr.Pdeathsig = unix.SIGKILL
+		linux.EndWithParent(cmd.SysProcAttr, unix.SIGKILL)
 	}
 	release := func() {}
 	if spec.User > 0 {
@@ -230,7 +232,7 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 	p.start, _ = startTime(p.pid) // there until we reap it
 	started <- nil
 
-	awaitExit(p.pid)
+	linux.AwaitExit(p.pid)
 	p.mu.Lock()
 	// Processes that the child started end with it, while its pid, which is also its
 	// process group's, is still reserved.
@@ -279,7 +281,7 @@ func asUser(cmd *exec.Cmd, user uint32) (release func(), err error) {
 		release = func() { program.Close(); folder.Close() }
 		cmd.Dir = "/proc/self/fd/" + strconv.Itoa(int(folder.Fd())) // the child changes to it before it renumbers
 	}
-	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_DAC_READ_SEARCH}
+	linux.GrantReading(cmd.SysProcAttr)
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
 	return release, nil
 }
@@ -320,16 +322,6 @@ func (p *Process) join(pid int) error {
 		}
 	}
 	return nil
-}
-
-// awaitExit returns when the child has ended, without reaping it.
-func awaitExit(pid int) {
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }
 
 // ExitError reports the end of a child that was not requested.

@@ -6,8 +6,8 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/dilation"
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/internal/output"
-	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/speed"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
@@ -37,7 +37,7 @@ func (s Spec) checkAuto(d controlplane.Driver) error {
 // Machine returns what this machine can do now, by which factors are chosen. Where one of the specifications leaves its
 // factor to scaler, that takes a second, in which nothing that is measured should run.
 func Machine(ctx context.Context, specs ...Spec) dilation.Machine {
-	m := dilation.Machine{Processors: len(place.Processors())}
+	m := dilation.Machine{Processors: len(linux.Processors())}
 	for _, s := range specs {
 		if !s.Instrument.Dilation.Auto {
 			continue

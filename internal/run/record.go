@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/interrupt"
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/process"
@@ -36,7 +37,7 @@ func newRecord(spec Spec) record.Run {
 		Parts:    spec.recordedParts(),
 		Environment: record.Environment{
 			CPUs:        runtime.NumCPU(),
-			MemoryBytes: place.MemoryBytes(),
+			MemoryBytes: linux.MemoryBytes(),
 			Kernel:      place.Kernel(),
 			Scaler:      component.ScalerVersion(),
 			Knobs:       record.Knobs(knobs),

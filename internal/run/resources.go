@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -27,12 +27,12 @@ func (s Spec) processors() int {
 	case s.inRealTime(driver) == nil:
 		return scenario.DefaultProcessors
 	}
-	return len(place.Processors())
+	return len(linux.Processors())
 }
 
 // checkResources checks what the control plane is given, and its environment.
 func (s Spec) checkResources(d controlplane.Driver) error {
-	here := len(place.Processors())
+	here := len(linux.Processors())
 	if n := s.ControlPlane.Processors; n > 0 && n != here {
 		if why := s.inRealTime(d); why != nil {
 			return scenario.Refuse("controlPlane.processors", n, "%d, which this machine has: time is not slowed down with %s", here, why.what)
@@ -64,7 +64,7 @@ const quotaPeriod = 100 * time.Millisecond
 // it cannot.
 func (s Spec) quota() controlplane.Quota {
 	share := float64(s.processors()) / s.dilation()
-	if share == 0 || share >= float64(len(place.Processors())) {
+	if share == 0 || share >= float64(len(linux.Processors())) {
 		return controlplane.Quota{}
 	}
 	return controlplane.Quota{Processors: share, Period: s.slowed(quotaPeriod)}

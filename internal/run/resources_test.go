@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -25,7 +25,7 @@ func TestCheckEnv(t *testing.T) {
 // The number of processors is that of the scenario, whatever K is and this machine has. Where time cannot be slowed down it is
 // that of this machine, which is a warning unless it was asked for, and another one is refused.
 func TestProcessors(t *testing.T) {
-	here := len(place.Processors())
+	here := len(linux.Processors())
 	for name, c := range map[string]struct {
 		change  func(*Spec)
 		want    int
@@ -71,7 +71,7 @@ func TestProcessors(t *testing.T) {
 
 // A replica is held to its processors where this machine, slowed down, has more of them.
 func TestQuota(t *testing.T) {
-	here := float64(len(place.Processors()))
+	here := float64(len(linux.Processors()))
 	s := DefaultSpec()
 	for _, c := range []struct {
 		processors int

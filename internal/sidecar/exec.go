@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/internal/process"
 )
 
@@ -34,7 +35,7 @@ func Exec(args []string) error {
 	if len(args) == 0 {
 		return errors.New("starting Envoy: no program named")
 	}
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+	if err := linux.EndSelfWithParent(unix.SIGKILL); err != nil {
 		return fmt.Errorf("starting Envoy: asking to be ended with its agent: %w", err)
 	}
 	// If the agent ended before that, the new parent is init or scaler, which are not in

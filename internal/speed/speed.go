@@ -29,10 +29,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -71,7 +73,8 @@ func Measure(ctx context.Context) (record.Speed, error) {
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=100", "GOMEMLIMIT=off", "GODEBUG=")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	linux.EndWithParent(cmd.SysProcAttr, unix.SIGKILL)
 	runtime.LockOSThread() // the signal comes when the thread ends that started the child
 	defer runtime.UnlockOSThread()
 	if err := cmd.Run(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/process"
 )
@@ -77,7 +78,7 @@ func withCause(err error, p *process.Process) error {
 
 // socketPair makes a connection and the file of its other end.
 func socketPair() (net.Conn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|linux.CloseOnExec, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/credentialfile"
 	"scaler.mesh/scaler/internal/doctor"
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/task"
@@ -138,7 +139,7 @@ func newRun(spec Spec, progress Progress) (*run, error) {
 			Address: spec.Address, Clients: spec.Clients, XDS: spec.XDS, TLS: !spec.Plaintext,
 			RatePerSecond: spec.Rate, DurationSeconds: spec.Duration.Seconds(),
 		},
-		Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: place.MemoryBytes(), Kernel: place.Kernel(), Scaler: component.ScalerVersion()},
+		Environment: record.Environment{CPUs: runtime.NumCPU(), MemoryBytes: linux.MemoryBytes(), Kernel: place.Kernel(), Scaler: component.ScalerVersion()},
 	}
 	return r, nil
 }

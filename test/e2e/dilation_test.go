@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	where "scaler.mesh/scaler/internal/place"
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -24,7 +24,7 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 		chosen, said := rollout()
 		Expect(said).To(MatchRegexp(`time is (not slowed down|slowed down [0-9]+ times): .* expected duration: about [0-9]+`))
 		auto := known(known(chosen.Environment.Dilation).Auto)
-		Expect(auto.Processors).To(Equal(len(where.Processors())))
+		Expect(auto.Processors).To(Equal(len(linux.Processors())))
 		Expect(auto.ControlPlaneSeconds).To(BeNumerically(">", 0.1))
 		Expect(chosen.Slowdown()).To(BeNumerically(">=", 1))
 		given, _ := rollout("--dilate", "2", "--burst", "all", "--start-delay", "0s")
