@@ -2,13 +2,18 @@ package hack
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"golang.org/x/tools/go/packages"
+	"sigs.k8s.io/yaml"
 )
 
 // The program that only reads records compiles for macOS. Its types are checked from the sources, all modules included,
@@ -77,5 +82,68 @@ tar --numeric-owner -tvf "$1/077.tgz"`, "archives", dir)
 		if mode, _, _ := bytes.Cut(line, []byte(" ")); string(mode) != "drwxr-xr-x" && string(mode) != "-rw-r--r--" && string(mode) != "-rwxr-xr-x" {
 			t.Errorf("%s: want it readable for all and writable for its owner", line)
 		}
+	}
+}
+
+// The manifest of krew and the formula of Homebrew name each archive of the release once, with its checksum.
+func TestPackagesOfARelease(t *testing.T) {
+	text, err := os.ReadFile("release.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop := regexp.MustCompile(`(?m)^for platform in (.*); do$`).FindSubmatch(text)
+	if loop == nil {
+		t.Fatal("release.sh has no loop over platforms")
+	}
+	dir := t.TempDir()
+	want := map[string]string{} // checksums by URL
+	for platform := range strings.FieldsSeq(string(loop[1])) {
+		name := "scaler-v1.2.3-" + platform + ".tar.gz"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(platform), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		digest := sha256.Sum256([]byte(platform))
+		want["https://downloads.example/v1.2.3/"+name] = hex.EncodeToString(digest[:])
+	}
+	fill := func(template string) string {
+		script := exec.Command("bash", "-euo", "pipefail", "-c", `
+eval "$(sed -n '/^fill() {/,/^}/p' release.sh)"
+version=v1.2.3 url=https://downloads.example/v1.2.3 out=$1
+fill "release/$2"`, "fill", dir, template)
+		script.Stderr = os.Stderr
+		filled, err := script.Output()
+		if err != nil || bytes.Contains(filled, []byte("{{")) {
+			t.Fatalf("%s: %v, and not all is filled in:\n%s", template, err, filled)
+		}
+		return string(filled)
+	}
+	var manifest struct {
+		Spec struct {
+			Version   string
+			Platforms []struct {
+				Selector    struct{ MatchLabels map[string]string }
+				URI, SHA256 string
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(fill("mesh-scaler.yaml")), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if len(manifest.Spec.Platforms) != len(want) || manifest.Spec.Version != "v1.2.3" {
+		t.Errorf("the manifest has %+v, want the archives %v", manifest.Spec, want)
+	}
+	for _, p := range manifest.Spec.Platforms {
+		if want[p.URI] != p.SHA256 || !strings.Contains(p.URI, p.Selector.MatchLabels["os"]+"-"+p.Selector.MatchLabels["arch"]) {
+			t.Errorf("the manifest has %+v, want %s", p, want[p.URI])
+		}
+	}
+	formula := fill("scaler.rb")
+	named := regexp.MustCompile(`url "(.*)"\s+sha256 "(.*)"`).FindAllStringSubmatch(formula, -1)
+	urls := map[string]string{}
+	for _, n := range named {
+		urls[n[1]] = n[2]
+	}
+	if !maps.Equal(urls, want) || len(named) != len(want) || !strings.Contains(formula, `version "1.2.3"`) {
+		t.Errorf("the formula names %v, want %v:\n%s", urls, want, formula)
 	}
 }
