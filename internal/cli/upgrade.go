@@ -31,6 +31,9 @@ A wave is a share of the pods, those of earlier waves included. Workloads are mo
 whole, all of a wave at once unless --restart-rate is given; each is a rolling update of its
 Deployment. A wave is over when every sidecar has converged.
 
+With --mesh the first version is the captured one, unless --from is given, and a wave moves
+whole namespaces. Each version is one istiod, however many replicas the captured one has.
+
 With --in-place there are no revisions: the new istiod takes the place of the old one as in a
 rolling update of its Deployment, all sidecars connect to it, and then all workloads are
 restarted.`,
@@ -60,7 +63,7 @@ restarted.`,
 func (o *upgradeOptions) run(cmd *cobra.Command, s streams) error {
 	spec, done, err := o.oneSpec(cmd, s, func(d *scenario.Document) error {
 		switch up := d.Scenario.ControlPlane; {
-		case up.Version == "":
+		case up.Version == "" && d.Scenario.Mesh.File == "": // a captured mesh may have one
 			return scenario.Refuse("controlPlane.version", nil, "the version that the mesh is rolled out with, as in --from 1.29.1")
 		case up.Upgrade.To == "":
 			return scenario.Refuse("controlPlane.upgrade.to", nil, "the version that it is upgraded to, as in --to 1.31.0")

@@ -62,6 +62,9 @@ func (m *MeshFile) takeOver(s Spec, d *scenario.Document) error {
 		processors = 0 // those of this machine
 	}
 	replicas, memory := min(served.Replicas, maxReplicas-s.spareReplicas()), served.Memory()
+	if s.upgrade() != nil {
+		replicas = min(replicas, 1) // of each version
+	}
 	for _, f := range []struct {
 		path  string
 		known bool

@@ -43,6 +43,11 @@ func TestCapturedControlPlane(t *testing.T) {
 			scenario.ControlPlane{Version: "1.31", Replicas: 1, Processors: 2, Memory: 1 << 30, Env: []string{"PILOT_DEBOUNCE_AFTER=250ms", "PILOT_PUSH_THROTTLE=9"}, Configuration: "captured"},
 			"version replicas limits.cpu limits.memory setting PILOT_PUSH_THROTTLE", "1.31.0",
 		},
+		{
+			"an upgrade", whole, map[string]string{"controlPlane.upgrade.to": "1.31.0", "controlPlane.upgrade.canary": "100%"},
+			scenario.ControlPlane{Version: "1.29.1", Replicas: 1, Processors: 2, Memory: 2 << 30, Env: []string{"PILOT_PUSH_THROTTLE=50", "PILOT_DEBOUNCE_AFTER=250ms"}, Configuration: "captured"},
+			"replicas limits.cpu", "",
+		},
 		{"a stock one", whole, map[string]string{"controlPlane.configuration": "stock"}, scenario.ControlPlane{Replicas: 1, Configuration: "stock"}, "", ""},
 		{"a version of the line", `version: 1.29.4, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.29.1", Replicas: 1, Processors: 2, Configuration: "captured"}, "version", "1.29.1"},
 		{"an older line", `version: 1.25.0, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.27.0", Replicas: 1, Processors: 2, Configuration: "captured"}, "version", "1.27.0"},
