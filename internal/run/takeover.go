@@ -133,6 +133,15 @@ func (s Spec) notReproduced() (all []capture.Difference) {
 	return all
 }
 
+// IsCaptured reports whether a variable of the control plane (NAME=VALUE) is as the captured one has it.
+func (s Spec) IsCaptured(variable string) bool {
+	if s.Captured == nil || s.Captured.Mesh.Served() == nil {
+		return false
+	}
+	settings, _ := s.Captured.Mesh.Served().Settings()
+	return slices.Contains(settings, variable)
+}
+
 // version returns the version of the control plane of a run, in full.
 func (s Spec) version() string {
 	version, _ := component.NearestIstio(cmp.Or(s.ControlPlane.Version, component.IstioDefault))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/run/phases"
@@ -358,5 +359,29 @@ func TestSettings(t *testing.T) {
 	}
 	if _, err := Tuning(run.DefaultSpec(), []Setting{{"A", make([]string, 60)}, {"B", make([]string, 60)}}, true); err == nil {
 		t.Error("3600 combinations are tried")
+	}
+}
+
+// A setting that the captured control plane has is varied, and one that is stated in its place is not.
+func TestCapturedSetting(t *testing.T) {
+	spec := run.DefaultSpec()
+	spec.Captured = &run.MeshFile{Mesh: capture.Mesh{Header: capture.Header{ControlPlane: &capture.ControlPlane{
+		Revisions: []capture.Revision{{Name: "default", Env: []capture.Variable{{Name: "A", Value: "5"}, {Name: "B", Value: "6"}}}},
+	}}}}
+	spec.ControlPlane.Env = []string{"A=5", "B=7"}
+	o, err := Tuning(spec, []Setting{{"A", []string{"1", "2"}}}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	varied := spec
+	o.Variants[1].Apply(&varied)
+	if got := strings.Join(varied.ControlPlane.Env, " "); got != "B=7 A=2" {
+		t.Errorf("the second value runs with %s, want B=7 A=2", got)
+	}
+	if got := strings.Join(spec.ControlPlane.Env, " "); got != "A=5 B=7" {
+		t.Errorf("the preset runs with %s", got)
+	}
+	if _, err := Tuning(spec, []Setting{{"B", []string{"1", "2"}}}, false); err == nil {
+		t.Error("a setting that the scenario states is varied")
 	}
 }

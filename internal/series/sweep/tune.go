@@ -83,8 +83,8 @@ func Tuning(spec run.Spec, settings []Setting, all bool) (Options, error) {
 				return o, scenario.Refuse("setting", s.Name, "each setting once")
 			}
 		}
-		for _, kv := range spec.ControlPlane.Env {
-			if name, _, _ := strings.Cut(kv, "="); name == s.Name {
+		for _, kv := range spec.ControlPlane.Env { // that a captured mesh has a setting does not fix it
+			if name, _, _ := strings.Cut(kv, "="); name == s.Name && !spec.IsCaptured(kv) {
 				return o, scenario.Refuse("setting", s.Name, "a setting that controlPlane.env does not fix")
 			}
 		}
@@ -93,7 +93,7 @@ func Tuning(spec run.Spec, settings []Setting, all bool) (Options, error) {
 		return o, scenario.Refuse("allCombinations", nil, "at most %d of them, not %d", maxVariants, combined(settings))
 	}
 	for _, env := range environments(settings, all) {
-		o.Variants = append(o.Variants, Variant{strings.Join(env, " "), func(s *run.Spec) { s.ControlPlane.Env = append(s.ControlPlane.Env, env...) }})
+		o.Variants = append(o.Variants, Variant{strings.Join(env, " "), func(s *run.Spec) { s.ControlPlane.Env = scenario.MergeEnv(s.ControlPlane.Env, env) }})
 	}
 	return o, nil
 }
