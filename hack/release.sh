@@ -6,7 +6,8 @@
 # For each platform an archive with scaler, its name as a plugin of kubectl, shell completion,
 # licence and README; its bill of materials (CycloneDX); the Helm chart; and SHA256SUMS of them all.
 # For macOS scaler only reads records. With URL, the folder that the archives will be downloaded from, also a manifest for
-# krew and a formula for Homebrew (hack/release).
+# krew and a formula for Homebrew (hack/release). With SCALER_RELEASE_KEY, the file of a secret key of minisign, SHA256SUMS
+# is signed.
 # The archives of one commit are the same byte for byte, wherever they are made.
 set -euo pipefail
 here=$PWD
@@ -30,6 +31,9 @@ case $1 in /*) out=$1 ;; *) out=$here/$1 ;; esac
 [ -z "$(git status --porcelain)" ] || fail "the work tree has changes: commit or remove them, so that the release is of a commit"
 version=$(git describe --exact-match --tags --match 'v[0-9]*' 2>/dev/null) || fail "HEAD has no tag of a version: git tag v1.2.3"
 [ ! -e "$out" ] || [ -z "$(ls -A "$out")" ] || fail "$out is not empty: name another folder"
+key=${SCALER_RELEASE_KEY:-}
+case $key in '' | /*) ;; *) key=$here/$key ;; esac
+[ -z "$key" ] || [ -f "$key" ] || fail "SCALER_RELEASE_KEY: got $key, want the file of a secret key, as minisign -G makes it"
 mkdir -p "$out"
 
 # archive NAME FILE packs $work/NAME, as of the commit and whatever the umask is.
@@ -46,6 +50,11 @@ fill() {
 		rules+=(-e "s|{{sha256 ${platform%.tar.gz}}}|${digest%% *}|")
 	done
 	sed -e '/^# .* hack\/release.sh fills in/d' "${rules[@]}" "$1"
+}
+
+# sign FILE makes FILE.minisig with the secret key $key. It asks for a password if the key has one.
+sign() {
+	go tool -modfile=hack/minisign/go.mod minisign -S -s "$key" -t "scaler $version" -m "$1"
 }
 
 work=$(mktemp -d)
@@ -82,4 +91,5 @@ if [ -n "$url" ]; then
 	done
 fi
 (cd "$out" && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
+[ -z "$key" ] || sign "$out/SHA256SUMS"
 echo "$version: $out" >&2

@@ -147,3 +147,34 @@ fill "release/$2"`, "fill", dir, template)
 		t.Errorf("the formula names %v, want %v:\n%s", urls, want, formula)
 	}
 }
+
+// The checksums of a release are signed, and a signature of other checksums, or by another key, is none.
+func TestSignatureOfARelease(t *testing.T) {
+	dir := t.TempDir()
+	script := exec.Command("bash", "-euo", "pipefail", "-c", `
+eval "$(sed -n '/^sign() {/,/^}/p' release.sh)"
+cd ..
+go build -trimpath -modfile=hack/minisign/go.mod -o "$1/minisign" aead.dev/minisign/cmd/minisign
+minisign() { "$1/minisign" "${@:2}"; }
+minisign "$1" -G -W -p "$1/key.pub" -s "$1/key"
+minisign "$1" -G -W -p "$1/other.pub" -s "$1/other"
+version=v1.2.3 key=$1/key
+echo "digest scaler.tar.gz" >"$1/SHA256SUMS"
+sign "$1/SHA256SUMS"
+cp "$1/SHA256SUMS.minisig" "$1/first"
+sign "$1/SHA256SUMS"
+cmp "$1/first" "$1/SHA256SUMS.minisig"
+minisign "$1" -V -Q -p "$1/key.pub" -m "$1/SHA256SUMS"
+if minisign "$1" -V -q -p "$1/other.pub" -m "$1/SHA256SUMS"; then echo "the signature is by any key"; fi
+echo "digest other.tar.gz" >>"$1/SHA256SUMS"
+if minisign "$1" -V -q -p "$1/key.pub" -m "$1/SHA256SUMS"; then echo "the signature is of anything"; fi`, "sign", dir)
+	var stderr bytes.Buffer
+	script.Stderr = &stderr
+	said, err := script.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.Bytes())
+	}
+	if got := string(bytes.TrimSpace(said[bytes.LastIndex(bytes.TrimSpace(said), []byte("\n"))+1:])); got != "Trusted comment: scaler v1.2.3" {
+		t.Errorf("got %q, want that scaler v1.2.3 is signed and nothing after it:\n%s", got, said)
+	}
+}
