@@ -1,6 +1,6 @@
 # The formula of Homebrew. hack/release.sh fills in what is in braces.
 class Scaler < Formula
-  desc "Measure how a service mesh's control plane scales (macOS: only read records)"
+  desc "Measure how a service mesh's control plane scales"
   homepage "{{url}}"
   version "{{number}}"
   license "Apache-2.0"
