@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/analyse/capacity"
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
@@ -79,6 +80,10 @@ within its interval. Otherwise the exit code is 3.`,
   # check the forecast: predict the largest size from the others
   scaler plan results --validate -o json
 
+  # what ten copies of your own mesh need
+  scaler rollout --mesh mesh.yaml --scale 1,2,3,4,5 --repeats 2 --probes 0 --out growth
+  scaler plan growth --scale 10
+
   # what ambient mode needs with a node for each 40 pods, from runs with several --pods-per-node
   scaler plan results --pods 5000 --dataplane ambient --pods-per-node 40
 
@@ -91,6 +96,7 @@ within its interval. Otherwise the exit code is 3.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Pods, "pods", 0, "pods of the mesh that is planned for (with --validate, default the largest size)")
+	f.IntVar(&o.Scale, "scale", 0, "copies of the captured mesh of the runs that are planned for, in place of --pods")
 	f.IntVar(&o.Services, "services", 0, "services of that mesh (default as many for each pod as the runs have)")
 	f.StringVar(&o.Mode, "mode", "", "mode of the runs that are taken (default permissive if there are such)")
 	f.StringVar(&o.Dataplane, "dataplane", "", "data plane of the runs that are taken, as in ambient (default sidecar if there are such)")
@@ -194,15 +200,18 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 		return err
 	}
 	given := cmd.Flags().Changed
-	if !o.Validate && !given("pods") {
-		return usagef("parsing --pods: no value: want the pods that are planned for, as in --pods 5000")
+	switch {
+	case !o.Validate && !given("pods") && !given("scale"):
+		return usagef("parsing --pods: no value: want the pods that are planned for, as in --pods 5000, or the --scale of a captured mesh")
+	case given("scale") && (given("pods") || o.Validate):
+		return usagef("parsing --scale %d: want it without --pods and --validate, which state the size, too", o.Scale)
 	}
 	for _, n := range []struct {
 		flag  string
 		value int
 		most  int
 	}{
-		{"pods", o.Pods, 1_000_000}, {"services", o.Services, 1_000_000},
+		{"pods", o.Pods, 1_000_000}, {"services", o.Services, 1_000_000}, {"scale", o.Scale, capture.MaxScale},
 		{"control-plane-cpus", o.Processors, 1024}, {"replicas-max", o.ReplicasMax, 1000},
 		{"pods-per-node", o.PodsPerNode, 250},
 	} {

@@ -72,6 +72,31 @@ func (m *MeshFile) times(scales []int) (all []*MeshFile, err error) {
 	return all, nil
 }
 
+// Replay makes a specification, which has the scenario of a record, one of the captured mesh that the run replayed, at
+// a scale. The file must have the content of that digest. Errors of fields are of type *[scenario.Error].
+func (s *Spec) Replay(digest string, scale int) error {
+	m, err := ReadMesh(s.Mesh.File)
+	switch {
+	case err != nil:
+		return err
+	case m.Digest != digest:
+		return scenario.Refuse("mesh.file", s.Mesh.File, "the file that the runs replayed, whose SHA-256 begins with %s, not with %s", digest, m.Digest)
+	case s.ControlPlane.Configuration == scenario.StockConfiguration:
+		m.Mesh.ControlPlane = nil
+	}
+	all, err := m.times([]int{scale})
+	if err != nil {
+		return err
+	}
+	driver, err := s.Driver()
+	if err != nil {
+		return err
+	}
+	s.UseMesh(all[0])
+	s.Mesh.Mode = scenario.List[string]{driver.Modes[0].Name} // which the record of a captured mesh does not state
+	return nil
+}
+
 // UseMesh makes a specification one of a captured mesh, which decides its size.
 func (s *Spec) UseMesh(m *MeshFile) {
 	s.Captured = m

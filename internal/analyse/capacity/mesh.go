@@ -18,16 +18,22 @@ import (
 type target struct {
 	point
 	services int
-	perNode  int // pods of a node whose proxy serves them; 0 = each pod has its own
+	perNode  int       // pods of a node whose proxy serves them; 0 = each pod has its own
+	captured *Captured // nil = the mesh is synthetic
 }
 
 // aim makes the target: its services, by the ratio of the largest run unless they are
-// given, its nodes, and the configuration of a proxy. Configuration grows with services,
+// given or those of a captured mesh, its nodes, and the configuration of a proxy. Configuration grows with services,
 // pods and nodes; if these grew in step, only a mesh of the same ratio can be forecast.
 func (s *sample) aim(o Options) (target, error) {
 	last := s.runs[len(s.runs)-1]
 	ratio := float64(last.ServiceCount()) / float64(last.PodCount())
 	t := target{point: point{pods: float64(o.Pods), proxies: float64(o.Pods)}, services: o.Services}
+	if s.growth != nil {
+		if err := s.aimCaptured(&t, o); err != nil {
+			return t, err
+		}
+	}
 	if t.services == 0 {
 		t.services = max(1, int(math.Ceil(ratio*float64(o.Pods)-1e-9)))
 	}
@@ -40,7 +46,7 @@ func (s *sample) aim(o Options) (target, error) {
 	ofServices := false // the effects of services and of pods are separate
 	for _, r := range s.runs {
 		n, services := float64(r.PodCount()), float64(r.ServiceCount())
-		if math.Abs(services-ratio*n) > 1 {
+		if s.growth == nil && math.Abs(services-ratio*n) > 1 { // the services of a captured mesh follow from its pods
 			ofServices = true
 		}
 		p := pointOf(r)
@@ -49,7 +55,7 @@ func (s *sample) aim(o Options) (target, error) {
 			rows, held = append(rows, []float64{1, n, services, p.proxies}), append(held, p.configuration)
 		}
 	}
-	if off := math.Abs(float64(t.services)-ratio*t.pods) > 1; off && !ofServices {
+	if off := math.Abs(float64(t.services)-ratio*t.pods) > 1; off && !ofServices && s.growth == nil {
 		if !o.Force {
 			return t, scenario.Refuse("services", o.Services, "%.0f, as all runs have %.3g services for each pod: run others with 'scaler rollout --services', or --force",
 				math.Ceil(ratio*t.pods-1e-9), ratio)

@@ -16,6 +16,7 @@ import (
 // its name as in podsPerNode.
 type Options struct {
 	Pods     int    // of the mesh that is planned for; with Validate 0 = the largest size run
+	Scale    int    // of the captured mesh that is planned for, in place of Pods; 0 = Pods
 	Services int    // of that mesh; 0 = as many for each pod as the largest run has
 	Mode     string // of the runs; "" = permissive if there are such, or what all are
 	// Dataplane is the data plane of the runs; "" = sidecars if there are such runs, or
@@ -96,6 +97,8 @@ type Target struct {
 	Pods     int    `json:"pods"`
 	Services int    `json:"services"`
 	Mode     string `json:"mode"` // the knobs, where they are no preset
+	// Mesh is the captured mesh that it is; nil = it is synthetic.
+	Mesh *Captured `json:"mesh,omitempty"`
 	// Dataplane is the data plane of the pods; "" = a sidecar each. PodsPerNode and Nodes
 	// are for other data planes: each node has a proxy, called Proxy, that serves its
 	// pods.
@@ -121,6 +124,8 @@ type Install struct {
 type Size struct {
 	Pods int `json:"pods"`
 	Runs int `json:"runs"`
+	// Scale is that of the captured mesh; 0 = it is synthetic.
+	Scale int `json:"scale,omitempty"`
 	// Replicas counts the runs with several replicas, by the number of replicas.
 	Replicas map[int]int `json:"replicas,omitempty"`
 	// Nodes counts the runs with a proxy on each node, by the number of nodes.
@@ -167,6 +172,9 @@ type Warning struct {
 func Make(runs []record.Run, o Options) (*Plan, error) {
 	s, err := choose(runs, o)
 	if err != nil {
+		return nil, err
+	}
+	if o.Pods, err = s.podsOf(o); err != nil {
 		return nil, err
 	}
 	var left []*record.Run
@@ -267,7 +275,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	p = &Plan{
 		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(), like: last,
 		Target: Target{
-			Pods: o.Pods, Services: t.services, Mode: modeOf(last), Knobs: last.Environment.Knobs,
+			Pods: o.Pods, Services: t.services, Mode: modeOf(last), Mesh: t.captured, Knobs: last.Environment.Knobs,
 			ControlPlane: c.Name, Version: c.Version, ConfigurationBytes: t.configuration,
 		},
 	}

@@ -36,6 +36,9 @@ func (p *Plan) text(request string, markdown bool) string {
 	}
 	title := fmt.Sprintf("%d pods%s, %s, mtls %s,%s authz %s (mode %s), on %s %s",
 		p.Target.Pods, where, output.Many(p.Target.Services, "service"), k.MTLS, scope, k.Authz, p.Target.Mode, p.Target.ControlPlane, p.Target.Version)
+	if m := p.Target.Mesh; m != nil {
+		title = fmt.Sprintf("%s (%s) at scale %d: %d pods, %s, on %s %s", m.File, m.Digest, m.Scale, p.Target.Pods, output.Many(p.Target.Services, "service"), p.Target.ControlPlane, p.Target.Version)
+	}
 	figures := output.Table{Head: []string{"figure", "forecast", "low", "high", "grows as"}}
 	if p.validated() {
 		figures.Head = append(figures.Head, "measured", "error")
@@ -108,6 +111,9 @@ func (p *Plan) runs() string {
 				break
 			}
 			runs += fmt.Sprintf(", %d with %s", s.Nodes[nodes], output.Many(nodes, "node"))
+		}
+		if s.Scale > 0 {
+			runs = fmt.Sprintf("scale %d, %s", s.Scale, runs)
 		}
 		parts = append(parts, fmt.Sprintf("%d (%s)", s.Pods, runs))
 	}

@@ -18,8 +18,9 @@ import (
 type sample struct {
 	runs     []*record.Run
 	warnings []Warning
-	queuing  bool // pushes queued, and so merged, in the largest runs
-	merging  bool // and merged the more the larger the mesh
+	queuing  bool    // pushes queued, and so merged, in the largest runs
+	merging  bool    // and merged the more the larger the mesh
+	growth   *growth // of a captured mesh; nil = the mesh is synthetic
 }
 
 // choose selects the runs of a data plane and a mode. If none is given, it is the default
@@ -65,6 +66,7 @@ func choose(runs []record.Run, o Options) (sample, error) {
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int {
 		return cmp.Or(cmp.Compare(a.PodCount(), b.PodCount()), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))
 	})
+	s.growth = growthOf(s.runs)
 	for _, why := range slices.Sorted(maps.Keys(left)) {
 		s.warn("runs", "left out %s of %d: %s", output.Many(left[why], "run"), len(runs), why)
 	}
@@ -213,7 +215,7 @@ func sizesOf(runs []*record.Run) []Size {
 	seen := map[point]bool{}
 	for _, r := range runs {
 		if n := len(all); n == 0 || all[n-1].Pods != r.PodCount() {
-			all = append(all, Size{Pods: r.PodCount()})
+			all = append(all, Size{Pods: r.PodCount(), Scale: scaleOf(r)})
 		}
 		one := &all[len(all)-1]
 		one.Runs++
@@ -256,7 +258,7 @@ func (s *sample) largest() int { return s.runs[len(s.runs)-1].PodCount() }
 // split separates the runs of the largest size.
 func (s *sample) split() (rest sample, largest []*record.Run) {
 	at := slices.IndexFunc(s.runs, func(r *record.Run) bool { return r.PodCount() == s.largest() })
-	return sample{runs: s.runs[:at], warnings: s.warnings}, s.runs[at:]
+	return sample{runs: s.runs[:at], warnings: s.warnings, growth: s.growth}, s.runs[at:]
 }
 
 // enough returns an error that states why the runs are too few for a forecast, and what
@@ -333,6 +335,9 @@ func advice(s *sample, o Options) string {
 		if perNode != 0 {
 			burst += fmt.Sprintf(" --pods-per-node %d", perNode)
 		}
+	}
+	if s != nil && s.growth != nil {
+		return s.growth.advice(o.Pods, strings.TrimPrefix(burst, " "), s.runs[0].Scenario.ControlPlane.Configuration)
 	}
 	knobs := "--mode " + mode
 	if strings.Contains(mode, "=") {

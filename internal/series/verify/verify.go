@@ -49,15 +49,22 @@ func (o Options) spec() (spec run.Spec, err error) {
 	if p.Request.Resources.Limits.Memory == "" {
 		return spec, scenario.Refuse("controlPlane.memory", nil, "it, or more runs: the plan has no memory limit to verify")
 	}
-	if like.Mesh != nil {
-		return spec, scenario.Refuse("mesh.file", like.Scenario.Mesh.File, "runs of a synthetic mesh: a captured one has a size of its own")
-	}
 	spec = o.Spec
 	spec.Scenario = like.Scenario
-	spec.Place, spec.ControlPlane.Version = o.Spec.Place, o.Spec.Programs.Istio // what runs here
+	spec.Place, spec.ControlPlane.Version = o.Spec.Place, cmp.Or(o.Spec.Programs.Istio, like.Scenario.ControlPlane.Version)
+	spec.Programs.Istio = spec.ControlPlane.Version
 	spec.ControlPlane.Env = slices.DeleteFunc(slices.Clone(spec.ControlPlane.Env), func(kv string) bool { return strings.HasSuffix(kv, "="+mask.Masked) })
-	spec.Repeats, spec.Mesh.Pods = 1, scenario.List[int]{p.Target.Pods}
-	spec.Mesh.Services, spec.Mesh.Namespaces = p.Target.Services, 0
+	spec.Repeats = 1
+	switch m := p.Target.Mesh; {
+	case m != nil:
+		if err := spec.Replay(m.Digest, m.Scale); err != nil {
+			return spec, err
+		}
+	case like.Mesh != nil:
+		return spec, scenario.Refuse("mesh.file", like.Scenario.Mesh.File, "runs that are all of one captured mesh, so that it is known how it grows")
+	default:
+		spec.Mesh.Pods, spec.Mesh.Services, spec.Mesh.Namespaces = scenario.List[int]{p.Target.Pods}, p.Target.Services, 0
+	}
 	spec.ControlPlane.Upgrade, spec.Phases.Cycle = scenario.Upgrade{}, 0
 	spec.Instrument.Calibrate, spec.Instrument.Priority = false, like.Environment.Priority != nil
 	spec.ControlPlane.Replicas, spec.ControlPlane.Processors = p.Request.Replicas, p.Request.Processors

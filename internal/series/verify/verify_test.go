@@ -194,6 +194,35 @@ func TestProcessors(t *testing.T) {
 	}
 }
 
+// replayed makes a plan one of three copies of a sample.
+func replayed(p *capacity.Plan, like *record.Run, digest string) {
+	p.Target.Pods, p.Target.Services, p.Target.Mesh = 18, 12, &capacity.Captured{File: "sample:bookinfo", Digest: digest, Scale: 3}
+	like.Mesh = &record.Mesh{Digest: digest}
+	like.Scenario.Mesh.File, like.Scenario.Mesh.Scale = "sample:bookinfo", []int{1}
+	like.Scenario = like.Scenario.Applicable()
+}
+
+// A plan of a captured mesh runs so many copies of it, with the version of the runs.
+func TestCaptured(t *testing.T) {
+	m, err := run.ReadMesh("sample:bookinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, like := planned()
+	replayed(p, like, m.Digest)
+	var spec run.Spec
+	err = Run(t.Context(), Options{Plan: p, Like: like, Spec: run.DefaultSpec(), Run: func(_ context.Context, s run.Spec, _ run.Progress) (record.Run, error) {
+		spec = s
+		return measured(), nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec.Name() != "istiod-captured-18" || spec.Captured.Scale != 3 || len(spec.Captured.Mesh.Namespaces) != 3 || spec.ControlPlane.Version != "1.29.1" || spec.Programs.Istio != "1.29.1" {
+		t.Errorf("it ran %s of %+v", spec.Name(), spec.Scenario)
+	}
+}
+
 // What cannot be carried out is refused before anything is started, and a run that failed
 // for a reason of its own is an error.
 func TestRefusals(t *testing.T) {
@@ -202,9 +231,12 @@ func TestRefusals(t *testing.T) {
 		change func(*capacity.Plan, *record.Run)
 		want   string
 	}{
-		"captured": {func(_ *capacity.Plan, like *record.Run) {
+		"several meshes": {func(_ *capacity.Plan, like *record.Run) {
 			like.Mesh, like.Scenario.Mesh.File = &record.Mesh{}, "mesh.yaml"
-		}, "mesh.file"},
+		}, "mesh.file: got \"mesh.yaml\", want runs that are all of one captured mesh"},
+		"another mesh": {func(p *capacity.Plan, like *record.Run) {
+			replayed(p, like, "0123456789ab")
+		}, "mesh.file: got \"sample:bookinfo\", want the file that the runs replayed, whose SHA-256 begins with 0123456789ab, not with "},
 		"little": {func(p *capacity.Plan, _ *record.Run) { p.Request.Resources.Limits.Memory = "63Mi" }, `controlPlane.memory: got "63Mi", want from 64Mi`},
 		"processors": {func(p *capacity.Plan, like *record.Run) {
 			p.Request.Processors, like.Scenario.Instrument.Workers = 1000, 2

@@ -1,0 +1,117 @@
+package capacity
+
+import (
+	"fmt"
+	"strings"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// Captured is the captured mesh that a plan is of, in as many copies as the planned number of pods is.
+type Captured struct {
+	File   string `json:"file"`   // as the runs name it
+	Digest string `json:"digest"` // of the file, as in the records
+	Scale  int    `json:"scale"`
+}
+
+// growth is how a captured mesh grows with its copies. Some pods and services are in namespaces that a cluster has once.
+type growth struct {
+	of             Captured // without a scale
+	pods, services line
+}
+
+// line is a number that grows with each copy.
+type line struct{ once, each int }
+
+func (l line) at(scale int) int { return l.once + l.each*scale }
+
+// scaleOf is the scale at which a run had a captured mesh; 0 of a synthetic one.
+func scaleOf(r *record.Run) int {
+	if r.Mesh == nil {
+		return 0
+	}
+	return max(1, r.Scenario.Mesh.Scale.First())
+}
+
+// growthOf returns how the captured mesh of runs, which are sorted by pods, grows; nil of a synthetic mesh and where the runs
+// are not all of one mesh. From one scale alone, all of it is taken to be in each copy.
+func growthOf(runs []*record.Run) *growth {
+	first, last := runs[0], runs[len(runs)-1]
+	from, to := scaleOf(first), scaleOf(last)
+	between := func(of func(*record.Run) int) line {
+		if from == to {
+			return line{0, of(last) / max(1, to)}
+		}
+		each := (of(last) - of(first)) / (to - from)
+		return line{of(first) - each*from, each}
+	}
+	if last.Mesh == nil {
+		return nil
+	}
+	g := &growth{
+		of:   Captured{File: last.Scenario.Mesh.File, Digest: last.Mesh.Digest},
+		pods: between((*record.Run).PodCount), services: between((*record.Run).ServiceCount),
+	}
+	for _, r := range runs {
+		// Records from elsewhere may have figures that are of no mesh.
+		if r.Mesh == nil || r.Mesh.Digest != g.of.Digest || from != to && (g.pods.at(scaleOf(r)) != r.PodCount() || g.services.at(scaleOf(r)) != r.ServiceCount()) {
+			return nil
+		}
+	}
+	if g.pods.each < 1 {
+		return nil
+	}
+	return g
+}
+
+// scaleFor returns the smallest scale of so many pods, and whether these are all of its pods.
+func (g *growth) scaleFor(pods int) (scale int, whole bool) {
+	scale = max(1, (pods-g.pods.once+g.pods.each-1)/g.pods.each)
+	return scale, g.pods.at(scale) == pods
+}
+
+// aimCaptured sets the scale and the services of a target that is a captured mesh.
+func (s *sample) aimCaptured(t *target, o Options) error {
+	g := s.growth
+	scale, whole := g.scaleFor(o.Pods)
+	if !whole {
+		return scenario.Refuse("pods", o.Pods, "%d or %d, which are scale %d and %d of %s", g.pods.at(max(1, scale-1)), g.pods.at(scale), max(1, scale-1), scale, g.of.File)
+	}
+	t.services = g.services.at(scale)
+	if o.Services != 0 && o.Services != t.services {
+		return scenario.Refuse("services", o.Services, "%d, which %s has at scale %d", t.services, g.of.File, scale)
+	}
+	of := g.of
+	of.Scale = scale
+	t.captured = &of
+	s.warn("target.mesh", "the mesh grows by copies of its namespaces: pods that are added to services that it has need something else, which was not measured")
+	return nil
+}
+
+// podsOf returns the number of pods of the planned scale.
+func (s *sample) podsOf(o Options) (int, error) {
+	switch {
+	case o.Scale == 0:
+		return o.Pods, nil
+	case s.growth == nil:
+		return 0, scenario.Refuse("scale", o.Scale, "runs that are all of one captured mesh, or the number of pods")
+	}
+	return s.growth.pods.at(o.Scale), nil
+}
+
+// advice is the command for runs that are missing; the conditions are flags that all runs have.
+func (g *growth) advice(pods int, conditions, configuration string) string {
+	planned, _ := g.scaleFor(pods)
+	var scales []string
+	last := 0
+	for sixteenths := 2; sixteenths <= 8; sixteenths++ {
+		last = max(last+1, (planned*sixteenths+15)/16)
+		scales = append(scales, fmt.Sprint(last))
+	}
+	if configuration == scenario.StockConfiguration {
+		conditions += " --set controlPlane.configuration=" + configuration
+	}
+	return output.Plain(fmt.Sprintf("run 'scaler rollout --mesh %s --scale %s %s --repeats 2 --probes 0'", g.of.File, strings.Join(scales, ","), conditions))
+}

@@ -1,0 +1,86 @@
+package capacity
+
+import (
+	"strings"
+	"testing"
+
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// captured makes runs of a captured mesh at these scales: 4 pods and 3 services that a cluster has once, and 20 and 5 in each copy.
+func captured(repeats int, scales ...int) []record.Run {
+	w := strict()
+	var all []record.Run
+	for _, scale := range scales {
+		for range repeats {
+			r := w.run(4+20*scale, nil)
+			r.Pods = &record.Pods{Requested: 4 + 20*scale}
+			r.Mesh = &record.Mesh{Digest: "0123456789ab", Services: 3 + 5*scale, Namespaces: 1 + scale}
+			r.Scenario.Mesh = scenario.Mesh{File: "mesh.yaml", Scale: scenario.List[int]{scale}}
+			r.Environment.Knobs = record.Knobs{MTLS: "captured", Scope: "captured", Authz: "captured"}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// The scales of a captured mesh are sizes: a plan is of so many copies, and states of what.
+func TestCaptured(t *testing.T) {
+	for name, o := range map[string]Options{"scale": {Scale: 20}, "pods": {Pods: 404}, "services": {Pods: 404, Services: 103}} {
+		p, err := Make(captured(2, 1, 2, 4), o)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if m := p.Target.Mesh; m == nil || *m != (Captured{"mesh.yaml", "0123456789ab", 20}) || p.Target.Pods != 404 || p.Target.Services != 103 || p.Target.Mode != "captured" {
+			t.Errorf("%s: it is of %+v", name, p.Target)
+		}
+		if cpu := strict().cpu(404); p.Figures[3].Name != rolloutCPU || p.Figures[3].Forecast < cpu*0.8 || p.Figures[3].Forecast > cpu*1.2 {
+			t.Errorf("%s: %+v, want %.3g", name, p.Figures[3], cpu)
+		}
+		text := p.text("", false)
+		for _, want := range []string{
+			"mesh.yaml (0123456789ab) at scale 20: 404 pods, 103 services, on istiod 1.31.0\n",
+			"from runs of 24 (scale 1, 2 runs), 44 (scale 2, 2 runs), 84 (scale 4, 2 runs) pods",
+			"target.mesh: the mesh grows by copies of its namespaces",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+		for _, w := range p.Warnings {
+			if strings.Contains(w.Text, "taken as alike") || w.About == "target.services" {
+				t.Errorf("%s: warned of %+v", name, w)
+			}
+		}
+	}
+	p, err := Make(captured(2, 1, 2, 3, 4), Options{Validate: true})
+	if err != nil || p.Target.Mesh.Scale != 4 || p.Figures[0].Measured == nil {
+		t.Errorf("validated: %v, %+v", err, p)
+	}
+}
+
+// What is no number of copies is refused with those next to it, and the runs that are missing are of the mesh.
+func TestCapturedRefused(t *testing.T) {
+	other := captured(2, 1, 2, 4)
+	other[5].Mesh.Digest = "ba9876543210"
+	stock := captured(1, 2)
+	stock[0].Scenario.ControlPlane.Configuration = scenario.StockConfiguration
+	for _, tc := range []struct {
+		runs []record.Run
+		o    Options
+		want string
+	}{
+		{captured(2, 1, 2, 4), Options{Pods: 410}, "pods: got 410, want 404 or 424, which are scale 20 and 21 of mesh.yaml"},
+		{captured(2, 1, 2, 4), Options{Scale: 20, Services: 100}, "services: got 100, want 103, which mesh.yaml has at scale 20"},
+		{captured(2, 1, 2, 4), Options{Scale: 60}, "more than 8 times the largest run, of 84 pods: run 'scaler rollout --mesh mesh.yaml --scale 8,12,15,19,23,27,30 --"},
+		{stock, Options{Scale: 4}, "one size only: run 'scaler rollout --mesh mesh.yaml --scale 1,2,3,4,5,6,7 --dilate 1 --set controlPlane.configuration=stock --repeats 2 --probes 0'"},
+		{other, Options{Pods: 404}, "they differ in topology (captured, 0123456789ab; captured, ba9876543210)"},
+		{other, Options{Scale: 20, Force: true}, "scale: got 20, want runs that are all of one captured mesh, or the number of pods"},
+		{strict().runs(nil, 2, 100, 200, 400), Options{Scale: 20}, "scale: got 20, want runs that are all of one captured mesh, or the number of pods"},
+	} {
+		if _, err := Make(tc.runs, tc.o); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: %v, want %q", tc.o, err, tc.want)
+		}
+	}
+}
