@@ -62,6 +62,8 @@ type visible struct {
 	rule     *rule    // the only DestinationRule for it; nil = none, or several
 	exportTo []string // namespaces, "*" all, "." its own, "~" none; empty = all
 	blurred  bool     // it selects a machine of which the endpoint is not certain
+	// distributed is by what its connections are distributed over localities; "" = by nothing.
+	distributed string
 }
 
 // egress is what a workload's Sidecar lets it see.
@@ -103,7 +105,9 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 	for _, o := range r.objects {
 		r.readObject(o)
 	}
+	by := distributed(mesh)
 	for i := range r.services {
+		r.services[i].distributed = by(r.services[i].host)
 		r.services[i].rule = ruleOf(r.rules, r.services[i].host)
 		r.services[i].blurred = slices.ContainsFunc(r.machines, func(m machine) bool { return !m.certain() && m.selected(r.services[i]) })
 		r.named[r.services[i].host]++
@@ -221,7 +225,7 @@ func (v visible) headless() bool { return !v.external() && v.Spec.ClusterIP == c
 // rules of their own (SupportsUnhealthyEndpoints and the node-local filter of istiod's pilot/pkg).
 func (v visible) some() bool {
 	local := v.Spec.InternalTrafficPolicy != nil && *v.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
-	return local || v.blurred || v.Spec.TrafficDistribution != nil || v.Spec.PublishNotReadyAddresses ||
+	return local || v.blurred || v.distributed != "" || v.Spec.TrafficDistribution != nil || v.Spec.PublishNotReadyAddresses ||
 		v.Annotations["networking.istio.io/traffic-distribution"] != "" || v.Annotations[corev1.AnnotationTopologyMode] != ""
 }
 

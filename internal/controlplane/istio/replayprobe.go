@@ -172,12 +172,20 @@ func (p *replayedProbes) unprobed(kind controlplane.ProbeKind) string {
 	return why
 }
 
-// Distributed is controlplane.Captured's: a distribution of the mesh configuration, or of a DestinationRule for a host of the
-// Service, whoever it applies to. istiod takes endpoints of other localities away.
+// Distributed is controlplane.Captured's.
 func (c captured) Distributed(mesh *capture.Mesh) func(topology.Listing) string {
+	by := distributed(mesh)
+	return func(l topology.Listing) string { return by(capture.FullHost(l.Service, l.Namespace, trustDomain)) }
+}
+
+// distributed returns by what a host's connections are distributed over localities: the mesh configuration, or a
+// DestinationRule for the host, whoever it applies to; "" = by nothing. To a proxy in a locality that the distribution is from,
+// istiod sends no endpoints of localities that it names no weight for (applyLocalityWeights of its
+// pilot/pkg/networking/core/loadbalancer).
+func distributed(mesh *capture.Mesh) func(host string) string {
 	const field = "distribute"
 	if r := mesh.Served(); r != nil && holdsField(r.MeshConfig["localityLbSetting"], field) {
-		return func(topology.Listing) string { return "meshConfig.localityLbSetting" }
+		return func(string) string { return "meshConfig.localityLbSetting" }
 	}
 	by := map[string]string{} // objects, by the hosts that they are for
 	for _, o := range mesh.Objects {
@@ -185,9 +193,9 @@ func (c captured) Distributed(mesh *capture.Mesh) func(topology.Listing) string 
 			by[capture.FullHost(host, o.GetNamespace(), trustDomain)] = identity(o)
 		}
 	}
-	return func(l topology.Listing) string {
+	return func(host string) string {
 		for _, pattern := range slices.Sorted(maps.Keys(by)) {
-			if capture.HostMatches(pattern, capture.FullHost(l.Service, l.Namespace, trustDomain)) {
+			if capture.HostMatches(pattern, host) {
 				return by[pattern]
 			}
 		}

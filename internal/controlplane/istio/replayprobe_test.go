@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // Probes of a captured mesh concern the sidecars that certainly have the marker, and objects of the mesh that make that
@@ -87,7 +88,8 @@ func hasText(value any, text string) bool {
 	return false
 }
 
-// An endpoint without a locality is not held by all where a DestinationRule or the mesh sends connections to some localities.
+// Not every sidecar holds all endpoints of a Service where a DestinationRule or the mesh sends connections to some localities: a change
+// of one is not followed, the endpoints are not compared, and that is stated.
 func TestDistributed(t *testing.T) {
 	const rule = "---\napiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: %s, namespace: b}\nspec: {host: '%s', trafficPolicy: {loadBalancer: {%s}}}\n"
 	distribute := "localityLbSetting: {distribute: [{from: eu/*, to: {eu/a/*: 100}}]}"
@@ -108,6 +110,16 @@ func TestDistributed(t *testing.T) {
 		}
 		if got := (captured{&ControlPlane{}}).Distributed(mesh)(topology.Listing{Namespace: "b", Service: "web", Port: "http"}); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		r := newReplayed(configuration{&ControlPlane{}}, mesh)
+		if compared := slices.ContainsFunc(textsOf(r, 0), func(want string) bool { return strings.HasSuffix(want, " of b/web:http") }); compared != (c.want == "") {
+			t.Errorf("%s: the endpoints of b/web are compared: %t", name, compared)
+		}
+		stated := slices.ContainsFunc(r.notChecked(), func(n record.NotChecked) bool {
+			return n.What == record.UncheckedEndpoints && slices.Contains(n.Examples, "b/web by "+c.want)
+		})
+		if stated != (c.want != "") {
+			t.Errorf("%s: that the endpoints of b/web are not compared is stated: %t", name, stated)
 		}
 	}
 }

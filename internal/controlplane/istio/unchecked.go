@@ -71,7 +71,11 @@ func (r *replayed) notChecked() []record.NotChecked {
 			}
 		}
 		if v.some() {
-			u.add(record.UncheckedEndpoints, 1, id)
+			example := id
+			if v.distributed != "" {
+				example += " by " + v.distributed
+			}
+			u.add(record.UncheckedEndpoints, 1, example)
 		}
 	}
 	for i, w := range r.mesh.Workloads {
