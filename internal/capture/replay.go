@@ -30,7 +30,7 @@ func (m *Mesh) Topology() topology.Mesh {
 	for _, w := range m.Workloads {
 		s := topology.Service{
 			Name: w.Name, Workload: w.Name, Namespace: w.Namespace, Account: cmp.Or(w.Spec.Account, "default"),
-			Pods: w.Spec.Replicas, Outside: !w.Spec.HasSidecar(),
+			Pods: w.Spec.Replicas, Outside: !w.Spec.HasSidecar(), Gateway: w.Spec.Proxy == Gateway,
 		}
 		if taken[s.Name] || len(s.Name) > maxLabel {
 			s.Name = w.unique(taken)

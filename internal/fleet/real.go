@@ -22,6 +22,9 @@ type RealOptions struct {
 	Quiet     func() bool               // nothing may be asked of an Envoy now: it is being measured at rest
 	Say       func(string)              // shows progress
 	Warn      func(record.Warning)      // adds a warning to the record
+	// Patches are objects of the mesh that change what proxies are sent, as EnvoyFilters: an Envoy may refuse a resource for
+	// one of them. They are named, or some of them, where it does.
+	Patches []string
 }
 
 // realSidecars are the real sidecars of a fleet. Most have none.
@@ -72,9 +75,10 @@ func newRealSidecars(f *Fleet, by *revision) *realSidecars {
 	return real
 }
 
-// realQuota spreads n real pods over the services as evenly as their pods allow,
-// a pod for each service at a time, services that lie evenly among all first.
+// realQuota spreads n real pods over the services as evenly as their pods allow, a pod for each service at a time,
+// services that lie evenly among all first. Services whose pods have no sidecars, or are gateways, have none.
 func realQuota(services []topology.Service, n int) map[string]int {
+	services = slices.DeleteFunc(slices.Clone(services), func(s topology.Service) bool { return s.Outside || s.Gateway })
 	quota := map[string]int{}
 	var order []topology.Service
 	if n < len(services) {

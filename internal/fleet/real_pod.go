@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -169,10 +170,19 @@ func (p *realPod) follow(ctx context.Context) {
 			p.real.Warn(record.Warning{About: "sidecars.real", Reason: record.ReasonSidecarRefused, Component: p.id, Detail: configuration.Refused[0].String()})
 		}
 		if now.Sub(refusing) > refusalTimeout {
-			p.fleet.Fail(fmt.Errorf("the Envoy of pod %s has refused its configuration for %.0f s: %s", p.id, now.Sub(refusing).Seconds(), configuration.Refused[0]))
+			p.fleet.Fail(p.refuses(configuration.Refused[0], now.Sub(refusing)))
 			return
 		}
 	}
+}
+
+// refuses is the error of an Envoy that does not take a resource.
+func (p *realPod) refuses(what sidecar.Refusal, since time.Duration) error {
+	err := fmt.Errorf("the Envoy of pod %s has refused its configuration for %.0f s: %s", p.id, since.Seconds(), what)
+	if len(p.real.Patches) > 0 {
+		err = fmt.Errorf("%w; objects of the mesh that change it: %s", err, strings.Join(p.real.Patches, ", "))
+	}
+	return err
 }
 
 // refusedEvent returns the event of what a pod's Envoy refused.

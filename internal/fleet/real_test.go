@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,9 @@ func TestRealQuota(t *testing.T) {
 		{"one each", mesh(2, 2), 2, map[string]int{"a": 1, "b": 1}},
 		{"several each", mesh(3, 3), 5, map[string]int{"a": 3, "b": 2}},
 		{"small services", mesh(1, 4), 4, map[string]int{"a": 1, "b": 3}},
+		{"with gateways and pods outside", []topology.Service{
+			{Name: "gateway", Pods: 3, Gateway: true}, {Name: "job", Pods: 3, Outside: true}, {Name: "app", Pods: 2},
+		}, 2, map[string]int{"app": 2}},
 		{"all", mesh(1, 2, 3), 6, map[string]int{"a": 1, "b": 2, "c": 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,5 +101,22 @@ func TestTakes(t *testing.T) {
 	f.Pods.Renew()
 	if next := (&pod{background: f.Pods.background.number}); !f.real.takes(next) {
 		t.Error("what replaces the real one is not to be real")
+	}
+}
+
+// An Envoy's refusal is quoted, with the objects of the mesh that may be the reason.
+func TestRefuses(t *testing.T) {
+	f := connected(1)
+	f.Real = &RealOptions{}
+	f.real = newRealSidecars(f, f.Revisions.list()[0])
+	p := newProcessPod(f.Pods.byID["ns/pod-00"])
+	refusal := sidecar.Refusal{Resource: "LDS virtualInbound", Words: "Didn't find a registered implementation for 'istio.stats'"}
+	plain := p.refuses(refusal, 21*time.Second).Error()
+	if !strings.HasPrefix(plain, "the Envoy of pod ns/pod-00 has refused its configuration for 21 s: ") || !strings.HasSuffix(plain, "'istio.stats'") {
+		t.Error(plain)
+	}
+	p.real.Patches = []string{"EnvoyFilter a/b", "Telemetry a/c"}
+	if text := p.refuses(refusal, 21*time.Second).Error(); text != plain+"; objects of the mesh that change it: EnvoyFilter a/b, Telemetry a/c" {
+		t.Error(text)
 	}
 }

@@ -130,8 +130,6 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 		return scenario.Refuse("mesh.file", s.Captured.File, "none with controlPlane.name %s, which cannot replay one", s.ControlPlane.Name)
 	case !s.withSidecars():
 		return refused("mesh.dataplane", s.Dataplane(), "whose pods have sidecars")
-	case s.Mesh.Sidecars.Real > 0:
-		return refused("mesh.sidecars.real", s.Mesh.Sidecars.Real, "whose sidecars are simulated")
 	}
 	if sidecars, _ := s.Captured.Mesh.Sidecars(); sidecars != s.Pods() {
 		return scenario.Refuse("mesh.file", s.Captured.File, "none where sizes are searched for: it has %d pods with sidecars; mesh.scale multiplies them", sidecars)
@@ -219,6 +217,7 @@ func (r *run) useMesh(ctx context.Context) error {
 		unchecked = append(unchecked, stock)
 		r.progress.say(fmt.Sprintf("injection templates that the file does not have: %s injected without them (%s)", output.Many(stock.Count, "pod"), strings.Join(stock.Examples, "; ")))
 	}
+	r.unchecked = unchecked
 	r.journal.Update(func(run *record.Run) { run.Mesh.NotChecked = unchecked })
 	return nil
 }

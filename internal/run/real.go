@@ -41,6 +41,11 @@ func (r *run) realOptions() *fleet.RealOptions {
 		Count: r.spec.Mesh.Sidecars.Real, Sampler: r.sampler, Say: r.progress.say, Warn: r.journal.Warn,
 		Quiet: func() bool { return r.currentPhase() == record.PhaseSteady },
 	}
+	for _, part := range r.unchecked {
+		if part.What == record.UncheckedPatches {
+			o.Patches = part.Examples
+		}
+	}
 	r.spec.place().placeSidecars(r, o)
 	return o
 }

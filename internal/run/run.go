@@ -60,6 +60,7 @@ type system struct {
 	adapter   *controlplane.ControlPlane
 	templates []corev1.PodTemplateSpec         // of the pods of a captured mesh
 	machines  map[string]convergence.Endpoints // of a captured mesh's services, besides pods
+	unchecked []record.NotChecked              // of a captured mesh
 }
 
 // programs holds the paths and versions of the programs of a run.

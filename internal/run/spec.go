@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
@@ -343,6 +344,8 @@ func (s Spec) checkRealSidecars(d controlplane.Driver) error {
 		return nil
 	case real > s.Pods():
 		return scenario.Refuse("mesh.sidecars.real", real, "0 to %d, which is how many pods there are", s.Pods())
+	case s.Captured != nil && real > s.Captured.Mesh.Pods()[capture.Sidecar]:
+		return scenario.Refuse("mesh.sidecars.real", real, "0 to %d, which is how many pods of %s have sidecars that are no gateways", s.Captured.Mesh.Pods()[capture.Sidecar], s.Captured.File)
 	case d.SidecarPrograms == nil:
 		return scenario.Refuse("mesh.sidecars.real", real, "none with controlPlane.name %s, which has no real sidecars", s.ControlPlane.Name)
 	case s.Mesh.Sidecars.XDS != d.Proxy.Variants()[0]:

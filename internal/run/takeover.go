@@ -123,6 +123,9 @@ func (s Spec) notReproduced() (all []capture.Difference) {
 		}
 		differ("limits.memory", r.Limits["memory"], "what happens at the limit: that of the run is %s", limit)
 	}
+	if s.Mesh.Sidecars.Real > 0 && r.MeshConfig["defaultProviders"] != nil {
+		differ("meshConfig.defaultProviders", "", "metrics, and what sidecars are sent for them: the Envoys of real sidecars do not have Istio's filters, so that no sidecar is sent any")
+	}
 	settings, _ := r.Settings()
 	for _, kv := range settings {
 		if !slices.Contains(mask.Env(c.Env), kv) {
