@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"scaler.mesh/scaler/internal/cluster"
@@ -33,7 +34,8 @@ func Start(ctx context.Context, opts cluster.Options) (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the cluster's kubeconfig: %w", err)
 	}
-	config.QPS = -1 // no rate limit of the client's own: arrival is measured, not made
+	config.QPS = -1                           // no rate limit of the client's own: arrival is measured, not made
+	config.WarningHandler = rest.NoWarnings{} // about fields of captured objects, which are replayed as they are
 	return &Environment{cluster: c, api: place.API{Config: config, Kubeconfig: c.Kubeconfig()}}, nil
 }
 
