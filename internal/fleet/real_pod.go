@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -110,7 +111,8 @@ func (p *realPod) follow(ctx context.Context) {
 		dumped        time.Time
 		refusing      time.Time // since when
 		seen          int64
-		settled       bool // what was last read lacks nothing that comes without more bytes
+		unreadable    time.Time // since when its configuration cannot be read
+		settled       bool      // what was last read lacks nothing that comes without more bytes
 		readCompletes bool
 		initialized   bool // once in all lives
 	)
@@ -134,6 +136,7 @@ func (p *realPod) follow(ctx context.Context) {
 		}
 		if current.Number != life {
 			life, bytes, seen, refusing, settled = current.Number, 0, 0, time.Time{}, false
+			unreadable = time.Time{}
 			p.as.answered(current)
 		}
 		if total > seen {
@@ -149,9 +152,21 @@ func (p *realPod) follow(ctx context.Context) {
 		}
 		crashes := p.crashedSoFar()
 		configuration, err := p.sidecar.Configuration(ctx)
+		if cannot, ok := errors.AsType[*sidecar.UnreadableError](err); ok {
+			dumped = now
+			if unreadable.IsZero() {
+				unreadable = now
+				p.real.Say(fmt.Sprintf("the Envoy of pod %s does not print what it holds: %v", p.id, cannot))
+			}
+			if now.Sub(unreadable) > refusalTimeout {
+				p.fleet.Fail(p.refuses(sidecar.Refusal{Resource: "one that it cannot print, which its log names", Words: cannot.Answer}, now.Sub(unreadable)))
+				return
+			}
+		}
 		if err != nil {
 			continue
 		}
+		unreadable = time.Time{}
 		at := changed
 		if total == bytes {
 			at = now // its certificate came another way, and what waited for it

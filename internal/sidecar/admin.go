@@ -192,12 +192,26 @@ type assignment struct {
 	} `json:"endpoints"`
 }
 
+// maxAnswer bounds what an error quotes of an answer.
+const maxAnswer = 300
+
+// UnreadableError is an answer of an Envoy that is no configuration dump: Envoy cannot print one with a resource that it refused for a
+// type that it does not have, and answers with a sentence.
+type UnreadableError struct {
+	Answer string // its beginning
+}
+
+// Error quotes the answer.
+func (e *UnreadableError) Error() string {
+	return "reading a configuration dump: Envoy answers " + strconv.Quote(e.Answer)
+}
+
 // ParseDump parses the answer of an Envoy's /config_dump?include_eds. certificate and
 // holdsSecret have the same meaning as in Options.
 func ParseDump(text []byte, certificate string, holdsSecret func(name string) bool) (Configuration, error) {
 	var d dump
 	if err := json.Unmarshal(text, &d); err != nil {
-		return Configuration{}, fmt.Errorf("reading a configuration dump: %w", err)
+		return Configuration{}, &UnreadableError{Answer: string(text[:min(len(text), maxAnswer)])}
 	}
 	var c Configuration
 	take := func(t convergence.Type, name string, e *refused, content *convergence.Content) {

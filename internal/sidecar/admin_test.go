@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -83,8 +84,11 @@ var _ = It("reads the configuration that Envoy dumps", func() {
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.AddrPort{}, convergence.Type{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if _, err := ParseDump([]byte("upstream connect error"), "", nil); err == nil {
-		t.Error("no error for what is no dump")
+	// Envoy 1.40 that refused a filter whose type it does not have.
+	const answer = "Failed to convert protobuf message to JSON string: INVALID_ARGUMENT: could not find @type 'type.googleapis.com/stats.PluginConfig'"
+	_, err = ParseDump([]byte(answer), "", nil)
+	if cannot, ok := errors.AsType[*UnreadableError](err); !ok || cannot.Answer != answer {
+		t.Errorf("what is no dump: %v", err)
 	}
 })
 
