@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The role of the guide is for what is read, and for nothing else.
+// The role of the document is for what is read, and for nothing else.
 func TestRole(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "capture.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "captured.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func checks(d controlplane.Driver, t Target, knobs []controlplane.Knobs, run str
 			f.Kubernetes, err = f.Cluster.Ready(ctx)
 			return f.Kubernetes, err
 		}},
-		{"rights", "bind the ClusterRole in docs/guides/own-cluster.md to the user of the context", func(ctx context.Context, f *Found) (string, error) {
+		{"rights", "bind the ClusterRole in docs/guides/permissions.md to the user of the context", func(ctx context.Context, f *Found) (string, error) {
 			return f.checkRights(ctx, t, existing.Rights(d.Installed.Rights))
 		}},
 		{"nodes and pods", "see docs/guides/own-cluster.md", func(ctx context.Context, f *Found) (_ string, err error) {
@@ -113,7 +113,7 @@ func (f *Found) checkRights(ctx context.Context, t Target, rights []rbacv1.Polic
 		return "", err
 	}
 	if len(missing) > 0 {
-		return "", fmt.Errorf("context %s lacks rights: %s; docs/guides/own-cluster.md has a ClusterRole with all", f.Cluster.Context, strings.Join(missing, ", "))
+		return "", fmt.Errorf("context %s lacks rights: %s; docs/guides/permissions.md has a ClusterRole with all", f.Cluster.Context, strings.Join(missing, ", "))
 	}
 	return "all of ClusterRole " + roles, nil
 }

@@ -14,7 +14,7 @@ import (
 
 // The guide has the ClusterRoles that are checked.
 func TestGuideHasRole(t *testing.T) {
-	guide, err := os.ReadFile("../../../docs/guides/own-cluster.md")
+	guide, err := os.ReadFile("../../../docs/guides/permissions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestGuideHasRole(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(guide), "```yaml\n"+string(role)+"```") {
-			t.Errorf("docs/guides/own-cluster.md lacks the role:\n%s", role)
+			t.Errorf("docs/guides/permissions.md lacks the role:\n%s", role)
 		}
 	}
 }

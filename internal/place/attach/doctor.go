@@ -53,7 +53,7 @@ func (f *Found) checkKubelets(ctx context.Context) doctor.Result {
 	default:
 		return r
 	}
-	r.Status, r.Fix = doctor.Warning, "bind the ClusterRole "+existing.KubeletRoleName+" in docs/guides/own-cluster.md, too"
+	r.Status, r.Fix = doctor.Warning, "bind the ClusterRole "+existing.KubeletRoleName+" in docs/guides/permissions.md, too"
 	return r
 }
 
