@@ -17,6 +17,7 @@ import (
 
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/httpget"
+	"scaler.mesh/scaler/internal/measure/clusterprometheus"
 	"scaler.mesh/scaler/internal/place/existing"
 )
 
@@ -85,14 +86,9 @@ func (o *captureOptions) run(ctx context.Context, f *pflag.FlagSet, args []strin
 	if err != nil {
 		return err
 	}
-	mesh, config, err := o.capture(ctx, files, s)
+	mesh, err := o.gather(ctx, files, asked, withHistory, s)
 	if err != nil {
 		return err
-	}
-	if withHistory {
-		if err := o.history.history(ctx, asked, config, &mesh); err != nil {
-			return err
-		}
 	}
 	if o.anonymize {
 		if err := mesh.Anonymize(); err != nil {
@@ -103,6 +99,15 @@ func (o *captureOptions) run(ctx context.Context, f *pflag.FlagSet, args []strin
 		return err
 	}
 	return mesh.Summary(s.err)
+}
+
+// gather captures a mesh, with its history if that is asked for.
+func (o *captureOptions) gather(ctx context.Context, files []string, asked clusterprometheus.Options, withHistory bool, s streams) (capture.Mesh, error) {
+	mesh, config, err := o.capture(ctx, files, s)
+	if err == nil && withHistory {
+		err = o.history.history(ctx, asked, config, &mesh)
+	}
+	return mesh, err
 }
 
 // capture captures the mesh of files, or of a cluster, whose configuration it returns, too.

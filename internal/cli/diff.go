@@ -312,7 +312,7 @@ func (o *diffOptions) compare(ctx context.Context, s streams, dir string) error 
 		return err
 	}
 	result.From.Name, result.To.Name = sideNames(runs[0], runs[1])
-	result.From.NotQuiet, result.To.NotQuiet = notQuiet(runs[0]), notQuiet(runs[1])
+	result.From.NotQuiet, result.To.NotQuiet = diff.NotQuiet(&runs[0]), diff.NotQuiet(&runs[1])
 	if o.envoy.path != "" {
 		accepts := func(ctx context.Context, bootstrap []byte) (string, error) {
 			return component.ValidateEnvoy(ctx, o.envoy.path, bootstrap)
@@ -352,9 +352,4 @@ func sideNames(from, to record.Run) (string, string) {
 		return strings.TrimSpace(text)
 	}
 	return name(from, to), name(to, from)
-}
-
-// notQuiet reports whether the control plane of a run had not come to rest when the phase settle ended.
-func notQuiet(r record.Run) bool {
-	return slices.ContainsFunc(r.Warnings, func(w record.Warning) bool { return w.Reason == record.ReasonNotQuiet })
 }

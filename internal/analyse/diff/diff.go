@@ -60,6 +60,11 @@ type Side struct {
 	NotQuiet bool `json:"notQuiet,omitempty"`
 }
 
+// NotQuiet reports whether the control plane of a run had not come to rest when the phase settle ended.
+func NotQuiet(r *record.Run) bool {
+	return slices.ContainsFunc(r.Warnings, func(w record.Warning) bool { return w.Reason == record.ReasonNotQuiet })
+}
+
 // Group is a difference that several sidecars or resources have.
 type Group struct {
 	Effect Effect `json:"effect"`
