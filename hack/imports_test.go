@@ -20,14 +20,14 @@ var floors = [][]string{
 		"pkg/xdsprobe", "internal/capture", "internal/component", "internal/cluster", "internal/workload", "internal/observe",
 		"internal/sidecar", "internal/dataplane", "internal/measure", "internal/speed", "internal/grafana", "internal/analyse", "internal/dilation", "internal/steps",
 	},
-	{"internal/istioagent", "internal/ztunnel", "internal/place", "internal/loadagent"}, // made of mechanisms
+	{"internal/istioagent", "internal/ztunnel", "internal/place", "internal/loadagent", "internal/analyse/assess"}, // made of mechanisms
 	{"internal/controlplane"}, // one package for each control plane, and their list
 	{"internal/run/journal", "internal/worker", "internal/place/attach"}, // the record of a run while it is made; what runs proxies; and existing clusters
 	{"internal/fleet", "internal/workerjob"},                             // pods and their sidecars, and workers as pods
 	{"internal/run/phases"},                                              // the measured windows of a run
 	{"internal/run/changes", "internal/measure/containers", "internal/run/faults", "internal/run/probes", "internal/run/supervision", "internal/run/upgrade", "internal/series"},
 	{"internal/run", "internal/latency", "internal/fidelity", "internal/calibrate", "internal/xdsload", "internal/dashboardserver"}, // experiments
-	{"internal/series/limits", "internal/series/sweep", "internal/series/verify", "pkg/rollout"},                                    // make runs of an experiment to decide something
+	{"internal/series/limits", "internal/series/sweep", "internal/series/verify", "internal/series/rehearsal", "pkg/rollout"},       // make runs of an experiment to decide something
 	{"internal/cli"},
 	{"cmd", "test", "hack", "dashboards/generate"},
 }

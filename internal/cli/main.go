@@ -99,6 +99,7 @@ the time until every sidecar has its configuration and its certificate.`,
 		newBenchCommand(s),
 		newUpgradeCommand(s),
 		newDiffCommand(s),
+		newAssessCommand(s),
 		endsAtOnce(newCaptureCommand(s)),
 		newXDSCommand(s),
 		newLimitsCommand(s),
@@ -150,9 +151,9 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, context.Canceled), closedOutput(err):
 		return exitInterrupted
-	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet) || errors.Is(err, errNotVerified):
+	case errors.Is(err, errMissed) || errors.Is(err, errBound) || errors.Is(err, errUnfaithful) || errors.Is(err, errNotMet) || errors.Is(err, errNoGo) || errors.Is(err, errNotVerified):
 		return exitMissed
-	case errors.Is(err, errUndecided) || errors.Is(err, errSweepUndecided) || errors.Is(err, limits.ErrUndecided):
+	case errors.Is(err, errUndecided) || errors.Is(err, errCannotTell) || errors.Is(err, errSweepUndecided) || errors.Is(err, limits.ErrUndecided):
 		return exitUndecided
 	default:
 		return exitFailed

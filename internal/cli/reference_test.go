@@ -45,7 +45,7 @@ func scenarioReference(t *testing.T) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Scenario
 
-A scenario states all that is asked of a run. `+"`scaler rollout`, `bench`, `upgrade`, `limits`, `tune`, `diff` and `latency`"+` make one from, in this order,
+A scenario states all that is asked of a run. `+"`scaler rollout`, `bench`, `upgrade`, `limits`, `tune`, `diff`, `assess` and `latency`"+` make one from, in this order,
 their defaults, `+"`--preset NAME`"+` (%s; of latency %s), `+"`-f FILE`"+` and the flags; what comes later replaces single fields of what comes earlier.
 `+"`--set PATH=VALUE`"+` sets any field, also one without a flag. `+"`--print-scenario`"+` prints what was given, and `+"`--print-scenario=all`"+` all
 fields, as a file for `+"`-f`"+`. [scenario.schema.json](scenario.schema.json), which `+"`scaler schema`"+` prints, has an editor complete and check files.

@@ -8,6 +8,7 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/series/rehearsal"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -30,7 +31,8 @@ printed too; its status says so. Records of 'scaler latency' are printed after t
 others.
 
 The page that -o html prints holds everything it shows, needs no network, and is
-made from the records' time lines, distributions and events as well.`,
+made from the records' time lines, distributions and events as well. The folder of
+a 'scaler assess' is printed as its answer; its page is that of its runs.`,
 		Example: `  # all runs below results
   scaler report results
 
@@ -58,6 +60,9 @@ func (o reportOptions) run(s streams, dirs []string) error {
 	}
 	if len(dirs) == 0 {
 		return usagef("want at least one DIR that holds runs, as in 'scaler report results'")
+	}
+	if len(dirs) == 1 && rehearsal.Is(dirs[0]) && o.output != "html" {
+		return printAssessment(s, o.output, dirs[0])
 	}
 	runs, latencies, err := record.ReadAll(dirs...)
 	if err != nil {

@@ -221,8 +221,14 @@ func seconds(n int) scenario.Duration { return scenario.Duration(time.Duration(n
 // ladder checks every flag before anything is started, and makes the runs of them. done is true if
 // the scenario was to be printed, and was.
 func (o *rolloutOptions) ladder(cmd *cobra.Command, s streams, changes ...func(*scenario.Document) error) (l run.Ladder, done bool, err error) {
-	l, document, err := o.unchecked(cmd, changes...)
+	if err := parseOutput(o.output, output.Formats...); err != nil {
+		return l, false, err
+	}
+	document, err := o.read(cmd.Flags(), changes...)
 	if err != nil {
+		return l, false, err
+	}
+	if l, err = o.runs(cmd, document); err != nil {
 		return l, false, err
 	}
 	if done, err = o.printed(s, cmd.Flags(), document); done || err != nil {
@@ -234,25 +240,19 @@ func (o *rolloutOptions) ladder(cmd *cobra.Command, s streams, changes ...func(*
 	return l, false, nil
 }
 
-// unchecked makes the runs of the flags, and their document. Whether they can be done is not checked.
-func (o *rolloutOptions) unchecked(cmd *cobra.Command, changes ...func(*scenario.Document) error) (l run.Ladder, document *scenario.Document, err error) {
-	if err := parseOutput(o.output, output.Formats...); err != nil {
-		return l, nil, err
-	}
-	if document, err = o.read(cmd.Flags(), changes...); err != nil {
-		return l, nil, err
-	}
+// runs makes the runs of a document. Whether they can be done is not checked.
+func (o *rolloutOptions) runs(cmd *cobra.Command, document *scenario.Document) (l run.Ladder, err error) {
 	spec := o.spec
 	if spec.Out, err = outFolder(cmd, spec.Out); err != nil {
-		return l, nil, err
+		return l, err
 	}
 	if spec.State, err = stateDir(); err != nil {
-		return l, nil, err
+		return l, err
 	}
 	if l, err = run.NewLadder(spec, document); err != nil {
-		return l, nil, usageError{err}
+		return l, usageError{err}
 	}
-	return l, document, nil
+	return l, nil
 }
 
 // oneSpec is the specification of the flags of a command that does all runs with one size, mode

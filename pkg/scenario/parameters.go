@@ -96,18 +96,20 @@ const (
 	Tune     = "tune"
 	Latency  = "latency"
 	Diff     = "diff"
+	Assess   = "assess"
 )
 
 // Rolling are the commands that roll out a mesh.
-var Rolling = []string{Rollout, Bench, Upgrades, Limits, Tune, Diff}
+var Rolling = []string{Rollout, Bench, Upgrades, Limits, Tune, Diff, Assess}
 
 // Values of Parameter.Commands.
 var (
 	notUpgrade  = []string{Rollout, Bench, Limits, Tune}
-	ofOne       = []string{Rollout, Bench, Limits, Tune, Diff}     // all but upgrade
-	measuring   = []string{Rollout, Bench, Upgrades, Limits, Tune} // what is measured, which diff does not
+	ofOne       = []string{Rollout, Bench, Limits, Tune, Diff}             // all but upgrade
+	measuring   = []string{Rollout, Bench, Upgrades, Limits, Tune, Assess} // what is measured, which diff does not
 	notLimits   = []string{Rollout, Bench, Upgrades, Tune}
 	onlyUpgrade = []string{Upgrades}
+	upgrading   = []string{Upgrades, Assess}
 	onlyRollout = []string{Rollout}
 	onlyLatency = []string{Latency}
 	inClusters  = []string{Rollout, Latency}
@@ -161,7 +163,7 @@ var Parameters = []Parameter{
 	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them; several numbers, as in 1,2,4, are one run each", Where: CapturedMesh, Min: 1, Max: 100, Compared: Size},
 
 	{Path: "controlPlane.name", Flag: "control-plane", Group: ControlPlaneGroup, Basic: true, Help: "control plane under test: istiod, osm, linkerd, reference or xds://HOST:PORT", HelpOf: map[string]string{Latency: "control plane of the sidecars"}, Commands: []string{Rollout, Bench, Limits, Tune, Latency}, Compared: Subject},
-	{Path: "controlPlane.version", Flag: "istio-version", FlagOf: map[string]string{Upgrades: "from", Diff: "from"}, Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, or a line of versions, as in 1.29", Default: "the newest one known", Commands: []string{Rollout, Upgrades, Limits, Tune, Latency, Diff}, Compared: Subject},
+	{Path: "controlPlane.version", Flag: "istio-version", FlagOf: map[string]string{Upgrades: "from", Diff: "from", Assess: "from"}, Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, or a line of versions, as in 1.29", Default: "the newest one known", Commands: []string{Rollout, Upgrades, Limits, Tune, Latency, Diff, Assess}, Compared: Subject},
 	{Path: "controlPlane.replicas", Flag: "replicas", Group: ControlPlaneGroup, Basic: true, Help: "replicas of the control plane, of which sidecars choose one at random for each connection; each has processors and memory of its own", Min: 1, Max: 16, Compared: Subject},
 	{Path: "controlPlane.processors", Flag: "control-plane-cpus", Group: ControlPlaneGroup, Basic: true, Help: "processors of the modelled machine of each replica: its GOMAXPROCS, and the most that it may use, whatever this machine has", Default: strconv.Itoa(DefaultProcessors) + "; those of this machine where time cannot be slowed down", Min: 1, Max: 1024, Compared: Subject},
 	{Path: "controlPlane.memory", Flag: "control-plane-memory", Group: ControlPlaneGroup, Basic: true, Help: "memory limit of each replica, as in 512Mi or 2Gi; exceeding it is a result", Default: "none", Min: 64 << 20, Max: 1 << 44, Compared: Subject},
@@ -177,13 +179,13 @@ var Parameters = []Parameter{
 	{Path: "controlPlane.connection.nodeCluster", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "its node.cluster", Default: "as Istio's", Where: ExternalServer, Commands: notUpgrade, Compared: Condition},
 	{Path: "controlPlane.connection.metadata", Group: ControlPlaneGroup, Value: "TEMPLATE", Help: "its node.metadata, a JSON object", Default: "as Istio's", Where: ExternalServer, Commands: notUpgrade, Compared: Condition},
 	{Path: "controlPlane.connection.expect", Group: ControlPlaneGroup, Value: "FILE", Help: "what each sidecar must receive", Default: "that all that it asks for is answered; then pushes are not measured", Where: ExternalServer, Commands: notUpgrade, Compared: Condition},
-	{Path: "controlPlane.upgrade.to", Flag: "to", Group: ControlPlaneGroup, Basic: true, Value: "VERSION", Help: "version of Istio that the mesh is upgraded to", Commands: onlyUpgrade, Compared: Condition},
-	{Path: "controlPlane.upgrade.canary", Flag: "canary", Group: ControlPlaneGroup, Basic: true, Value: "SHARES", Help: "shares of the pods that are on the new version after each wave, ascending to 100%", Where: InWaves, Commands: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.to", Flag: "to", Group: ControlPlaneGroup, Basic: true, Value: "VERSION", Help: "version of Istio that the mesh is upgraded to", Commands: upgrading, Compared: Condition},
+	{Path: "controlPlane.upgrade.canary", Flag: "canary", Group: ControlPlaneGroup, Basic: true, Value: "SHARES", Help: "shares of the pods that are on the new version after each wave, ascending to 100%", Where: InWaves, Commands: upgrading, Compared: Condition},
 	{Path: "controlPlane.upgrade.inPlace", Flag: "in-place", Group: ControlPlaneGroup, Basic: true, Help: "no waves: the new version takes the place of the old one, and all workloads are restarted then", Where: InUpgrade, Commands: onlyUpgrade, Compared: Condition},
 	{Path: "controlPlane.upgrade.rollbackAt", Flag: "rollback-at", Group: ControlPlaneGroup, Basic: true, Value: "WAVE", Help: "move everything back after this wave, and remove the new version", Default: "never", Where: InWaves, Commands: onlyUpgrade, Max: 1000, Compared: Condition},
-	{Path: "controlPlane.upgrade.rate", Flag: "restart-rate", Group: ControlPlaneGroup, Basic: true, Help: "restart the workloads of a wave one after another, so many pods a second, as in 5/s", Default: "all at once", Where: InUpgrade, Commands: onlyUpgrade, Compared: Condition},
-	{Path: "controlPlane.upgrade.pause", Flag: "pause", Group: ControlPlaneGroup, Help: "time for which both versions run before the first wave, and length of the stage after the upgrade", Where: InUpgrade, Commands: onlyUpgrade, Min: 1, Max: 3600, Compared: Condition},
-	{Path: "controlPlane.upgrade.env", Flag: "to-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the new version alone, repeatable", Where: InUpgrade, Commands: onlyUpgrade, Compared: Condition},
+	{Path: "controlPlane.upgrade.rate", Flag: "restart-rate", Group: ControlPlaneGroup, Basic: true, Help: "restart the workloads of a wave one after another, so many pods a second, as in 5/s", Default: "all at once", Where: InUpgrade, Commands: upgrading, Compared: Condition},
+	{Path: "controlPlane.upgrade.pause", Flag: "pause", Group: ControlPlaneGroup, Help: "time for which both versions run before the first wave, and length of the stage after the upgrade", Where: InUpgrade, Commands: upgrading, Min: 1, Max: 3600, Compared: Condition},
+	{Path: "controlPlane.upgrade.env", Flag: "to-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the new version alone, repeatable", Where: InUpgrade, Commands: upgrading, Compared: Condition},
 
 	{Path: "load.arrival", Flag: "arrival", Alias: "burst", Group: LoadGroup, Basic: true, Help: "how pods arrive: in bursts of SIZE/INTERVAL as in 100/10s, one by one at a rate as in 20/s, or all at once, which is as fast as this machine creates them; stock is 20/s, what the stock limit of a cluster's controllers allows", Compared: Condition},
 	{Path: "load.probes", Flag: "probes", Group: LoadGroup, Basic: true, Help: "changes of each kind that are made one at a time and followed to the sidecars after steady; 0 for none", Commands: measuring, Max: 100000, Compared: Condition},

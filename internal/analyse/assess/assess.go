@@ -1,0 +1,208 @@
+// Package assess judges an upgrade of a captured mesh: whether its control plane can be moved to another version as it
+// is set, from the records of a rehearsal and what was captured.
+//
+// It is pure: facts go in, a verdict with its reasons and what to set come out. Who captures, makes the runs and keeps
+// their records is left to others.
+package assess
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/analyse/diff"
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// Facts are all that a verdict is made from.
+type Facts struct {
+	Captured Captured
+	// From is the captured version at the captured state, Onto the new version with the same mesh, and Upgrade the
+	// move from one to the other in waves.
+	From, Onto, Upgrade Step
+	// Diff is what differs between what sidecars hold of both versions; nil = a side did not keep it.
+	Diff *diff.Result
+}
+
+// Step is one run of a rehearsal.
+type Step struct {
+	Run         *record.Run
+	OutOfMemory bool // the kernel killed the control plane for exceeding its memory limit
+}
+
+// completed reports whether all phases of the step were done.
+func (s Step) completed() bool { return s.Run.Status == record.StatusCompleted }
+
+// Captured is what is known of the control plane in production, and what of the mesh's configuration is looked for in
+// what sidecars hold.
+type Captured struct {
+	Release string `json:"release,omitempty"` // version that runs in production; "" = it is not known
+	// Stated reports that the version of the rehearsal was stated by the user, in place of Release.
+	Stated bool `json:"stated,omitempty"`
+	// Installed reports that the installation could be read: replicas, requests and limits are known.
+	Installed  bool                `json:"installed"`
+	Replicas   int                 `json:"replicas,omitempty"`
+	Autoscaler *capture.Autoscaler `json:"autoscaler,omitempty"`
+	Requests   map[string]string   `json:"requests,omitempty"` // of each replica, by resource
+	Limits     map[string]string   `json:"limits,omitempty"`
+	History    *capture.History    `json:"history,omitempty"` // nil = it was captured without a Prometheus
+	Patches    []Patch             `json:"patches,omitempty"` // of EnvoyFilters
+}
+
+// NewCaptured returns what is known of a captured mesh; stated is [Captured.Stated].
+func NewCaptured(m *capture.Mesh, stated bool) Captured {
+	c := Captured{Stated: stated, Patches: patchesOf(m)}
+	if r := m.Served(); r != nil {
+		c.Release, c.Installed = r.Release(), r.Replicas > 0
+		c.Replicas, c.Autoscaler, c.Requests, c.Limits, c.History = r.Replicas, r.Autoscaler, r.Requests, r.Limits, r.History
+	}
+	return c
+}
+
+// Observed returns a figure of the captured history; nil = the file does not have it.
+func (c Captured) Observed(figure, kind string) *capture.Observed {
+	if c.History == nil {
+		return nil
+	}
+	i := slices.IndexFunc(c.History.Figures, func(o capture.Observed) bool { return o.Figure == figure && o.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return &c.History.Figures[i]
+}
+
+// Verdict is the answer of an assessment.
+type Verdict string
+
+// The verdicts.
+const (
+	Go            Verdict = "GO"
+	GoWithChanges Verdict = "GO WITH CHANGES" // once Settings are set
+	NoGo          Verdict = "NO GO"
+	CannotTell    Verdict = "CANNOT TELL"
+)
+
+// Outcome is that of one check.
+type Outcome string
+
+// The outcomes.
+const (
+	Holds      Outcome = "holds"
+	Needs      Outcome = "needs a change"
+	Broken     Outcome = "broken"
+	Unknown    Outcome = "cannot tell"
+	NotChecked Outcome = "not checked"
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name    string  `json:"name"`
+	Outcome Outcome `json:"outcome"`
+	Text    string  `json:"text"`
+	// Basis reports that the other checks say nothing where this one cannot tell.
+	Basis bool `json:"basis,omitempty"`
+}
+
+// Assessment is a verdict and all behind it.
+type Assessment struct {
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"` // Assessment
+	Verdict    Verdict `json:"verdict"`
+	// Mesh describes the mesh in one line.
+	Mesh string `json:"mesh"`
+	From string `json:"from"` // versions that ran
+	To   string `json:"to"`
+	// Reasons are the texts of the checks that decide.
+	Reasons []string `json:"reasons"`
+	Checks  []Check  `json:"checks"`
+	// Moments are what one istiod needed, in the order of the runs.
+	Moments []Moment `json:"moments"`
+	// Worst is the moment of the greatest memory; nil = none was measured.
+	Worst *Moment `json:"worst,omitempty"`
+	// Installed is what production has.
+	Installed Captured `json:"installed"`
+	// Room is what the cluster needs in addition during the upgrade; "" = it is not known.
+	Room     string    `json:"room,omitempty"`
+	Settings []Setting `json:"settings"`
+	// Differences are those of what sidecars hold; nil = they are not known.
+	Differences *diff.Result `json:"differences,omitempty"`
+	// NotReproduced is what of the captured cluster the rehearsal did not have.
+	NotReproduced []record.NotReproduced `json:"notReproduced,omitempty"`
+}
+
+// Judge judges an upgrade.
+func Judge(f Facts) Assessment {
+	a := Assessment{
+		APIVersion: record.APIVersion, Kind: "Assessment", Installed: f.Captured, Differences: f.Diff, Settings: []Setting{},
+		Mesh: meshText(f.From.Run), From: f.From.Run.Environment.ControlPlane.Version, To: f.Onto.Run.Environment.ControlPlane.Version,
+		Room: f.Upgrade.Run.UpgradeSentence(),
+	}
+	if f.From.Run.Mesh != nil {
+		a.NotReproduced = f.From.Run.Mesh.NotReproduced
+	}
+	a.Moments = f.moments()
+	a.Worst = worst(a.Moments)
+	model, agreement := f.model()
+	memory, settings := f.memory(a.Worst, agreement)
+	a.Settings = append(a.Settings, settings...)
+	a.Checks = []Check{
+		f.version(), f.state(), model, f.pushes(), f.bytes(),
+		f.onto(), f.upgrade(), f.recovery(), f.changes(), memory, f.patches(), f.configuration(),
+	}
+	a.Verdict, a.Reasons = conclude(a.Checks)
+	return a
+}
+
+// conclude makes the verdict of checks. Where the rehearsal is not of what production is, nothing else counts.
+func conclude(checks []Check) (Verdict, []string) {
+	of := func(is func(Check) bool) (texts []string) {
+		for _, c := range checks {
+			if is(c) {
+				texts = append(texts, c.Name+": "+c.Text)
+			}
+		}
+		return texts
+	}
+	if texts := of(func(c Check) bool { return c.Basis && c.Outcome == Unknown }); texts != nil {
+		return CannotTell, texts
+	}
+	for _, one := range []struct {
+		outcome Outcome
+		verdict Verdict
+	}{{Broken, NoGo}, {Unknown, CannotTell}, {Needs, GoWithChanges}} {
+		if texts := of(func(c Check) bool { return c.Outcome == one.outcome }); texts != nil {
+			return one.verdict, texts
+		}
+	}
+	return Go, of(func(c Check) bool { return c.Outcome == Holds })
+}
+
+// meshText describes a mesh in one line.
+func meshText(r *record.Run) string {
+	text := fmt.Sprintf("%s with sidecars, %s, %s", output.Many(r.PodCount(), "pod"), output.Many(r.ServiceCount(), "service"), output.Many(r.NamespaceCount(), "namespace"))
+	if m := r.Mesh; m != nil {
+		objects := 0
+		for _, n := range m.Objects {
+			objects += n
+		}
+		text += fmt.Sprintf(", %s of configuration, %s outside the mesh; file %s", output.Many(objects, "object"), output.Many(m.Outside, "pod"), m.Digest)
+		if scale := r.Scenario.Mesh.Scale.First(); scale > 1 {
+			text += fmt.Sprintf(", %d copies of each namespace", scale)
+		}
+	}
+	return text
+}
+
+// last names the last phase of a run in words.
+func last(r *record.Run) string {
+	if len(r.Phases) == 0 {
+		return "its start"
+	}
+	name := string(r.Phases[len(r.Phases)-1].Name)
+	if stage, ok := strings.CutPrefix(name, record.UpgradePrefix); ok {
+		return "stage " + stage + " of the upgrade"
+	}
+	return name
+}

@@ -1,0 +1,221 @@
+package assess
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/internal/analyse/diff"
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+const mebibyte = 1 << 20
+
+func usage(mean, peak float64) *record.Usage {
+	return &record.Usage{MemoryBytes: &record.Level{Mean: new(mean * mebibyte), Peak: new(peak * mebibyte)}}
+}
+
+// step is a run that completed, whose istiod has a limit of 200 MiB and used so much memory at rest and at its peak.
+func step(version string, rest, peak float64) Step {
+	r := &record.Run{
+		Status: record.StatusCompleted, Scenario: scenario.Default(), Mesh: &record.Mesh{}, Pods: &record.Pods{Requested: 10},
+		Phases:       []record.Phase{{Name: record.PhaseRollout}},
+		ControlPlane: &record.ByPhase[*record.Usage]{Rollout: usage(rest, peak), Steady: usage(rest, rest)},
+	}
+	r.Environment.ControlPlane = record.ControlPlaneSource{Version: version, MemoryLimitBytes: 200 * mebibyte}
+	return Step{Run: r}
+}
+
+// facts are those of an upgrade that nothing speaks against.
+func facts() Facts {
+	f := Facts{
+		Captured: Captured{Release: "1.29.1", Installed: true, Replicas: 1, Limits: map[string]string{"memory": "200Mi"}},
+		From:     step("1.29.1", 80, 100), Onto: step("1.31.0", 80, 110), Upgrade: step("1.29.1", 80, 100),
+		Diff: &diff.Result{Sidecars: 10},
+	}
+	f.Onto.Run.Faults = []record.Fault{{Name: "restart-control-plane", Seconds: new(1.5)}}
+	f.Upgrade.Run.Upgrade = &record.Upgrade{
+		From: record.UpgradeVersion{Version: "1.29.1"}, To: record.UpgradeVersion{Version: "1.31.0"},
+		Stages: map[string]*record.UpgradeStage{"wave-1": {Pods: new(10), To: &record.UpgradeSide{ControlPlane: usage(80, 120)}}},
+	}
+	return f
+}
+
+// observed is a history of memory.
+func observed(p50, most float64) *capture.History {
+	return &capture.History{Figures: []capture.Observed{{Figure: "memory", Percentiles: capture.Percentiles{P50: p50 * mebibyte, Max: most * mebibyte}}}}
+}
+
+func unconverged(s Step, phase string) Step {
+	s.Run.Status = record.StatusUnconverged
+	s.Run.Phases = append(s.Run.Phases, record.Phase{Name: record.PhaseName(phase)})
+	return s
+}
+
+func TestJudge(t *testing.T) {
+	filter := Patch{Object: "EnvoyFilter shop/header", Number: 1, Name: "shop.header"}
+	gone := diff.Group{Effect: diff.ChainDrained, Class: "listener virtualInbound", Op: diff.Removed, Path: "filter_chains[*].http_filters[shop.header]", Sidecars: 6, OfSidecars: 10}
+	for name, c := range map[string]struct {
+		change  func(*Facts)
+		verdict Verdict
+		reason  string // in the first reason
+		set     string // what Values has in it
+	}{
+		"nothing speaks against it": {func(*Facts) {}, Go, "version: 1.29.1, which production runs", "Nothing has to be set"},
+		"no limit":                  {func(f *Facts) { f.Onto.Run.Environment.ControlPlane.MemoryLimitBytes = 0 }, Go, "version", ""},
+		"sidecars change, nothing is removed": {func(f *Facts) {
+			f.Diff.Changed, f.Diff.Groups = 10, []diff.Group{{Effect: diff.ClusterWarmed, Op: diff.Added, Path: "common_lb_config.healthy_panic_threshold"}}
+		}, Go, "version", ""},
+		"an unset field is no removed part": {func(f *Facts) {
+			f.Diff.Groups = []diff.Group{{Effect: diff.ClusterWarmed, Op: diff.Removed, Path: "common_lb_config.healthy_panic_threshold"}}
+		}, Go, "version", ""},
+		"the model agrees with production": {func(f *Facts) { f.Captured.History = observed(85, 120) }, Go, "version", ""},
+
+		"the limit is within the interval": {func(f *Facts) { f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 195) }, GoWithChanges, "memory: istiod needs 195MiB", "resources:\n  limits:\n    # 195MiB (177MiB to 213MiB) of memory, istiod 1.31.0 in stage wave-1 of the upgrade; the upper end with 30 % of headroom; it is 200MiB\n    memory: 320Mi\n"},
+
+		"more than the limit": {func(f *Facts) { f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 300) }, NoGo, "memory: istiod needs 300MiB", "memory: 448Mi"},
+		"killed in a wave": {func(f *Facts) {
+			f.Upgrade = unconverged(f.Upgrade, "upgrade-wave-2")
+			f.Upgrade.OutOfMemory = true
+		}, NoGo, "upgrade: istiod was killed in stage wave-2 of the upgrade for exceeding its memory limit of 200MiB", "Nothing has to be set"},
+		"killed at the captured state":      {func(f *Facts) { f.From = unconverged(f.From, "rollout"); f.From.OutOfMemory = true }, NoGo, "captured state: istiod 1.29.1 was killed in rollout", ""},
+		"the new version does not converge": {func(f *Facts) { f.Onto = unconverged(f.Onto, "rollout") }, NoGo, "new version: the mesh did not come to rest in rollout", ""},
+		"a wave does not converge":          {func(f *Facts) { f.Upgrade = unconverged(f.Upgrade, "upgrade-wave-1") }, NoGo, "upgrade: the mesh did not come to rest in stage wave-1", ""},
+		"no recovery":                       {func(f *Facts) { f.Onto.Run.Faults[0].Seconds = nil }, NoGo, "recovery: after restart-control-plane", ""},
+		"an EnvoyFilter that does not apply any more": {func(f *Facts) {
+			f.Captured.Patches, f.Diff.Groups = []Patch{filter}, []diff.Group{gone}
+		}, NoGo, "EnvoyFilters: the new version does not apply EnvoyFilter shop/header (patch 1) on 6 sidecars", ""},
+		"a value of one that is another": {func(f *Facts) {
+			f.Captured.Patches = []Patch{{Object: "EnvoyFilter shop/c", Number: 2, Fields: map[string]string{"connect_timeout": "7s"}}}
+			f.Diff.Groups = []diff.Group{{Op: diff.Changed, Path: "connect_timeout", Values: []diff.Value{{From: "7s", To: "10s"}}, Sidecars: 6}}
+		}, NoGo, "EnvoyFilters: the new version does not apply EnvoyFilter shop/c (patch 2)", ""},
+
+		"another version was rehearsed":  {func(f *Facts) { f.Captured.Release = "1.27.3" }, CannotTell, "version: production runs 1.27.3", ""},
+		"an unknown version":             {func(f *Facts) { f.Captured.Release = "" }, CannotTell, "version: the version that production runs is not known", ""},
+		"a stated version":               {func(f *Facts) { f.Captured.Release, f.Captured.Stated = "", true }, Go, "version: 1.29.1 was rehearsed, as --from states", ""},
+		"the captured state is no state": {func(f *Facts) { f.From = unconverged(f.From, "rollout") }, CannotTell, "captured state: with istiod 1.29.1", ""},
+		"what is not of production counts for nothing": {func(f *Facts) {
+			f.Captured.Release = ""
+			f.Upgrade = unconverged(f.Upgrade, "upgrade-wave-1")
+		}, CannotTell, "version", ""},
+		"killed, where production is not": {func(f *Facts) {
+			f.Captured.History = observed(85, 120)
+			f.From = unconverged(f.From, "rollout")
+			f.From.OutOfMemory = true
+		}, CannotTell, "captured state: istiod 1.29.1 was killed in rollout", ""},
+		"the memory of istiod is not known": {func(f *Facts) {
+			f.Captured.Installed = false
+			f.Onto.Run.Environment.ControlPlane.MemoryLimitBytes = 0
+		}, CannotTell, "memory: istiod needs 120MiB", ""},
+		"production needs more than the replay": {func(f *Facts) { f.Captured.History = observed(150, 190) }, CannotTell, "memory of the model", ""},
+		"the replay needs more than production and the limit": {func(f *Facts) {
+			f.Captured.History = observed(40, 50)
+			f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 300)
+		}, CannotTell, "memory: istiod needs 300MiB", ""},
+		"a part is gone": {func(f *Facts) { f.Diff.Groups = []diff.Group{gone} }, CannotTell, "configuration: the new version leaves out 1 part", ""},
+		"differences of two moments": {func(f *Facts) {
+			f.Diff.Groups, f.Diff.To.NotQuiet = []diff.Group{{Op: diff.Added, Path: "a"}}, true
+		}, CannotTell, "configuration: an istiod still sent", ""},
+		"lost in a wave": {func(f *Facts) {
+			f.Upgrade.Run.Upgrade.Stages["wave-1"].Latencies.Certificate = &record.Latency{Lost: 2}
+		}, CannotTell, "upgrade: certificates, configurations or pushes", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts()
+			c.change(&f)
+			a := Judge(f)
+			if a.Verdict != c.verdict || !strings.HasPrefix(a.Reasons[0], c.reason) {
+				t.Errorf("got %s for %q, want %s for %q", a.Verdict, a.Reasons, c.verdict, c.reason)
+			}
+			if values := a.Values(); !strings.Contains(values, c.set) {
+				t.Errorf("got the values\n%swant in them\n%s", values, c.set)
+			}
+		})
+	}
+}
+
+func TestWithoutHistory(t *testing.T) {
+	a := Judge(facts())
+	i := slices.IndexFunc(a.Checks, func(c Check) bool { return c.Name == "memory of the model" })
+	if c := a.Checks[i]; c.Outcome != NotChecked || c.Text != "the mesh file has no history (capture --prometheus)" {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// Of several replicas the one that needs most decides.
+func TestReplicas(t *testing.T) {
+	f := facts()
+	f.Onto.Run.Replicas = &record.Replicas{Each: map[string]*record.Replica{
+		"istiod-0": {Usage: record.ByPhase[*record.Usage]{Rollout: usage(50, 60)}},
+		"istiod-1": {Usage: record.ByPhase[*record.Usage]{Rollout: usage(50, 130)}},
+	}}
+	a := Judge(f)
+	if w := a.Worst; w.MemoryBytes != 130*mebibyte || w.Step != "to" || w.Phase != "rollout" {
+		t.Errorf("got %+v", w)
+	}
+}
+
+func TestPatches(t *testing.T) {
+	m := &capture.Mesh{Objects: []*unstructured.Unstructured{{Object: map[string]any{
+		"kind": "EnvoyFilter", "metadata": map[string]any{"namespace": "shop", "name": "f"},
+		"spec": map[string]any{"configPatches": []any{
+			map[string]any{"applyTo": "HTTP_FILTER", "patch": map[string]any{"operation": "INSERT_BEFORE", "value": map[string]any{"name": "shop.header"}}},
+			map[string]any{"applyTo": "CLUSTER", "patch": map[string]any{"operation": "MERGE", "value": map[string]any{"connectTimeout": "7s", "commonLbConfig": map[string]any{"localityWeightedLbConfig": map[string]any{"x": true}}}}},
+			map[string]any{"applyTo": "HTTP_FILTER", "patch": map[string]any{"operation": "REMOVE"}},
+		}},
+	}}}}
+	got := patchesOf(m)
+	want := `[{EnvoyFilter shop/f 1 shop.header map[]} {EnvoyFilter shop/f 2  map[common_lb_config.locality_weighted_lb_config.x:true connect_timeout:7s]}]`
+	type plain Patch
+	var all []plain
+	for _, p := range got {
+		all = append(all, plain(p))
+	}
+	if text := fmt.Sprint(all); text != want {
+		t.Errorf("got %s, want %s", text, want)
+	}
+}
+
+// The answer has at most 25 lines, and Markdown is shorter than a comment may be, however much there is to tell.
+func TestPrintBounds(t *testing.T) {
+	f := facts()
+	long := strings.Repeat("word ", 400)
+	for i := range 500 {
+		f.Diff.Groups = append(f.Diff.Groups, diff.Group{Op: diff.Removed, Path: fmt.Sprintf("list[%d]", i), Class: long})
+		f.From.Run.Mesh.NotReproduced = append(f.From.Run.Mesh.NotReproduced, record.NotReproduced{What: long, Changes: "all"})
+	}
+	f.Onto, f.Upgrade = unconverged(f.Onto, "rollout"), unconverged(f.Upgrade, "upgrade-wave-1")
+	f.Onto.Run.Faults[0].Seconds = nil
+	a := Judge(f)
+	for format, check := range map[string]func(string) error{
+		"table": func(text string) error {
+			if n := strings.Count(text, "\n"); n > 25 {
+				return fmt.Errorf("%d lines", n)
+			}
+			return nil
+		},
+		"markdown": func(text string) error {
+			if len(text) >= 60_000 {
+				return fmt.Errorf("%d bytes", len(text))
+			}
+			if !strings.HasPrefix(text, "# NO GO: istiod 1.29.1 to 1.31.0\n") {
+				return fmt.Errorf("it begins with %.80q", text)
+			}
+			return nil
+		},
+		"json": func(string) error { return nil },
+	} {
+		var b strings.Builder
+		if err := Print(&b, format, "dir", &a); err != nil {
+			t.Fatal(err)
+		}
+		if err := check(b.String()); err != nil {
+			t.Errorf("%s: %v\n%.3000s", format, err, b.String())
+		}
+	}
+}

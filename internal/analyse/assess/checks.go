@@ -1,0 +1,293 @@
+package assess
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/analyse/diff"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// version checks that the version that production runs was rehearsed.
+func (f Facts) version() Check {
+	c := Check{Name: "version", Outcome: Holds, Basis: true}
+	ran := f.From.Run.Environment.ControlPlane.Version
+	switch production := f.Captured.Release; {
+	case f.Captured.Stated && production != "" && production != ran:
+		c.Text = fmt.Sprintf("%s was rehearsed, as --from states; the mesh file has %s", ran, production)
+	case f.Captured.Stated:
+		c.Text = fmt.Sprintf("%s was rehearsed, as --from states", ran)
+	case production == "":
+		c.Outcome, c.Text = Unknown, "the version that production runs is not known"
+	case production != ran:
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("production runs %s, which scaler does not have; %s was rehearsed", production, ran)
+	default:
+		c.Text = ran + ", which production runs, was rehearsed"
+	}
+	return c
+}
+
+// state checks that the captured version reached the captured state.
+func (f Facts) state() Check {
+	c := Check{Name: "captured state", Basis: true}
+	r := f.From.Run
+	limit := float64(r.Environment.ControlPlane.MemoryLimitBytes)
+	switch used := f.Captured.Observed("memory", ""); {
+	case f.From.completed():
+		c.Outcome, c.Text = Holds, fmt.Sprintf("all %d sidecars came to rest with istiod %s", r.PodCount(), r.Environment.ControlPlane.Version)
+	case f.From.OutOfMemory && used != nil && used.Max/float64(max(1, f.Captured.Replicas)) < limit:
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("istiod %s was killed in %s for exceeding its memory limit of %s, below which production stayed (%s at most): the replay needs more than production",
+			r.Environment.ControlPlane.Version, last(r), output.Bytes(limit), output.Bytes(used.Max))
+	case f.From.OutOfMemory:
+		c.Outcome, c.Text = Broken, fmt.Sprintf("istiod %s was killed in %s for exceeding its memory limit of %s: an upgrade, which starts all pods again, needs more than it has",
+			r.Environment.ControlPlane.Version, last(r), output.Bytes(limit))
+	default:
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("with istiod %s, which production runs, the replay did not come to rest in %s within the time limit: the rehearsal is not of what production is", r.Environment.ControlPlane.Version, last(r))
+	}
+	return c
+}
+
+// agreement is how the memory of a replay compares with production's.
+type agreement int
+
+const (
+	unknown agreement = iota
+	agrees
+	above // the replay needs more than production
+	below // production needs more than the replay
+)
+
+// model compares the memory of the replay with production's: what production used half of the time and at most, with
+// what the replay used from rest to the peak of its rollout.
+func (f Facts) model() (Check, agreement) {
+	c := Check{Name: "memory of the model", Outcome: NotChecked}
+	used := f.Captured.Observed("memory", "")
+	plane := f.From.Run.ControlPlane
+	switch {
+	case used == nil:
+		c.Text = f.noHistory("memory")
+		return c, unknown
+	case plane == nil || level(plane.Steady).Mean == nil || level(plane.Rollout).Peak == nil:
+		c.Text = "the replay did not come to rest"
+		return c, unknown
+	}
+	rest, peak := *level(plane.Steady).Mean*(1-spread), *level(plane.Rollout).Peak*(1+spread)
+	c.Text = fmt.Sprintf("production used %s (p50) to %s (most), the replay %s (at rest) to %s (rollout), with ±%s",
+		output.Bytes(used.P50), output.Bytes(used.Max), output.Bytes(*level(plane.Steady).Mean), output.Bytes(*level(plane.Rollout).Peak), output.Percent(spread))
+	switch {
+	case used.Max < rest:
+		c.Outcome = Holds
+		c.Text += ": the replay needs more than production, so its memory is an upper bound"
+		return c, above
+	case used.P50 > peak:
+		c.Outcome = Unknown
+		c.Text += ": production needs more than the replay, so that its memory says nothing of production's"
+		return c, below
+	}
+	c.Outcome = Holds
+	return c, agrees
+}
+
+// noHistory states why a figure has no history.
+func (f Facts) noHistory(figure string) string {
+	if f.Captured.History == nil {
+		return "the mesh file has no history (capture --prometheus)"
+	}
+	for _, m := range f.Captured.History.Missing {
+		if m.Figure == figure || m.Figure == "all" {
+			return "the history of the mesh file does not have it: " + m.Why
+		}
+	}
+	return "the history of the mesh file does not have it"
+}
+
+// pushes states why pushes are not compared with production's.
+func (f Facts) pushes() Check {
+	c := Check{Name: "pushes of the model", Outcome: NotChecked, Text: "production's pushes follow from all of its events, of which the replay makes changes of endpoints alone"}
+	if f.Captured.History == nil {
+		c.Text = f.noHistory("pushes")
+	}
+	return c
+}
+
+// bytes states why bytes are not compared with production's.
+func (f Facts) bytes() Check {
+	c := Check{Name: "bytes of the model", Outcome: NotChecked, Text: "a history has no bytes"}
+	if f.Captured.History == nil {
+		c.Text = f.noHistory("bytes")
+	}
+	return c
+}
+
+// ended checks how a step of the new version ended: killed, out of time, or done.
+func ended(s Step, what string) (Check, bool) {
+	switch r := s.Run; {
+	case s.OutOfMemory:
+		return Check{Outcome: Broken, Text: fmt.Sprintf("istiod was killed in %s for exceeding its memory limit of %s", last(r), output.Bytes(float64(r.Environment.ControlPlane.MemoryLimitBytes)))}, true
+	case !s.completed():
+		return Check{Outcome: Broken, Text: fmt.Sprintf("%s did not come to rest in %s within the time limit", what, last(r))}, true
+	}
+	return Check{Outcome: Holds}, false
+}
+
+// onto checks that the new version serves the mesh.
+func (f Facts) onto() Check {
+	c, over := ended(f.Onto, "the mesh")
+	if c.Name = "new version"; !over {
+		c.Text = fmt.Sprintf("all %d sidecars came to rest with istiod %s", f.Onto.Run.PodCount(), f.Onto.Run.Environment.ControlPlane.Version)
+	}
+	return c
+}
+
+// upgrade checks the move in waves.
+func (f Facts) upgrade() Check {
+	const name = "upgrade"
+	c, over := ended(f.Upgrade, "the mesh")
+	c.Name = name
+	if over {
+		return c
+	}
+	u := f.Upgrade.Run.Upgrade
+	if u == nil {
+		return Check{Name: name, Outcome: Unknown, Text: "the record has none"}
+	}
+	waves, moved := 0, 0
+	var lost []string
+	for _, stage := range f.Upgrade.Run.UpgradeStages() {
+		s := u.Stages[stage]
+		if strings.HasPrefix(stage, "wave-") {
+			waves++
+			if s.Pods != nil {
+				moved += *s.Pods
+			}
+		}
+		if n := lostIn(s); n > 0 {
+			lost = append(lost, fmt.Sprintf("%d in %s", n, stage))
+		}
+	}
+	if lost != nil {
+		return Check{Name: name, Outcome: Unknown, Text: "certificates, configurations or pushes did not come within the time limit (" + strings.Join(lost, ", ") + "): whether requests fail for it was not tried"}
+	}
+	c.Text = fmt.Sprintf("%s moved in %s, nothing was lost", output.Many(moved, "pod"), output.Many(waves, "wave"))
+	if f.Captured.Replicas > 1 {
+		c.Text += fmt.Sprintf("; each version had one istiod in place of %d, so that each needed more than a replica does", f.Captured.Replicas)
+	}
+	return c
+}
+
+// lostIn is what was lost in a stage.
+func lostIn(s *record.UpgradeStage) (n int64) {
+	add := func(l *record.Latency) {
+		if l != nil {
+			n += l.Lost
+		}
+	}
+	add(s.Latencies.Certificate)
+	add(s.Latencies.CompleteConfiguration)
+	for _, side := range []*record.UpgradeSide{s.From, s.To} {
+		if side != nil {
+			for _, l := range side.Push {
+				add(l)
+			}
+		}
+	}
+	return n
+}
+
+// recovery checks that sidecars came back from the restart of an istiod, and from reconnecting all at once.
+func (f Facts) recovery() Check {
+	c := Check{Name: "recovery", Outcome: Holds}
+	if len(f.Onto.Run.Faults) == 0 {
+		c.Outcome, c.Text = NotChecked, "the new version did not come so far"
+		return c
+	}
+	var times []string
+	for _, fault := range f.Onto.Run.Faults {
+		if fault.Seconds == nil {
+			c.Outcome, c.Text = Broken, fmt.Sprintf("after %s the mesh did not converge again within the time limit", fault.Name)
+			return c
+		}
+		times = append(times, fmt.Sprintf("%.1f s after %s", *fault.Seconds, fault.Name))
+	}
+	c.Text = "the mesh had converged again " + strings.Join(times, ", ")
+	return c
+}
+
+// changes checks the changes at the rate of production.
+func (f Facts) changes() Check {
+	c := Check{Name: "changes at production's rate", Outcome: NotChecked}
+	made := f.Onto.Run.Change
+	switch {
+	case f.Onto.Run.Scenario.Load.Changes.PerSecond == 0 && f.Captured.History == nil:
+		c.Text = f.noHistory("clusterEvents")
+	case f.Onto.Run.Scenario.Load.Changes.PerSecond == 0:
+		c.Text = "the history has no rate at which EndpointSlices change, or a lower one than can be made"
+	case made == nil || made.Push == nil:
+		c.Text = "the new version did not come so far"
+	case made.Push.Lost > 0:
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("at %s changes a second %d did not reach their sidecars within the time limit", f.Onto.Run.Scenario.Load.Changes.PerSecond, made.Push.Lost)
+	default:
+		c.Outcome, c.Text = Holds, fmt.Sprintf("each of %s reached its sidecars", f.Onto.Run.Scenario.Load.Changes)
+	}
+	return c
+}
+
+// configuration checks what sidecars hold of the new version.
+func (f Facts) configuration() Check {
+	c := Check{Name: "configuration"}
+	d := f.Diff
+	if d == nil {
+		c.Outcome, c.Text = NotChecked, "a version did not come so far"
+		return c
+	}
+	var gone, effects []string
+	rest := "nothing is removed"
+	for _, g := range d.Groups {
+		switch {
+		case !removes(g):
+		case slices.ContainsFunc(f.Captured.Patches, func(p Patch) bool { return p.lostIn(g) }):
+			rest = "nothing is removed but parts of EnvoyFilters"
+		default:
+			gone = append(gone, fmt.Sprintf("%s of %s on %d of %d sidecars", partText(g), g.Class, g.Sidecars, g.OfSidecars))
+		}
+	}
+	for _, e := range d.Effects {
+		effects = append(effects, fmt.Sprintf("%s on %d", e.Effect, e.Sidecars))
+	}
+	switch {
+	case len(d.Groups) > 0 && (d.From.NotQuiet || d.To.NotQuiet):
+		c.Outcome, c.Text = Unknown, "an istiod still sent something when configurations were compared: differences may be of two moments (a longer phases.settle decides)"
+	case len(d.OnlyFrom)+len(d.OnlyTo) > 0:
+		c.Outcome, c.Text = Unknown, "some sidecars were there with one version alone"
+	case gone != nil:
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("the new version leaves out %s: whether requests need it is not known", output.Many(len(gone), "part")+" ("+firstOf(gone, 3)+")")
+	case len(d.Groups) == 0:
+		c.Outcome, c.Text = Holds, fmt.Sprintf("all %d sidecars hold the same as before", d.Sidecars)
+	default:
+		c.Outcome, c.Text = Holds, fmt.Sprintf("%d of %d sidecars change in %s (%s), %s", d.Changed, d.Sidecars, output.Many(len(d.Groups), "way"), strings.Join(effects, ", "), rest)
+	}
+	return c
+}
+
+// removes reports whether a resource, or an element of a list in one, is gone.
+func removes(g diff.Group) bool {
+	return g.Op == diff.Removed && (g.Path == "" || strings.HasSuffix(g.Path, "]"))
+}
+
+// partText names what a group is about.
+func partText(g diff.Group) string {
+	if g.Path == "" {
+		return firstOf(g.Resources, 2)
+	}
+	return g.Path
+}
+
+// firstOf are the first of some texts, and how many there are besides.
+func firstOf(all []string, n int) string {
+	if len(all) <= n {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:n], ", "), len(all)-n)
+}

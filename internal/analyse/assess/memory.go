@@ -1,0 +1,189 @@
+package assess
+
+import (
+	"fmt"
+	"math"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+const (
+	// spread is by how much the peak of memory of one run may differ from those of others like it: the greatest deviation
+	// from the mean of five (docs/reading-results.md). Each step is done once.
+	spread = 0.09
+	// headroom is added to the upper end of a need, as `scaler plan` does.
+	headroom = 0.3
+	// roundTo is what a limit is rounded up to a multiple of.
+	roundTo = 64 << 20
+)
+
+// Moment is what one istiod needed in one phase of a run.
+type Moment struct {
+	Step    string `json:"step"`  // from, to or upgrade
+	Phase   string `json:"phase"` // or the fault, or the stage of the upgrade
+	Stage   bool   `json:"stage,omitempty"`
+	Version string `json:"version"`
+	// MemoryBytes is its peak, Low and High the interval that contains those of runs like it.
+	MemoryBytes float64  `json:"memoryBytes"`
+	Low         float64  `json:"low"`
+	High        float64  `json:"high"`
+	Cores       *float64 `json:"cores,omitempty"` // mean
+	PeakCores   *float64 `json:"peakCores,omitempty"`
+}
+
+// Setting is a value of the istiod chart to set.
+type Setting struct {
+	Path  string `json:"path"` // as in resources.limits.memory
+	Value string `json:"value"`
+	Why   string `json:"why"` // with the figure
+}
+
+// text describes a moment.
+func (m *Moment) text() string {
+	var where string
+	switch {
+	case m.Stage:
+		where = "stage " + m.Phase + " of the upgrade"
+	case m.Step == "upgrade":
+		where = m.Phase + " before the upgrade"
+	case m.Step == "to":
+		where = m.Phase + " with the new version"
+	default:
+		where = m.Phase + " with the captured version"
+	}
+	return fmt.Sprintf("%s (%s to %s) of memory, istiod %s in %s", output.Bytes(m.MemoryBytes), output.Bytes(m.Low), output.Bytes(m.High), m.Version, where)
+}
+
+// level is the memory of a usage; empty where it was not measured.
+func level(u *record.Usage) record.Level {
+	if u == nil || u.MemoryBytes == nil {
+		return record.Level{}
+	}
+	return *u.MemoryBytes
+}
+
+// phases are those of which a run has usage, in their order.
+var phases = []record.PhaseName{
+	record.PhaseBaseline, record.PhaseRollout, record.PhaseSteady, record.PhaseProbe, record.PhaseChange, record.PhaseCycle, record.PhaseStorm, record.PhaseChurn,
+}
+
+// moments are those of all steps.
+func (f Facts) moments() (all []Moment) {
+	for _, s := range []struct {
+		name string
+		run  *record.Run
+	}{{"from", f.From.Run}, {"to", f.Onto.Run}, {"upgrade", f.Upgrade.Run}} {
+		add := func(phase, version string, stage bool, u *record.Usage) {
+			peak := level(u).Peak
+			if peak == nil {
+				return
+			}
+			m := Moment{Step: s.name, Phase: phase, Stage: stage, Version: version, MemoryBytes: *peak, Low: *peak * (1 - spread), High: *peak * (1 + spread)}
+			if u.Cores != nil {
+				m.Cores, m.PeakCores = u.Cores.Mean, u.Cores.Peak
+			}
+			all = append(all, m)
+		}
+		version := s.run.Environment.ControlPlane.Version
+		for _, p := range phases {
+			if s.run.Replicas == nil {
+				if s.run.ControlPlane != nil {
+					if of := s.run.ControlPlane.At(p); of != nil {
+						add(string(p), version, false, *of)
+					}
+				}
+				continue
+			}
+			var most *record.Usage
+			for _, r := range s.run.Replicas.Each {
+				if of := r.Usage.At(p); of != nil && level(*of).Peak != nil && (most == nil || *level(*of).Peak > *level(most).Peak) {
+					most = *of
+				}
+			}
+			add(string(p), version, false, most)
+		}
+		if s.run.Replicas == nil { // else a fault has what all replicas used together
+			for _, fault := range s.run.Faults {
+				add(fault.Name, version, false, fault.ControlPlane)
+			}
+		}
+		if u := s.run.Upgrade; u != nil {
+			for _, stage := range s.run.UpgradeStages() {
+				if side := u.Stages[stage].From; side != nil {
+					add(stage, u.From.Version, true, side.ControlPlane)
+				}
+				if side := u.Stages[stage].To; side != nil {
+					add(stage, u.To.Version, true, side.ControlPlane)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// worst is the moment of the greatest memory; nil of none.
+func worst(all []Moment) *Moment {
+	var most *Moment
+	for i := range all {
+		if most == nil || all[i].MemoryBytes > most.MemoryBytes {
+			most = &all[i]
+		}
+	}
+	return most
+}
+
+// memory compares the worst moment with the memory limit, and states what to set.
+func (f Facts) memory(worst *Moment, model agreement) (Check, []Setting) {
+	c := Check{Name: "memory"}
+	var killed []string
+	for _, s := range []Step{f.From, f.Onto, f.Upgrade} {
+		if s.OutOfMemory {
+			killed = append(killed, last(s.Run))
+		}
+	}
+	limit := float64(f.Onto.Run.Environment.ControlPlane.MemoryLimitBytes)
+	if killed != nil {
+		c.Outcome, c.Text = Broken, fmt.Sprintf("istiod exceeds its limit of %s; how much it needs is not known, as it was killed: --control-plane-memory tries another limit", output.Bytes(limit))
+		if model == above {
+			c.Outcome = Unknown
+			c.Text += "; the replay needs more than production"
+		}
+		return c, nil
+	}
+	switch {
+	case worst == nil:
+		c.Outcome, c.Text = Unknown, "it was not measured"
+		return c, nil
+	case limit == 0 && !f.Captured.Installed:
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("istiod needs %s; the memory that it has is not known (--control-plane-memory states it)", worst.text())
+		return c, nil
+	case limit == 0:
+		c.Outcome, c.Text = Holds, fmt.Sprintf("istiod needs %s, and has no limit", worst.text())
+		if model == below {
+			c.Outcome = Unknown
+		}
+		return c, nil
+	}
+	set := []Setting{{
+		Path: "resources.limits.memory", Value: mebibytes(worst.High * (1 + headroom)),
+		Why: fmt.Sprintf("%s; the upper end with %s of headroom; it is %s", worst.text(), output.Percent(headroom), output.Bytes(limit)),
+	}}
+	need := fmt.Sprintf("istiod needs %s", worst.text())
+	switch {
+	case worst.High <= limit && model == below, worst.Low > limit && model == above:
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("%s, with a limit of %s, but the replay does not agree with production", need, output.Bytes(limit))
+		return c, nil
+	case worst.High <= limit:
+		c.Outcome, c.Text = Holds, fmt.Sprintf("%s, and has a limit of %s", need, output.Bytes(limit))
+		return c, nil
+	case worst.Low > limit:
+		c.Outcome, c.Text = Broken, fmt.Sprintf("%s, and has a limit of %s", need, output.Bytes(limit))
+		return c, set
+	}
+	c.Outcome, c.Text = Needs, fmt.Sprintf("%s, and its limit of %s is within that interval", need, output.Bytes(limit))
+	return c, set
+}
+
+// mebibytes is an amount as a quantity, rounded up.
+func mebibytes(v float64) string { return fmt.Sprintf("%.0fMi", math.Ceil(v/roundTo)*roundTo/(1<<20)) }

@@ -1,0 +1,190 @@
+package assess
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"scaler.mesh/scaler/internal/output"
+)
+
+const (
+	answerLines   = 25     // of the answer
+	shownReasons  = 6      // of it
+	shownGroups   = 20     // of the page
+	markdownBytes = 60_000 // less than a comment may have
+)
+
+// Print writes an assessment in one of output.Formats; a table is an answer of at most 25 lines. dir is its folder.
+func Print(w io.Writer, format, dir string, a *Assessment) error {
+	return output.PrintAnswer(w, format, "the assessment", a, func(width int) string { return a.answer(dir, width) }, func(markdown bool) string { return a.page(dir, markdown) })
+}
+
+// title states the verdict in one line.
+func (a *Assessment) title() string {
+	return fmt.Sprintf("%s: istiod %s to %s", a.Verdict, a.From, a.To)
+}
+
+// answer is the assessment in at most 25 lines.
+func (a *Assessment) answer(dir string, width int) string {
+	head := append(output.Wrap(a.title(), width, "  "), output.Wrap("Mesh: "+a.Mesh+".", width, "  ")...)
+	var tail []string
+	add := func(text string) { tail = append(tail, output.Wrap(text, width, "  ")...) }
+	if a.Verdict != Go {
+		if names := a.named(Holds); names != "" {
+			add("Holds: " + names + ".")
+		}
+	}
+	add("It has: " + a.Installed.text() + ".")
+	if a.Room != "" {
+		add(a.Room)
+	}
+	if len(a.Settings) > 0 {
+		var set []string
+		for _, s := range a.Settings {
+			set = append(set, s.Path+"="+s.Value)
+		}
+		add("Set: " + strings.Join(set, ", ") + " (" + valuesPath(dir) + ").")
+	}
+	if names := a.named(NotChecked); names != "" {
+		add("Not checked: " + names + "; and what docs/guides/assess.md lists.")
+	}
+	if n := len(a.NotReproduced); n > 0 {
+		add(fmt.Sprintf("The rehearsal lacks %s of production (-o wide).", output.Many(n, "part")))
+	}
+	next := output.Table{Left: 1, Rows: [][]string{
+		{"everything", "scaler assess " + dir + " -o wide"}, {"what changes", "scaler diff " + dir}, {"records", "scaler report " + dir + "/upgrade -o wide"},
+	}}
+	tail = append(tail, "")
+	tail = append(tail, strings.Split(strings.TrimSuffix(next.Text(), "\n"), "\n")...)
+	var reasons []string
+	for i, r := range a.Reasons {
+		lines := output.Wrap("- "+r, width, "  ")
+		if i == shownReasons || len(head)+len(reasons)+len(lines)+len(tail)+3 > answerLines {
+			reasons = append(reasons, fmt.Sprintf("- and %d more (-o wide)", len(a.Reasons)-i))
+			break
+		}
+		reasons = append(reasons, lines...)
+	}
+	return strings.Join(slices.Concat(head, []string{""}, reasons, []string{""}, tail), "\n") + "\n"
+}
+
+// named are the names of the checks with an outcome.
+func (a *Assessment) named(outcome Outcome) string {
+	var names []string
+	for _, c := range a.Checks {
+		if c.Outcome == outcome {
+			names = append(names, c.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// text describes what production has.
+func (c Captured) text() string {
+	if !c.Installed {
+		return "not known"
+	}
+	resources := func(of map[string]string) string {
+		if len(of) == 0 {
+			return "none"
+		}
+		return output.Pairs(of, ", ")
+	}
+	text := output.Many(c.Replicas, "replica")
+	if c.Autoscaler != nil {
+		text += fmt.Sprintf(" (autoscaler from %d to %d)", c.Autoscaler.Min, c.Autoscaler.Max)
+	}
+	return text + "; each with requests " + resources(c.Requests) + "; limits " + resources(c.Limits)
+}
+
+// page is all of the assessment; as Markdown it is shorter than a comment may be.
+func (a *Assessment) page(dir string, markdown bool) string {
+	var b strings.Builder
+	show, escaped := output.Table.Text, output.Plain
+	heading := func(text string) { fmt.Fprintf(&b, "\n%s\n\n", text) }
+	if markdown {
+		show, escaped = output.Table.Markdown, output.Escaped
+		heading = func(text string) { fmt.Fprintf(&b, "\n## %s\n\n", text) }
+		b.WriteString("# ")
+	}
+	fmt.Fprintf(&b, "%s\n\n%s.\n", a.title(), escaped(a.Mesh))
+	heading("Reasons")
+	for _, r := range a.Reasons {
+		fmt.Fprintf(&b, "- %s\n", escaped(r))
+	}
+	if len(a.Settings) > 0 {
+		heading("What to set")
+		t := output.Table{Head: []string{"value of the istiod chart", "set", "why"}, Left: 2}
+		for _, s := range a.Settings {
+			t.Add(s.Path, s.Value, s.Why)
+		}
+		b.WriteString(show(t))
+	}
+	heading("Checks")
+	t := output.Table{Head: []string{"check", "outcome", "what was found"}, Left: 2}
+	for _, c := range a.Checks {
+		t.Add(c.Name, string(c.Outcome), c.Text)
+	}
+	b.WriteString(show(t))
+	heading("What one istiod needed")
+	fmt.Fprintf(&b, "It has: %s.\n", escaped(a.Installed.text()))
+	if a.Room != "" {
+		b.WriteString(escaped(a.Room) + "\n")
+	}
+	b.WriteString("\n")
+	t = output.Table{Head: []string{"step", "moment", "version", "memory, peak", "low", "high", "cores, mean", "peak"}, Left: 2}
+	for _, m := range a.Moments {
+		t.Add(m.Step, m.Phase, m.Version, output.Bytes(m.MemoryBytes), output.Bytes(m.Low), output.Bytes(m.High), cores(m.Cores), cores(m.PeakCores))
+	}
+	b.WriteString(show(t))
+	heading("What changes for sidecars")
+	a.differences(&b, dir, escaped)
+	if len(a.NotReproduced) > 0 {
+		heading("What of production the rehearsal lacks")
+		for _, n := range a.NotReproduced {
+			fmt.Fprintf(&b, "- %s\n", escaped(strings.TrimSpace(n.What+" "+n.Value)+": "+n.Changes))
+		}
+	}
+	text := b.String()
+	if markdown && len(text) >= markdownBytes {
+		const note = "\n\nThe rest is left out; -o wide has it.\n"
+		text = text[:strings.LastIndexByte(text[:markdownBytes-len(note)-1], '\n')] + note
+	}
+	return text
+}
+
+// differences lists what sidecars hold otherwise.
+func (a *Assessment) differences(b *strings.Builder, dir string, escaped func(string) string) {
+	d := a.Differences
+	switch {
+	case d == nil:
+		b.WriteString("It is not known: a version did not come so far.\n")
+		return
+	case len(d.Groups) == 0:
+		b.WriteString("Nothing.\n")
+		return
+	}
+	fmt.Fprintf(b, "%d of %d sidecars change. Pods that the waves restart start with what is new: no connection is cut for it.\n", d.Changed, d.Sidecars)
+	for i, g := range d.Groups {
+		if i == shownGroups {
+			fmt.Fprintf(b, "- and %d more\n", len(d.Groups)-i)
+			break
+		}
+		text := fmt.Sprintf("[%s] %d of %d sidecars: %s %s %s", g.Effect, g.Sidecars, g.OfSidecars, g.Class, partText(g), g.Op)
+		if g.Meaning != nil {
+			text += ". " + g.Meaning.Text
+		}
+		fmt.Fprintf(b, "- %s\n", escaped(text))
+	}
+	fmt.Fprintf(b, "\nscaler diff %s lists all with their values.\n", escaped(dir))
+}
+
+// cores prints a number of cores; "-" where it is not known.
+func cores(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return output.Digits(*v, 2)
+}

@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"scaler.mesh/scaler/internal/analyse/assess"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/series/rehearsal"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+type assessOptions struct {
+	rolloutOptions
+	source captureOptions // of --context
+}
+
+// capturedFile is the mesh of --context, below --out.
+const capturedFile = "mesh.yaml"
+
+func newAssessCommand(s streams) *cobra.Command {
+	var o assessOptions
+	cmd := &cobra.Command{
+		Use:   "assess --to VERSION | assess DIR",
+		Short: "Decide whether a captured mesh can be moved to another version of Istio",
+		Long: `Assess rehearses the upgrade of a mesh on this machine and answers with one verdict: GO,
+GO WITH CHANGES, NO GO or CANNOT TELL, with its reasons and what to set.
+
+The mesh is that of --mesh, or with --context that of a cluster, which is captured first.
+Nothing is created in that cluster. Three runs follow:
+
+  from     the captured state with the version that production runs; its memory is
+           compared with production's, if the mesh file has its history
+  to       the same with the new version; what every sidecar holds is compared with that
+           of the first run; then istiod is restarted, and all sidecars reconnect at once
+  upgrade  the move from one version to the other in waves
+
+The greatest memory that an istiod needs at any moment is compared with the limit that it
+has. The answer has at most 25 lines; -o wide has all of it, and -o markdown less than
+60,000 characters, for a comment of a pull request. values.yaml in --out has what to set.
+
+The records of all runs go to --out; 'scaler assess DIR' and 'scaler report DIR' answer
+again without running anything. The same command with the same --out resumes one that
+was interrupted. The exit code is 0 for GO and GO WITH CHANGES, 3 for NO GO, and 4 for
+CANNOT TELL.`,
+		Example: `  # a captured mesh
+  scaler assess --mesh mesh.yaml --to 1.31.0
+
+  # captured first, with what istiod used in the last days
+  scaler assess --context production --prometheus detect --to 1.31.0 --out assessment
+
+  # with another memory limit than the captured one
+  scaler assess --mesh mesh.yaml --to 1.31.0 --control-plane-memory 2Gi
+
+  # a sample, of which neither the version nor the memory of istiod is known
+  scaler assess --mesh sample:bookinfo --from 1.29.1 --to 1.31.0 --control-plane-memory 1Gi
+
+  # the answer again
+  scaler assess assessment -o markdown`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+	}
+	defaults := scenario.Default()
+	defaults.Phases.Baseline, defaults.Phases.Steady, defaults.Load.Probes = seconds(2), seconds(20), 0
+	defaults.Instrument.Calibrate = false
+	o.addFlags(cmd, s, scenario.Assess, defaults)
+	f := cmd.Flags()
+	f.StringVar(&o.source.context, "context", "", "context of the kubeconfig whose mesh is captured, read-only, in place of --mesh")
+	f.StringVar(&o.source.kubeconfig, "kubeconfig", "", "`FILE` with contexts, for --context (default KUBECONFIG, else ~/.kube/config)")
+	o.source.history.addTo(f)
+	group(f, scenario.MeshGroup, true, "context")
+	group(f, scenario.MeshGroup, false, "kubeconfig", "prometheus", "prometheus-token", "prometheus-ca", "prometheus-tenant", "prometheus-days")
+	return cmd
+}
+
+// errNoGo marks an upgrade that the rehearsal showed not to work: exit code 3. errCannotTell marks one of which it says nothing: exit code 4.
+var (
+	errNoGo       = errors.New("NO GO")
+	errCannotTell = errors.New("CANNOT TELL")
+)
+
+func (o *assessOptions) run(cmd *cobra.Command, s streams, args []string) error {
+	if err := parseOutput(o.output, output.Formats...); err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		return o.again(cmd.Flags(), s, args)
+	}
+	options, done, err := o.rehearsal(cmd, s)
+	if err != nil || done {
+		return err
+	}
+	dir := options.Spec.Out
+	err = withProgress(s, func(p run.Progress) error {
+		options.Progress = p
+		return rehearsal.Run(cmd.Context(), options)
+	})
+	if err != nil {
+		if rehearsal.Is(dir) {
+			fmt.Fprintf(s.err, "not complete: the same command with --out %s goes on\n", dir)
+		}
+		return misused(err)
+	}
+	a, err := readAssessment(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, assess.ValuesFile), []byte(a.Values()), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.err, "result:", dir)
+	return show(s, o.output, dir, a)
+}
+
+// rehearsal makes the runs of the flags; with --context it captures the mesh first. done is true if the scenario was to be printed,
+// and was.
+func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehearsal.Options, done bool, err error) {
+	f := cmd.Flags()
+	stated := false
+	note := func(d *scenario.Document) error {
+		stated = d.Stated("controlPlane.version")
+		if d.Scenario.ControlPlane.Upgrade.To == "" {
+			return scenario.Refuse("controlPlane.upgrade.to", nil, "the version to assess, as in --to 1.31.0")
+		}
+		return nil
+	}
+	if o.spec.Out, err = outFolder(cmd, o.spec.Out); err != nil {
+		return options, false, err
+	}
+	changes := []func(*scenario.Document) error{note}
+	if f.Changed("context") || f.Changed("kubeconfig") {
+		if err := o.capture(cmd, s, note); err != nil {
+			return options, false, err
+		}
+		changes = append(changes, func(d *scenario.Document) error {
+			return d.Set("mesh.file", filepath.Join(o.spec.Out, capturedFile), "--context")
+		})
+	} else if err := o.withoutContext(f); err != nil {
+		return options, false, err
+	}
+	document, err := o.read(f, changes...)
+	if err != nil {
+		return options, false, err
+	}
+	// Both versions run as production does, with its replicas, of which an upgrade has one.
+	to := &document.Scenario.ControlPlane.Upgrade.To
+	asked := *to
+	*to = ""
+	l, err := o.runs(cmd, document)
+	if *to = asked; err != nil {
+		return options, false, err
+	}
+	spec := l.Spec
+	spec.ControlPlane.Upgrade.To = asked
+	switch m := spec.Mesh; {
+	case spec.Captured == nil:
+		return options, false, usageError{scenario.Refuse("mesh.file", "", "the mesh to assess: --mesh FILE, or --context, which captures it")}
+	case len(m.Pods) != 1 || len(spec.Scales) > 1 || len(m.Mode) != 1 || len(m.Dataplane) != 1:
+		return options, false, usagef("want one size, one mode and one data plane, with which all runs are done")
+	case spec.ControlPlane.Version == "":
+		return options, false, usageError{scenario.Refuse("controlPlane.version", nil, "the version that production runs, which %s does not have, as in --from 1.29.1", spec.Captured.File)}
+	}
+	if done, err = o.printed(s, f, document); done || err != nil {
+		return options, done, err
+	}
+	options = rehearsal.Options{Spec: spec, Captured: assess.NewCaptured(&spec.Captured.Mesh, stated)}
+	if !document.Given("controlPlane.upgrade.canary") {
+		options.FitWaves()
+	}
+	if err := options.Validate(); err != nil {
+		return options, false, usageError{err}
+	}
+	return options, false, nil
+}
+
+// withoutContext refuses flags that are of a capture.
+func (o *assessOptions) withoutContext(f *pflag.FlagSet) (err error) {
+	f.Visit(func(flag *pflag.Flag) {
+		if strings.HasPrefix(flag.Name, "prometheus") {
+			err = usagef("--%s: want it with --context, whose capture has the history; that of --mesh is in its file", flag.Name)
+		}
+	})
+	return err
+}
+
+// capture captures the mesh of --context into --out, once everything that the flags say was checked. One that is there, of an assessment that was
+// interrupted, is used as it is: the cluster may have changed since.
+func (o *assessOptions) capture(cmd *cobra.Command, s streams, note func(*scenario.Document) error) error {
+	f := cmd.Flags()
+	for _, flag := range []string{"mesh", "print-scenario"} {
+		if f.Changed(flag) {
+			return usagef("--%s: want none with --context, whose mesh is captured first", flag)
+		}
+	}
+	asked, withHistory, err := o.source.history.options(f, false)
+	if err != nil {
+		return err
+	}
+	if _, err := o.read(f, note); err != nil {
+		return err
+	}
+	o.source.out = filepath.Join(o.spec.Out, capturedFile)
+	if _, err := os.Stat(o.source.out); err == nil {
+		fmt.Fprintln(s.err, "resumed, the mesh was captured before:", o.source.out)
+		return nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	mesh, err := o.source.gather(cmd.Context(), nil, asked, withHistory, s)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.spec.Out, 0o755); err != nil {
+		return err
+	}
+	if err := o.source.write(&mesh, s); err != nil {
+		return err
+	}
+	return mesh.Summary(s.err)
+}
+
+// again answers from the records of an earlier assessment.
+func (o *assessOptions) again(f *pflag.FlagSet, s streams, args []string) error {
+	if len(args) > 1 {
+		return usagef("want one DIR, the --out of an earlier assessment, not %d", len(args))
+	}
+	var other string
+	f.Visit(func(flag *pflag.Flag) {
+		if flag.Name != "output" {
+			other = flag.Name
+		}
+	})
+	if other != "" {
+		return usagef("--%s: want none with DIR, whose records are read as they are", other)
+	}
+	a, err := readAssessment(args[0])
+	if err != nil {
+		return badFolder(err)
+	}
+	return show(s, o.output, args[0], a)
+}
+
+// readAssessment judges the records of a folder.
+func readAssessment(dir string) (*assess.Assessment, error) {
+	facts, err := rehearsal.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	a := assess.Judge(facts)
+	return &a, nil
+}
+
+// show prints an assessment, and gives its verdict an exit code.
+func show(s streams, format, dir string, a *assess.Assessment) error {
+	if err := assess.Print(s.out, format, dir, a); err != nil {
+		return err
+	}
+	switch a.Verdict {
+	case assess.NoGo:
+		return fmt.Errorf("%w: %s", errNoGo, a.Reasons[0])
+	case assess.CannotTell:
+		return fmt.Errorf("%w: %s", errCannotTell, a.Reasons[0])
+	}
+	return nil
+}
+
+// printAssessment prints an assessment for 'scaler report', whose exit code is not of the verdict.
+func printAssessment(s streams, format, dir string) error {
+	a, err := readAssessment(dir)
+	if err != nil {
+		return badFolder(err)
+	}
+	return assess.Print(s.out, format, dir, a)
+}

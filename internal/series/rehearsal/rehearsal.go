@@ -1,0 +1,303 @@
+// Package rehearsal rehearses an upgrade: it rolls out a mesh with the version that production runs, with the new
+// version, and moves it from one to the other in waves, each as a run of its own with a record. What the records say is
+// left to package assess.
+package rehearsal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"scaler.mesh/scaler/internal/analyse/assess"
+	"scaler.mesh/scaler/internal/analyse/diff"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/series"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// File is the name of the result in its folder, and Kind that in its JSON.
+const (
+	File = "assessment.json"
+	Kind = "Rehearsal"
+)
+
+// The steps, which are folders below that of the result. The first two are those of `scaler diff`, which compares them.
+const (
+	From    = "from"
+	Onto    = "to"
+	Upgrade = "upgrade"
+)
+
+// Options are a rehearsal.
+type Options struct {
+	// Spec is the captured state, with the version that production runs and the upgrade. Out is the folder of the result.
+	Spec     run.Spec
+	Captured assess.Captured // zero = nothing is known of production
+	Progress run.Progress    // zero = silent
+	Run      run.Runner      // nil = run.RunOne
+}
+
+// Result is how far a rehearsal came.
+type Result struct {
+	series.Head
+	Captured assess.Captured `json:"captured"`
+	Steps    []Done          `json:"steps"`
+}
+
+// Done is a step that came to a result.
+type Done struct {
+	Name        string `json:"name"`
+	OutOfMemory bool   `json:"outOfMemory,omitempty"` // the control plane was killed for its memory
+	series.Done
+}
+
+// step is one that is to be done.
+type step struct {
+	name, does string
+	spec       run.Spec
+}
+
+// steps are all steps in their order.
+func (o Options) steps() []step {
+	from := o.Spec
+	from.Repeats, from.ControlPlane.Upgrade = 1, scenario.Upgrade{}
+	from.KeepConfiguration = true
+	from.Load.Changes = o.changes()
+	if from.Load.Changes.PerSecond == 0 {
+		from.Phases.Changes = 0
+	}
+	from.Out = filepath.Join(o.Spec.Out, From)
+
+	onto := from
+	onto.ControlPlane.Version = o.Spec.ControlPlane.Upgrade.To
+	onto.Programs.Istio = onto.ControlPlane.Version
+	onto.ControlPlane.Env = scenario.MergeEnv(onto.ControlPlane.Env, o.Spec.ControlPlane.Upgrade.Env)
+	onto.Load.Faults = []scenario.Fault{
+		{Kind: scenario.RestartControlPlane, Phase: scenario.PhaseSteady},
+		{Kind: scenario.ResetStreams, Share: 1, Phase: scenario.PhaseSteady},
+	}
+	onto.Out = filepath.Join(o.Spec.Out, Onto)
+
+	move := o.Spec
+	move.Repeats, move.ControlPlane.Replicas = 1, 1 // of each version, as an upgrade has
+	move.Phases.Changes = 0
+	move.Out = filepath.Join(o.Spec.Out, Upgrade)
+	return []step{
+		{From, "the captured state with " + from.ControlPlane.Version, from},
+		{Onto, "the same with " + onto.ControlPlane.Version + ", one restart, all sidecars reconnect", onto},
+		{Upgrade, "the upgrade in waves", move},
+	}
+}
+
+// changes are those of endpoints at the rate that production had for a tenth of the time or more; none where it is not
+// known or lower than can be made.
+func (o Options) changes() scenario.Changes {
+	rate := o.Captured.Observed("clusterEvents", "EndpointSlice update")
+	if rate == nil || rate.P90 < scenario.MinRate {
+		return scenario.Changes{}
+	}
+	return scenario.Changes{PerSecond: scenario.Rate(min(rate.P90, scenario.MaxRate)), Kind: scenario.EndpointChange}
+}
+
+// Validate returns an error for the first field that cannot be used. Nothing is started.
+func (o Options) Validate() error {
+	if o.Spec.ControlPlane.Upgrade.To == "" {
+		return scenario.Refuse("controlPlane.upgrade.to", nil, "the version to assess, as in --to 1.31.0")
+	}
+	for _, s := range slices.Backward(o.steps()) { // the upgrade has fields of its own, which errors name
+		if err := s.spec.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FitWaves leaves out the first waves until each has a namespace to move, as one is moved as a whole.
+func (o *Options) FitWaves() {
+	for u := &o.Spec.ControlPlane.Upgrade; len(u.Canary) > 1; u.Canary = u.Canary[1:] {
+		steps := o.steps()
+		refused, ok := errors.AsType[*scenario.Error](steps[len(steps)-1].spec.Validate())
+		if !ok || refused.Path != "controlPlane.upgrade.canary" {
+			return
+		}
+	}
+}
+
+// Run does the steps that are not done yet, and keeps the result after each. A step whose mesh did not converge, or whose
+// control plane exceeded its memory, is a result. The error wraps context.Canceled if ctx ended it; a field that cannot be
+// used is a *[scenario.Error], and then nothing was started.
+func Run(ctx context.Context, o Options) (err error) {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if o.Run == nil {
+		o.Run = run.RunOne
+		for _, s := range o.steps() {
+			if err := s.spec.Fits(); err != nil {
+				return err
+			}
+		}
+	}
+	var asked []string
+	for _, s := range o.steps() {
+		asked = append(asked, s.name, s.spec.Asked())
+	}
+	result := &Result{Head: series.NewHead(Kind, asked...), Captured: o.Captured, Steps: []Done{}}
+	folder, err := series.Open(o.Spec.Out, File)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	earlier, err := series.Earlier(folder, result)
+	if err != nil {
+		return err
+	}
+	if earlier != nil {
+		result.Steps = earlier.Steps
+	}
+	p := &plan{Options: o, result: result, resumed: earlier != nil, left: o.steps()[min(len(result.Steps), len(o.steps())):]}
+	p.choose(ctx)
+	err = series.Series{
+		Plan: p, Headline: fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "sidecar"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To),
+		Out: o.Spec.Out, Folder: folder, Result: result, Before: len(result.Steps), Say: o.Progress.Say,
+	}.Run(ctx)
+	return errors.Join(err, folder.Save(result))
+}
+
+// plan is the plan of a series: the steps that are not done yet.
+type plan struct {
+	Options
+	result   *Result
+	resumed  bool // folders of steps that are left are those of runs that were cut short
+	left     []step
+	expected []time.Duration // of each that is left, with the factor that it will have
+	doing    step
+}
+
+// choose finds how long the steps take with the factors that they will have. Each run chooses its own again.
+func (p *plan) choose(ctx context.Context) {
+	machine := run.Machine(ctx, p.Spec)
+	for _, s := range p.left {
+		run.ChooseDilation(machine, &s.spec)
+		p.expected = append(p.expected, s.spec.Expected())
+	}
+}
+
+// Next returns the next step.
+func (p *plan) Next() (series.Run, bool) {
+	if len(p.left) == 0 {
+		return series.Run{}, false
+	}
+	expected := p.expected[0]
+	p.doing, p.left, p.expected = p.left[0], p.left[1:], p.expected[1:]
+	return series.Run{
+		Name: p.doing.name + ", " + p.doing.does, Expected: expected,
+		Do: func(ctx context.Context) (record.Run, error) {
+			if err := p.putAside(); err != nil {
+				return record.Run{}, err
+			}
+			return p.Run(ctx, p.doing.spec, p.Progress)
+		},
+	}, true
+}
+
+// putAside renames the folder of a step that was cut short: a step has one record, whoever reads its folder.
+func (p *plan) putAside() error {
+	dir := p.doing.spec.Out
+	if _, err := os.Lstat(dir); !p.resumed || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	aside := func(n int) string { return fmt.Sprintf("%s-interrupted-%d", dir, n) }
+	return os.Rename(dir, aside(series.Free(1, aside)))
+}
+
+// Take keeps how a step ended.
+func (p *plan) Take(done series.Done, _ *record.Run, err error) (string, error) {
+	if series.IsFailure(err) {
+		return "failed", fmt.Errorf("%s: %w", p.doing.name, err)
+	}
+	p.result.Steps = append(p.result.Steps, Done{Name: p.doing.name, OutOfMemory: controlplane.IsOutOfMemory(err), Done: done})
+	return string(done.Status), nil
+}
+
+// Left returns how many steps are left, and about how long they take.
+func (p *plan) Left() (runs int, expected time.Duration) {
+	for _, e := range p.expected {
+		runs, expected = runs+1, expected+e
+	}
+	return runs, expected
+}
+
+// Is reports whether a folder has a rehearsal.
+func Is(dir string) bool {
+	var head series.Head
+	return record.ReadResult(filepath.Join(dir, File), &head) == nil && head.Kind == Kind
+}
+
+// Read reads the facts of a rehearsal from its folder. Where it is not complete, the error says so.
+func Read(dir string) (f assess.Facts, err error) {
+	var result Result
+	switch err := record.ReadResult(filepath.Join(dir, File), &result); {
+	case errors.Is(err, fs.ErrNotExist):
+		return f, fmt.Errorf("%w: want the --out of an earlier scaler assess", err)
+	case err != nil:
+		return f, err
+	case result.Kind != Kind:
+		return f, fmt.Errorf("reading %s: got kind %q, want %s", filepath.Join(dir, File), result.Kind, Kind)
+	}
+	f.Captured = result.Captured
+	into := map[string]*assess.Step{From: &f.From, Onto: &f.Onto, Upgrade: &f.Upgrade}
+	for _, done := range result.Steps {
+		if into[done.Name] == nil || !filepath.IsLocal(done.Record) {
+			return f, fmt.Errorf("reading %s: got the step %q with the record %q, want one of a rehearsal", filepath.Join(dir, File), done.Name, done.Record)
+		}
+		runs, err := record.Read(filepath.Join(dir, done.Record))
+		if err != nil {
+			return f, err
+		}
+		if len(runs) != 1 {
+			return f, fmt.Errorf("reading %s: got %d records, want 1", filepath.Join(dir, done.Record), len(runs))
+		}
+		*into[done.Name] = assess.Step{Run: &runs[0], OutOfMemory: done.OutOfMemory}
+	}
+	for _, name := range []string{From, Onto, Upgrade} {
+		if into[name].Run == nil {
+			return f, fmt.Errorf("%w: the step %q is not done: the same scaler assess with --out %s goes on", ErrIncomplete, name, dir)
+		}
+	}
+	f.Diff, err = difference(f.From.Run, f.Onto.Run)
+	return f, err
+}
+
+// ErrIncomplete is the error of a rehearsal of which steps are left.
+var ErrIncomplete = errors.New("not complete")
+
+// difference compares what sidecars held of both versions; nil if one did not come so far.
+func difference(from, onto *record.Run) (*diff.Result, error) {
+	var sides [2]*record.Configuration
+	for i, r := range []*record.Run{from, onto} {
+		held, err := record.ReadConfiguration(r.Dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		sides[i] = held
+	}
+	d, err := diff.Compare(sides[0], sides[1], diff.Options{})
+	if err != nil {
+		return nil, err
+	}
+	d.From.Name, d.To.Name = "istiod "+from.Environment.ControlPlane.Version, "istiod "+onto.Environment.ControlPlane.Version
+	d.From.NotQuiet, d.To.NotQuiet = diff.NotQuiet(from), diff.NotQuiet(onto)
+	return d, nil
+}
