@@ -85,7 +85,7 @@ undecided. The exit code is 3 if a figure is different, 4 if one is undecided;
 	f.BoolVar(&o.across, "across-control-planes", false, "compare runs of two control planes: test the figures that mean the same with both, and list the others with what they mean, as in --across-control-planes istio linkerd")
 	o.addGateFlags(f)
 	f.StringVar(&o.published, "published", "", "show published figures with this `NAME` next to those of one or two folders, without tests")
-	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, wide, json, yaml or markdown")
+	f.StringVarP(&o.output, "output", "o", "table", "`format`: table (the answer), wide (all tables), json, yaml or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
 	if names, err := compare.Published(); err == nil {
 		_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))

@@ -113,7 +113,7 @@ within its interval. Otherwise the exit code is 3.`,
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record of --verify, which the same command resumes (default ./scaler-runs/DATE-TIME)")
 	addComponentFlags(f, &o.spec.Programs)
 	f.BoolVar(&o.Force, "force", false, "forecast although there are too few runs, or too far ahead")
-	f.StringVarP(&o.output, "output", "o", "table", "`format`: table, wide, json, yaml or markdown")
+	f.StringVarP(&o.output, "output", "o", "table", "`format`: table (the answer), wide (all tables), json, yaml or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"permissive", "strict"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -28,6 +28,15 @@ const gap = "   "
 
 // Text returns the table as aligned columns, the names in capitals.
 func (t Table) Text() string {
+	var b strings.Builder
+	for _, line := range t.Lines() {
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// Lines returns the lines of Text.
+func (t Table) Lines() []string {
 	rows := make([][]string, 0, 1+len(t.Rows))
 	if t.Head != nil {
 		head := make([]string, len(t.Head))
@@ -52,7 +61,7 @@ func (t Table) Text() string {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	var b strings.Builder
+	lines := make([]string, 0, len(rows))
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
@@ -66,9 +75,9 @@ func (t Table) Text() string {
 				line.WriteString(padding + cell)
 			}
 		}
-		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		lines = append(lines, strings.TrimRight(line.String(), " "))
 	}
-	return b.String()
+	return lines
 }
 
 // Markdown returns the table in GitHub's syntax.

@@ -371,7 +371,7 @@ func TestPrintIsPlain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for format, want := range map[string]string{"table": "1 [31m |<script>", "markdown": `1 \[31m \|&lt;script>`} {
+	for format, want := range map[string]string{"table": "on istiod 1 [31m\n  |<script>", "wide": "1 [31m |<script>", "markdown": `1 \[31m \|&lt;script>`} {
 		var b strings.Builder
 		if err := Print(&b, format, plan); err != nil {
 			t.Fatal(err)
@@ -411,7 +411,7 @@ func TestPrint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for format, extension := range map[string]string{"table": "txt", "markdown": "md", "json": "json", "yaml": "yaml"} {
+		for format, extension := range map[string]string{"table": "brief.txt", "wide": "txt", "markdown": "md", "json": "json", "yaml": "yaml"} {
 			var b strings.Builder
 			if err := Print(&b, format, plan); err != nil {
 				t.Fatal(err)

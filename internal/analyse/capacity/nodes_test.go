@@ -122,7 +122,7 @@ func TestProxiesOfNodesValidated(t *testing.T) {
 		t.Errorf("%d nodes: %+v", p.Target.Nodes, f)
 	}
 	var text strings.Builder
-	if err := Print(&text, "table", p); err != nil {
+	if err := Print(&text, "wide", p); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

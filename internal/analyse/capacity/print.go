@@ -13,18 +13,17 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// Print writes a plan in one of output.Formats.
+// Print writes a plan in one of output.Formats; as a table its answer.
 func Print(w io.Writer, format string, p *Plan) error {
 	request, err := p.manifest()
 	if err != nil {
 		return err
 	}
-	return output.Print(w, format, "a plan", p, func(markdown bool) string { return p.text(request, markdown) })
+	return output.PrintAnswer(w, format, "a plan", p, p.answer, func(markdown bool) string { return p.text(request, markdown) })
 }
 
-// text renders the plan, with the request as a manifest.
-func (p *Plan) text(request string, markdown bool) string {
-	var b strings.Builder
+// title states what is planned for.
+func (p *Plan) title() string {
 	k := p.Target.Knobs
 	where := ""
 	if p.Target.Nodes > 0 {
@@ -34,22 +33,38 @@ func (p *Plan) text(request string, markdown bool) string {
 	if k.Scope != "" || p.Target.Nodes == 0 { // the proxies of nodes have none
 		scope = fmt.Sprintf(" scope %s,", k.Scope)
 	}
-	title := fmt.Sprintf("%d pods%s, %s, mtls %s,%s authz %s (mode %s), on %s %s",
-		p.Target.Pods, where, output.Many(p.Target.Services, "service"), k.MTLS, scope, k.Authz, p.Target.Mode, p.Target.ControlPlane, p.Target.Version)
 	if m := p.Target.Mesh; m != nil {
-		title = fmt.Sprintf("%s (%s) at scale %d: %d pods, %s, on %s %s", m.File, m.Digest, m.Scale, p.Target.Pods, output.Many(p.Target.Services, "service"), p.Target.ControlPlane, p.Target.Version)
+		return fmt.Sprintf("%s (%s) at scale %d: %d pods, %s, on %s %s", m.File, m.Digest, m.Scale, p.Target.Pods, output.Many(p.Target.Services, "service"), p.Target.ControlPlane, p.Target.Version)
 	}
-	figures := output.Table{Head: []string{"figure", "forecast", "low", "high", "grows as"}}
+	return fmt.Sprintf("%d pods%s, %s, mtls %s,%s authz %s (mode %s), on %s %s",
+		p.Target.Pods, where, output.Many(p.Target.Services, "service"), k.MTLS, scope, k.Authz, p.Target.Mode, p.Target.ControlPlane, p.Target.Version)
+}
+
+// figuresTable has a row for each forecast, with its model or without.
+func (p *Plan) figuresTable(models bool) output.Table {
+	t := output.Table{Head: []string{"figure", "forecast", "low", "high"}}
+	if models {
+		t.Head = append(t.Head, "grows as")
+	}
 	if p.validated() {
-		figures.Head = append(figures.Head, "measured", "error")
+		t.Head = append(t.Head, "measured", "error")
 	}
 	for _, f := range p.Figures {
-		line := []string{f.Name, amount(f.Unit, &f.Forecast), amount(f.Unit, f.Low), amount(f.Unit, f.High), f.model()}
-		if p.validated() {
-			line = append(line, amount(f.Unit, f.Measured), percent(f.Error))
+		row := []string{f.Name, amount(f.Unit, &f.Forecast), amount(f.Unit, f.Low), amount(f.Unit, f.High)}
+		if models {
+			row = append(row, f.model())
 		}
-		figures.Add(line...)
+		if p.validated() {
+			row = append(row, amount(f.Unit, f.Measured), percent(f.Error))
+		}
+		t.Add(row...)
 	}
+	return t
+}
+
+// text renders the plan, with the request as a manifest.
+func (p *Plan) text(request string, markdown bool) string {
+	var b strings.Builder
 	limits := output.Table{Head: []string{"limit", "takes at least", "because"}}
 	for _, l := range p.Limits {
 		limits.Add(l.Name, amount(secondsUnit, &l.Seconds), l.Rule)
@@ -58,14 +73,14 @@ func (p *Plan) text(request string, markdown bool) string {
 	if markdown {
 		heading, fence = "### ", "```"
 	}
-	fmt.Fprintf(&b, "%s%s\n\nfrom runs of %s pods\n\n", heading, shown(title, markdown), p.runs())
-	b.WriteString(grid(figures, markdown))
+	fmt.Fprintf(&b, "%s%s\n\nfrom runs of %s pods\n\n", heading, shown(p.title(), markdown), p.runs())
+	b.WriteString(grid(p.figuresTable(true), markdown))
 	if p.Request.Replicas > 1 {
 		b.WriteString("\nMemory is that of the replica that needs most, processor time that of all replicas together.\n")
 	}
 	b.WriteString(p.Work.text(markdown))
 	fmt.Fprintf(&b, "\n%s\n%s%s", grid(p.statesTable(), markdown), p.Decides.sentence(), p.Reconnect.sentence(p.Target)+p.Sidecars.sentence(p.Target.Pods)+p.Upgrade.sentence(p.Target.Pods))
-	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence(p.Target))
+	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence(p.Target, ""))
 	if p.Install != nil {
 		fmt.Fprintf(&b, "%s\n\n", p.Install.How)
 	}
@@ -156,10 +171,13 @@ func (f Figure) model() string {
 	return b.String()
 }
 
-// sentence states the request in words.
-func (r Request) sentence(t Target) string {
+// sentence states the request in words, with these resources of each replica; "" = they are stated elsewhere.
+func (r Request) sentence(t Target, resources string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Ask for %s", output.Many(r.Replicas, "replica"))
+	if resources != "" {
+		fmt.Fprintf(&b, " with %s", resources)
+	}
 	if t := r.RolloutSeconds; t != nil {
 		fmt.Fprintf(&b, "; the rollout then takes %s", amount(secondsUnit, &t.Forecast))
 		if t.High != nil {

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -30,7 +29,7 @@ func TestUpgradeInAPlan(t *testing.T) {
 		t.Fatalf("%+v, want that of 600 pods", plan.Upgrade)
 	}
 	var text strings.Builder
-	if err := Print(&text, output.Formats[0], plan); err != nil {
+	if err := Print(&text, "wide", plan); err != nil {
 		t.Fatal(err)
 	}
 	want := "During the upgrade from 1.29.1 to 1.31.0 the cluster needs 0.6 cores and 572MiB more than before for control planes, at its peak in wave 2, measured with 600 pods; with 1600 it was not measured.\n"

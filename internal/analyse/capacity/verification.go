@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"fmt"
-	"strings"
 
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
@@ -81,7 +80,11 @@ func (v *Verification) text(markdown bool) string {
 	for _, c := range v.Checks {
 		t.Add(c.Name, string(c.Verdict), amount(c.Unit, c.Measured), amount(c.Unit, c.Low), amount(c.Unit, c.High), c.Why)
 	}
-	var b strings.Builder
+	return "\n" + v.sentence() + "\n\n" + grid(t, markdown)
+}
+
+// sentence states with what the plan was verified, and the verdict.
+func (v *Verification) sentence() string {
 	verdict := "passed"
 	if !v.Passed {
 		verdict = "not passed"
@@ -90,8 +93,7 @@ func (v *Verification) text(markdown bool) string {
 	if v.Replicas > 1 {
 		replicas = output.Many(v.Replicas, "replica") + " of "
 	}
-	fmt.Fprintf(&b, "\nVerified with %s%s and %s of memory: %s.\n\n%s", replicas, output.Many(v.Processors, "processor"), mebibytes(float64(v.MemoryBytes)), verdict, grid(t, markdown))
-	return b.String()
+	return fmt.Sprintf("Verified with %s%s and %s of memory: %s.", replicas, output.Many(v.Processors, "processor"), mebibytes(float64(v.MemoryBytes)), verdict)
 }
 
 // Measured returns a run's value of a figure that plans forecast, by its name in the

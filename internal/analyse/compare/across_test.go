@@ -84,7 +84,7 @@ func TestAcrossControlPlanes(t *testing.T) {
 	if *r.Cells[0].Modes != want {
 		t.Errorf("modes %+v", *r.Cells[0].Modes)
 	}
-	for format, file := range map[string]string{"table": "across.txt", "markdown": "across.md", "json": "across.json"} {
+	for format, file := range map[string]string{"table": "across.brief.txt", "wide": "across.txt", "markdown": "across.md", "json": "across.json"} {
 		var out strings.Builder
 		if err := Print(&out, format, r); err != nil {
 			t.Fatal(err)

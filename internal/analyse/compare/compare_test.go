@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
@@ -351,7 +352,7 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Compare(t, filepath.Join("testdata", "compare.xml"), junit.String())
-	for format, file := range map[string]string{"table": "compare.txt", "markdown": "compare.md", "json": "compare.json", "yaml": "compare.yaml"} {
+	for format, file := range map[string]string{"table": "compare.brief.txt", "wide": "compare.txt", "markdown": "compare.md", "json": "compare.json", "yaml": "compare.yaml"} {
 		var out strings.Builder
 		if err := Print(&out, format, r); err != nil {
 			t.Fatal(err)
@@ -360,6 +361,66 @@ func TestPrint(t *testing.T) {
 	}
 	if err := Print(&junit, "xml", r); err == nil {
 		t.Error("printed as xml")
+	}
+}
+
+// An answer has at most 20 lines, unless what decides the exit code needs more: that is all in it.
+func TestAnswer(t *testing.T) {
+	sized := func(pods int) alter {
+		return func(r *record.Run) {
+			r.Scenario.Mesh.Pods, r.Scenario.Mesh.Services = scenario.List[int]{pods}, pods/10
+		}
+	}
+	a := slices.Concat(runs("a/30", 5, 1), runs("a/60", 5, 3, sized(60)))
+	b := slices.Concat(runs("b/30", 5, 2, debounced), runs("b/60", 5, 4, sized(60), debounced))
+	bounds := func(texts ...string) (all []Bound) {
+		for _, text := range texts {
+			bound, err := ParseBound(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, bound)
+		}
+		return all
+	}
+	kept := []string{"rollout.cores>+50%", "rollout.seconds>+50%", "steady.cores>+50%", "steady.memoryBytes>+50%", "rollout.cores.peak>+50%", "rollout.memoryBytes.peak>+50%"}
+	var missed []string
+	for i := range 12 {
+		missed = append(missed, fmt.Sprintf("push.endpointAdd.p50>+%dms", 10+i))
+	}
+	for _, tt := range []struct {
+		name string
+		o    Options
+		fits bool
+		want []string
+	}{
+		{"two sizes", Options{}, true, []string{"push.endpointAdd.p50 30 pods ", "push.endpointAdd.p50 60 pods ", "rollout.seconds "}},
+		{"kept bounds", Options{Bounds: bounds(kept...)}, true, []string{"12 bounds kept.", "push.endpointAdd.p50 "}},
+		{"a missed one among them", Options{Bounds: bounds(append(kept, "push.endpointAdd.p50>+50ms")...)}, true,
+			[]string{"12 bounds kept.", "push.endpointAdd.p50>+50ms (30 pods): beyond, ", "push.endpointAdd.p50>+50ms (60 pods): beyond, "}},
+		{"many missed", Options{Bounds: bounds(missed...)}, false, func() (want []string) {
+			for _, bound := range missed {
+				want = append(want, bound+" (30 pods): beyond, ", bound+" (60 pods): beyond, ")
+			}
+			return want
+		}()},
+		{"equal or not", Options{EqualWithin: 0.1, Figures: []string{"push.endpointAdd", "rollout.seconds", "xds.refusals"}}, true,
+			[]string{"It is not decided whether equal within 10 %: xds.refusals (30 pods), xds.refusals (60 pods): more runs", "higher different", "~ equal"}},
+		{"not in turns", Options{Bounds: bounds("rollout.cores>+10%")}, true, []string{"rollout.cores>+10% (30 pods): "}},
+	} {
+		r := comparison(t, a, b, tt.o)
+		for _, width := range []int{80, 100} {
+			text := r.answer(width)
+			words := strings.Join(strings.Fields(text), " ")
+			if lines := strings.Count(text, "\n"); lines > output.AnswerLines && tt.fits {
+				t.Errorf("%s: %d lines at %d columns:\n%s", tt.name, lines, width, text)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(words, want) {
+					t.Errorf("%s: it lacks %q:\n%s", tt.name, want, text)
+				}
+			}
+		}
 	}
 }
 

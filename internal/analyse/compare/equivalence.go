@@ -62,13 +62,14 @@ func (r *Result) equate(margin float64) {
 // Equivalences returns the short names of the figures of an equivalence.
 func (r *Result) Equivalences(of Equivalence) []string {
 	var names []string
-	for _, c := range r.Cells {
+	cells := r.cellNames()
+	for i, c := range r.Cells {
 		for _, f := range c.Figures {
 			if f.Equivalence != of {
 				continue
 			}
 			if len(r.Cells) > 1 {
-				names = append(names, c.Label+": "+f.Name)
+				names = append(names, f.Name+" ("+cells[i]+")")
 			} else {
 				names = append(names, f.Name)
 			}
@@ -85,17 +86,26 @@ func (r *Result) NotEqual() (all []string) {
 	if names := r.Equivalences(Different); len(names) > 0 {
 		all = append(all, fmt.Sprintf("different by more than %s: %s", r.margin(), strings.Join(names, ", ")))
 	}
-	if names := r.Equivalences(Open); len(names) > 0 {
-		text := fmt.Sprintf("not decided whether equal within %s: %s", r.margin(), strings.Join(names, ", "))
-		why := "more runs on each side decide it, or a wider margin"
-		for i := range r.Cells {
-			if reason := notInTurns(r.Cells[i].Order); reason != "" {
-				why = reason
-			}
-		}
-		all = append(all, text+": "+why)
+	if open := r.openText(); open != "" {
+		all = append(all, open)
 	}
 	return all
+}
+
+// openText lists the figures of which it is not decided whether they are equal, and what decides it; ""
+// without any.
+func (r *Result) openText() string {
+	names := r.Equivalences(Open)
+	if len(names) == 0 {
+		return ""
+	}
+	why := "more runs on each side decide it, or a wider margin"
+	for i := range r.Cells {
+		if reason := notInTurns(r.Cells[i].Order); reason != "" {
+			why = reason
+		}
+	}
+	return fmt.Sprintf("not decided whether equal within %s: %s: %s", r.margin(), strings.Join(names, ", "), why)
 }
 
 // equivalenceText counts the equivalences.

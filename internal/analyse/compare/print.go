@@ -11,12 +11,13 @@ import (
 
 // Printable is a value that Print prints: a *Result or a *PublishedComparison.
 type Printable interface {
+	answer(width int) string
 	sheet() sheet
 }
 
-// Print writes a comparison in one of output.Formats.
+// Print writes a comparison in one of output.Formats; as a table its answer.
 func Print(w io.Writer, format string, p Printable) error {
-	return output.Print(w, format, "a comparison", p, func(markdown bool) string {
+	return output.PrintAnswer(w, format, "a comparison", p, p.answer, func(markdown bool) string {
 		if markdown {
 			return p.sheet().markdown()
 		}

@@ -337,18 +337,26 @@ func publishedText(key string, value any) string {
 	}
 }
 
+// publishedHead names the columns of rows.
+var publishedHead = []string{"of", "figure", "our runs", "our figure", "published", "ours", "ours/published"}
+
+// cells are those of a row.
+func (b PublishedRow) cells() []string {
+	mean, ratio := "-", "-"
+	if b.Mean != nil {
+		mean = b.Mean.text(b.Unit) + ", " + output.Many(b.Mean.N, "run")
+	}
+	if b.Ratio != nil {
+		ratio = digits(*b.Ratio)
+	}
+	return []string{b.Of, b.Figure, dash(b.Runs), dash(b.Ours), b.Published, mean, ratio}
+}
+
 func (l *PublishedComparison) sheet() sheet {
 	s := sheet{title: "compared with " + l.Name, lines: append([]string{"source: " + l.Source}, l.Setup...)}
-	t := output.Table{Head: []string{"of", "figure", "our runs", "our figure", "published", "ours", "ours/published"}, Left: 3}
+	t := output.Table{Head: publishedHead, Left: 3}
 	for _, b := range l.Rows {
-		mean, ratio := "-", "-"
-		if b.Mean != nil {
-			mean = b.Mean.text(b.Unit) + ", " + output.Many(b.Mean.N, "run")
-		}
-		if b.Ratio != nil {
-			ratio = digits(*b.Ratio)
-		}
-		t.Add(b.Of, b.Figure, dash(b.Runs), dash(b.Ours), b.Published, mean, ratio)
+		t.Add(b.cells()...)
 	}
 	figures := part{title: "Figures", tables: []output.Table{t}}
 	for _, statement := range l.Statements {

@@ -12,9 +12,6 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// answerLines is the number of lines of an answer, unless sentences or rows need more.
-const answerLines = 20
-
 // brief is the short form of a report: the sentences of the page for one size and mode, or a
 // row for each of several; what limits the figures; and commands for the next steps.
 type brief struct {
@@ -66,47 +63,41 @@ func oneRun(r *record.Run) string {
 }
 
 // text prints an answer in lines of at most this width.
-func (a brief) text(width int) string {
-	lines := output.Wrap(a.title, width, "  ")
-	if len(a.table.Rows) > 0 {
-		lines = append(lines, "")
-		lines = append(lines, strings.Split(strings.TrimSuffix(a.table.printed().Text(), "\n"), "\n")...)
+func (b brief) text(width int) string {
+	a := output.NewAnswer(b.title, width)
+	if len(b.table.Rows) > 0 {
+		a.Block(b.table.printed().Lines()...)
 	}
-	if len(a.sentences) > 0 {
-		lines = append(lines, "")
-	}
-	for _, paragraph := range a.sentences {
+	var paragraphs []string
+	for _, sentences := range b.sentences {
 		var texts []string
-		for _, s := range paragraph {
+		for _, s := range sentences {
 			texts = append(texts, s.String())
 		}
-		lines = append(lines, output.Wrap(strings.Join(texts, " "), width, "")...)
+		paragraphs = append(paragraphs, strings.Join(texts, " "))
 	}
-	var next []string
-	if len(a.next.Rows) > 0 {
-		next = append([]string{""}, strings.Split(strings.TrimSuffix(a.next.Text(), "\n"), "\n")...) // a command is not broken
-	}
-	if limits := a.limits(width, answerLines-len(lines)-len(next)-1); len(limits) > 0 {
-		lines = append(append(lines, ""), limits...)
-	}
-	for len(next) > 3 && len(lines)+len(next) > answerLines { // the records come first
+	a.Paragraphs(paragraphs...)
+	next := b.next.Lines() // a command is not broken
+	a.Block(b.limits(width, a.Room()-len(next)-min(1, len(next))-1)...)
+	for len(next) > 2 && len(next) >= a.Room() { // the records come first
 		next = next[:len(next)-1]
 	}
-	return strings.Join(append(lines, next...), "\n") + "\n"
+	a.Block(next...)
+	return a.String()
 }
 
 // limits states in words what limits the figures of the answer: what the most limiting mean, as far
 // as there is room, and the titles of the others, with how much if there is room for that.
-func (a brief) limits(width, room int) []string {
+func (b brief) limits(width, room int) []string {
 	var marked marks
-	for _, s := range slices.Concat(a.sentences...) {
+	for _, s := range slices.Concat(b.sentences...) {
 		marked = append(marked, s.marks...)
 	}
-	marked = append(marked, a.table.marks...)
+	marked = append(marked, b.table.marks...)
 	var names, titles []string // titles have extents
 	var meanings [][]string
 	others := 0
-	for i, r := range a.warnings.reasons {
+	for i, r := range b.warnings.reasons {
 		if !slices.Contains(marked, i+1) {
 			others++
 			continue
@@ -114,7 +105,7 @@ func (a brief) limits(width, room int) []string {
 		e := explained(r)
 		title := fmt.Sprintf("[%d] %s", i+1, e.title)
 		names = append(names, title)
-		if extent := e.extentOf(a.warnings.of(r)); extent != "" {
+		if extent := e.extentOf(b.warnings.of(r)); extent != "" {
 			title += " (" + extent + ")"
 		}
 		titles = append(titles, title)

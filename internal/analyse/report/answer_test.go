@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -17,7 +18,7 @@ func TestBriefFits(t *testing.T) {
 		for _, width := range []int{80, 100} {
 			text := briefOf(sorted(runs)).text(width)
 			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-			if len(lines) > answerLines {
+			if len(lines) > output.AnswerLines {
 				t.Errorf("%d lines at %d columns:\n%s", len(lines), width, text)
 			}
 			for _, line := range lines {
