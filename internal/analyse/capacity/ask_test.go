@@ -231,7 +231,7 @@ func TestForcedLeavesWarnings(t *testing.T) {
 		pods        int
 		about, want string
 	}{
-		{"saturated, once each", busy.runs(nil, 1, 200, 400), 800, rolloutCPU, "2 runs of 2 used all the same"},
+		{"saturated, once each", busy.runs(nil, 1, 200, 400), 800, rolloutCPU, "2 runs of 2 are uncertain, and used"},
 		{"two sizes", w.runs(nil, 3, 200, 400), 1600, "runs", "forced: 2 sizes were run, 3 are needed"},
 		{"no repeats", w.runs(nil, 1, 200, 400, 800), 1600, "runs", "forced: every size was run once"},
 		{"too far", w.runs(nil, 2, 200, 400, 800), 8000, "runs", "forced: more than 8 times the largest run, of 800 pods"},
@@ -259,7 +259,7 @@ func TestFiguresOfFewerRuns(t *testing.T) {
 		want    string
 		memory  bool
 	}{
-		{"some", func(i int) bool { return i == 3 }, "1 run of 8 not used: it is not recorded there", true},
+		{"some", func(i int) bool { return i == 3 }, "1 run of 8 not used: the figure is not recorded there", true},
 		{"two sizes left", func(i int) bool { return i > 3 }, "not forecast: of the runs that have it, 2 sizes were run, 3 are needed: run 'scaler", false},
 		{"no repeats left", func(i int) bool { return i%2 == 1 }, "not forecast: of the runs that have it, every size was run once", false},
 		{"not the largest", func(i int) bool { return i > 5 }, "not forecast: of the runs that have it, more than 8 times the largest run, of 600 pods", false},
@@ -310,7 +310,7 @@ func TestFiguresOfFewerRuns(t *testing.T) {
 	}
 }
 
-// Runs that differ in what they cost are not taken as alike.
+// Runs that differ in what they cost are not treated as equal.
 func TestDifferences(t *testing.T) {
 	for want, change := range map[string]func(*record.Run){
 		"real sidecars (0; 5)":                 func(r *record.Run) { r.Scenario.Mesh.Sidecars.Real = 5 },

@@ -378,8 +378,8 @@ func TestSaturatedPhases(t *testing.T) {
 		warning string
 	}{
 		"calm":          {calm.runs(nil, 2, 200, 400, 800), 1.2, ""},
-		"both":          {append(calm.runs(nil, 2, 200, 400, 800), slow...), 1.2, "6 runs of 12 not used: saturated"},
-		"all saturated": {slow, 3.6, "6 runs of 6 used all the same: saturated"},
+		"both":          {append(calm.runs(nil, 2, 200, 400, 800), slow...), 1.2, "6 runs of 12 are uncertain, and not used: saturated"},
+		"all saturated": {slow, 3.6, "6 runs of 6 are uncertain, and used because too few others are left: saturated"},
 	} {
 		plan, err := Make(c.runs, Options{Pods: 1600})
 		if err != nil {

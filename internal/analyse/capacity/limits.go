@@ -178,14 +178,14 @@ func (s *sample) measurePace(known map[string]*record.Limits) pace {
 		}
 	}
 	chosen := quiet
-	const warning = "saturated during the rollout, or it is not known whether: times are the machine's as much as the control plane's"
+	const warning = "saturated during the rollout, or it is not known whether: times depend on the machine as much as on the control plane"
 	switch busy := output.Many(len(all)-len(quiet), "run"); {
 	case len(quiet) == len(all):
 	case len(quietSizes) < sizesNeeded:
 		chosen = all
-		s.warn(rolloutTime, "%s of %d used all the same: %s, so the forecast is an upper bound", busy, len(all), warning)
+		s.warn(rolloutTime, "%s of %d are uncertain, and used because too few others are left: %s, so the forecast is an upper bound", busy, len(all), warning)
 	default:
-		s.warn(rolloutTime, "%s of %d not used: %s", busy, len(all), warning)
+		s.warn(rolloutTime, "%s of %d are uncertain, and not used: %s", busy, len(all), warning)
 	}
 	if n := len(s.runs) - len(all); n > 0 {
 		s.warn(rolloutTime, "%s of %d not used: rollouts that did not end by convergence", output.Many(n, "run"), len(s.runs))
@@ -216,7 +216,7 @@ func (s *sample) measurePace(known map[string]*record.Limits) pace {
 		residuals[i] = residual{sizes[i], y[i]/p.fit.At(x[i]) - 1}
 	}
 	if p.scatter = scattered(residuals, len(p.fit.Terms)); p.astray {
-		s.warn(rolloutTime, "sizes miss the factor by more than their repeats differ: the interval is of sizes, not of %s", output.Many(len(y), "run"))
+		s.warn(rolloutTime, "the sizes deviate from the factor by more than repeats of one size differ: the interval is that of sizes, not of %s", output.Many(len(y), "run"))
 	}
 	return p
 }

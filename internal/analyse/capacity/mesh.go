@@ -156,7 +156,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	chosen, good := f.choose(s, o.Pods)
 	used, seen, bases := f.observations(chosen, t.configuration != 0)
 	if skipped := len(chosen) - len(used); skipped > 0 && len(used) > 0 {
-		s.warn(f.name, "%s of %d not used: it is not recorded there, or not above what it was without a mesh", output.Many(skipped, "run"), len(chosen))
+		s.warn(f.name, "%s of %d not used: the figure is not recorded there, or not above its value without a mesh", output.Many(skipped, "run"), len(chosen))
 	}
 	sizes := sizesOf(used)
 	if len(sizes) < 2 {
@@ -189,11 +189,11 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	}
 	switch {
 	case !made.bounded:
-		s.warn(f.name, "no interval: there are as many runs as terms, and what is asked for stands on the bare forecast")
+		s.warn(f.name, "no interval: there are as many runs as terms, so that the request follows from the forecast alone")
 	case model.astray:
-		s.warn(f.name, "sizes miss the line by more than their repeats differ: the interval is of %s, not of %s", output.Many(model.sizes(), "size"), output.Many(len(used), "run"))
+		s.warn(f.name, "the sizes deviate from the line by more than repeats of one size differ: the interval is that of %s, not of %s", output.Many(model.sizes(), "size"), output.Many(len(used), "run"))
 	case model.freedom <= 1 && model.within > 0:
-		s.warn(f.name, "of %s and %s: that sizes miss the line as a whole could hardly be seen, and the interval holds if they do not", output.Many(model.sizes(), "size"), output.Many(len(model.terms), "term"))
+		s.warn(f.name, "the fit is of %s and %s: it could hardly show an error that all runs of a size share, and the interval holds if there is none", output.Many(model.sizes(), "size"), output.Many(len(model.terms), "term"))
 	}
 	return made, nil
 }
@@ -237,10 +237,10 @@ func (f figure) choose(s *sample, pods int) (chosen []*record.Run, isGood bool) 
 	case len(good) == len(all):
 		return s.runs, true
 	case len(sizesOf(good)) < 2, len(lacks(sizesOf(good), pods)) > len(lacks(sizesOf(all), pods)):
-		s.warn(f.name, "%s of %d used all the same: %s", worse, len(all), f.warning)
+		s.warn(f.name, "%s of %d are uncertain, and used because too few others are left: %s", worse, len(all), f.warning)
 		return s.runs, false
 	default:
-		s.warn(f.name, "%s of %d not used: %s", worse, len(all), f.warning)
+		s.warn(f.name, "%s of %d are uncertain, and not used: %s", worse, len(all), f.warning)
 		return good, true
 	}
 }

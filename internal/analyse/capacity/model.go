@@ -189,7 +189,7 @@ var figures = []figure{
 	{
 		name: rolloutCPU, terms: processorTerms, shown: &offset, divided: again,
 		good: calm, merges: true,
-		warning: "saturated during the rollout, or it is not known whether: pushes that wait merge, so that where there are more processors more of their time is used",
+		warning: "saturated during the rollout, or it is not known whether: pushes that wait are merged, so that more processors would use more processor time",
 	},
 }
 

@@ -300,7 +300,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 		}
 		estimates[f.name] = made.estimate
 		if f.name == rolloutCPU && !made.good {
-			s.warn("request.resources", "requests.cpu is of processor time that saturated runs used: where there are more processors than theirs it is a lower bound")
+			s.warn("request.resources", "requests.cpu follows from the processor time of saturated runs: with more processors than theirs it is a lower bound")
 		}
 		s.warnIfVague(f.name, made.estimate, o)
 		p.add(f.name, f.unit(), made.estimate, mean(left, f.of), made.parts)

@@ -42,9 +42,9 @@ func (s *sample) onePace(target int, known map[string]*record.Limits) {
 	switch {
 	case left == 0 || target < rest[0].PodCount():
 	case len(upper.sizes()) >= sizesNeeded && len(lacks(upper.sizes(), target)) > len(lacks(s.sizes(), target)):
-		s.warn("runs", "the sizes at which pushes queued, of %d pods and more, were run once each: smaller ones are used all the same, though they cost less than a line to larger ones has it", rest[0].PodCount())
+		s.warn("runs", "the sizes at which pushes queued, of %d pods and more, were run once each: smaller sizes are used, too, although a pod costs less there than the line through the larger sizes states", rest[0].PodCount())
 	case len(upper.sizes()) < sizesNeeded:
-		s.warn("runs", "pushes queued at %s of %d only: smaller ones are used all the same, though they cost less than a line to larger ones has it", output.Many(len(upper.sizes()), "size"), len(queued))
+		s.warn("runs", "pushes queued at %s of %d only: smaller sizes are used, too, although a pod costs less there than the line through the larger sizes states", output.Many(len(upper.sizes()), "size"), len(queued))
 	default:
 		s.warn("runs", "%s below %d pods not used: pushes did not queue there as they do at larger sizes", output.Many(left, "size"), rest[0].PodCount())
 		s.runs = rest

@@ -74,9 +74,9 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		s.warn("runs", "made by several versions of scaler (%s), whose proxies may ask for different things", strings.Join(scalers, ", "))
 	}
 	if difference := s.difference(); difference != "" && !o.Force {
-		return s, fmt.Errorf("planning from %s: they differ in %s: name folders whose runs differ in size alone, or --force to take them as alike", output.Many(len(s.runs), "run"), difference)
+		return s, fmt.Errorf("planning from %s: they differ in %s: name folders whose runs differ in size alone, or --force to treat them as equal", output.Many(len(s.runs), "run"), difference)
 	} else if difference != "" {
-		s.warn("runs", "taken as alike, though they differ in %s", difference)
+		s.warn("runs", "forced: the runs are treated as equal, although they differ in %s", difference)
 	}
 	return s, nil
 }
