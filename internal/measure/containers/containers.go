@@ -75,7 +75,7 @@ func RealPods(cluster *existing.Cluster, injected controlplane.InjectedSidecar, 
 	return &fleet.RealPods{
 		Container: injected.Container, Cluster: injected.Cluster, Certificate: injected.Certificate, Seen: s.Watch,
 		Admin: func(ctx context.Context, namespace, pod string) (fleet.Admin, error) {
-			one, err := cluster.Forward(ctx, namespace, pod, injected.AdminPort)
+			one, err := cluster.ForwardBeforeStart(ctx, namespace, pod, injected.AdminPort)
 			if err != nil {
 				return fleet.Admin{}, err
 			}

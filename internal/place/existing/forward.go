@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
@@ -28,6 +30,16 @@ type Forwarded struct {
 // Close, when the pod ends, and when the connection to the API server does. With ctx ends
 // only the start.
 func (c *Cluster) Forward(ctx context.Context, namespace, pod string, ports ...int) (*Forwarded, error) {
+	return c.forward(ctx, func(d httpstream.Dialer) httpstream.Dialer { return d }, namespace, pod, ports...)
+}
+
+// ForwardBeforeStart is Forward of a port that nothing may listen on yet. A connection that the pod refuses ends the
+// forwarding, as it does with Forward, but client-go does not log it.
+func (c *Cluster) ForwardBeforeStart(ctx context.Context, namespace, pod string, port int) (*Forwarded, error) {
+	return c.forward(ctx, func(d httpstream.Dialer) httpstream.Dialer { return quietDialer{d} }, namespace, pod, port)
+}
+
+func (c *Cluster) forward(ctx context.Context, by func(httpstream.Dialer) httpstream.Dialer, namespace, pod string, ports ...int) (*Forwarded, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return nil, err
@@ -44,7 +56,7 @@ func (c *Cluster) Forward(ctx context.Context, namespace, pod string, ports ...i
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ready := make(chan struct{})
 	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, wanted, running.Done(), ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddresses(by(dialer), []string{"127.0.0.1"}, wanted, running.Done(), ready, io.Discard, io.Discard)
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("forwarding ports of pod %s/%s: %w", namespace, pod, err)
@@ -93,4 +105,51 @@ func (f *Forwarded) Err() error { return f.err }
 func (f *Forwarded) Close() {
 	f.stop()
 	<-f.done
+}
+
+// quietDialer makes connections that end without an error where the pod refuses a forwarded connection.
+type quietDialer struct{ httpstream.Dialer }
+
+func (d quietDialer) Dial(protocols ...string) (httpstream.Connection, string, error) {
+	c, protocol, err := d.Dialer.Dial(protocols...)
+	if err != nil {
+		return nil, "", err
+	}
+	return quiet{c}, protocol, nil
+}
+
+type quiet struct{ httpstream.Connection }
+
+func (c quiet) CreateStream(headers http.Header) (httpstream.Stream, error) {
+	s, err := c.Connection.CreateStream(headers)
+	if err != nil || headers.Get(corev1.StreamType) != corev1.StreamTypeError {
+		return s, err
+	}
+	return refusals{s, c.Connection}, nil
+}
+
+func (c quiet) RemoveStreams(streams ...httpstream.Stream) {
+	for i, s := range streams {
+		if r, ok := s.(refusals); ok {
+			streams[i] = r.Stream
+		}
+	}
+	c.Connection.RemoveStreams(streams...)
+}
+
+// refusals is the stream of what went wrong with one forwarded connection. It reads as empty. Anything in it ends the
+// connection to the API server, as client-go does: a pod's side that is not read from could block the others.
+type refusals struct {
+	httpstream.Stream
+	on httpstream.Connection
+}
+
+func (s refusals) Read([]byte) (int, error) {
+	switch n, err := io.Copy(io.Discard, s.Stream); {
+	case err != nil:
+		return 0, err
+	case n > 0:
+		_ = s.on.Close() // the forwarding ends, which its user sees
+	}
+	return 0, io.EOF
 }

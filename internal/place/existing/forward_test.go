@@ -2,15 +2,19 @@ package existing
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
@@ -30,19 +34,28 @@ func apiServer(t *testing.T, path string, ports map[int]string) (*Cluster, chan 
 			t.Error(err)
 			return
 		}
+		var mu sync.Mutex
+		refusals := map[string]httpstream.Stream{} // streams of errors, by the request that they belong to
 		connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, replied <-chan struct{}) error {
 			if s.Headers().Get(corev1.StreamType) != corev1.StreamTypeData {
-				go func() { <-replied; s.Close() }() // of errors: there are none
+				mu.Lock()
+				defer mu.Unlock()
+				refusals[s.Headers().Get(corev1.PortForwardRequestIDHeader)] = s
 				return nil
 			}
 			port, err := strconv.Atoi(s.Headers().Get(corev1.PortHeader))
 			if err != nil {
 				return err
 			}
+			mu.Lock()
+			errors := refusals[s.Headers().Get(corev1.PortForwardRequestIDHeader)]
+			mu.Unlock()
 			to, err := net.Dial("tcp", ports[port])
 			if err != nil {
-				return err
+				go func() { <-replied; fmt.Fprint(errors, err); errors.Close(); s.Close() }()
+				return nil
 			}
+			go func() { <-replied; errors.Close() }()
 			go func() { defer s.Close(); _, _ = io.Copy(s, to) }()
 			go func() { defer to.Close(); _, _ = io.Copy(to, s) }()
 			return nil
@@ -113,6 +126,64 @@ func TestForward(t *testing.T) {
 	<-f.Done()
 	if f.Err() == nil {
 		t.Error("the end of the connection is no error")
+	}
+}
+
+// A port that is forwarded before anything listens on it refuses a connection, which ends the forwarding without a line
+// in the log; that of other ports is logged.
+func TestForwardBeforeStart(t *testing.T) {
+	var logged atomic.Int32
+	handlers := runtime.ErrorHandlers
+	runtime.ErrorHandlers = []runtime.ErrorHandler{func(context.Context, error, string, ...any) { logged.Add(1) }}
+	t.Cleanup(func() { runtime.ErrorHandlers = handlers })
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	cluster, _ := apiServer(t, "/api/v1/namespaces/n/pods/p/portforward", map[int]string{1: closed.Addr().String(), 2: echo(t, "two")})
+	for _, tt := range []struct {
+		name    string
+		forward func(context.Context, string, string, int) (*Forwarded, error)
+		logs    bool
+	}{
+		{"before start", cluster.ForwardBeforeStart, false},
+		{"after it", func(ctx context.Context, namespace, pod string, port int) (*Forwarded, error) {
+			return cluster.Forward(ctx, namespace, pod, port)
+		}, true},
+	} {
+		f, err := tt.forward(t.Context(), "n", "p", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := net.Dial("tcp", f.Address(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(c); len(answer) > 0 {
+			t.Errorf("%s: a port that nothing listens on answers %q, %v", tt.name, answer, err)
+		}
+		c.Close()
+		<-f.Done()
+		if f.Err() == nil || (logged.Load() > 0) != tt.logs {
+			t.Errorf("%s: ended with %v, %d errors are logged", tt.name, f.Err(), logged.Load())
+		}
+	}
+	f, err := cluster.ForwardBeforeStart(t.Context(), "n", "p", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for i := range 3 {
+		c, err := net.Dial("tcp", f.Address(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(c, i)
+		if line, err := bufio.NewReader(c).ReadString('\n'); line != fmt.Sprintf("two %d\n", i) {
+			t.Errorf("a port that answers: %q, %v", line, err)
+		}
+		c.Close()
 	}
 }
 
