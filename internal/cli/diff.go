@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-
-	"scaler.mesh/scaler/internal/component"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"scaler.mesh/scaler/internal/analyse/diff"
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -191,11 +193,26 @@ func (o *diffOptions) checkComparison(ctx context.Context) error {
 	if o.envoy.path == "" {
 		return nil
 	}
-	var err error
-	if o.envoy.version, err = component.EnvoyVersion(ctx, o.envoy.path); err != nil {
-		return usagef("--validate-with: got %q, want an Envoy: %w", o.envoy.path, err)
+	return inValidationFolder(ctx, func(dir string) (err error) {
+		if o.envoy.version, err = component.EnvoyVersion(ctx, o.envoy.path, dir); err != nil {
+			return usagef("--validate-with: got %q, want an Envoy: %w", o.envoy.path, err)
+		}
+		return nil
+	})
+}
+
+// inValidationFolder calls a function with a folder for configurations that are validated, which 'scaler cleanup'
+// removes if this process is killed meanwhile.
+func inValidationFolder(ctx context.Context, validate func(dir string) error) error {
+	root, err := stateDir()
+	if err != nil {
+		return err
 	}
-	return nil
+	group, err := process.OpenGroup(filepath.Join(root, "validations", strconv.Itoa(os.Getpid())), process.GroupOptions{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(validate(group.Dir()), group.Remove(context.WithoutCancel(ctx)))
 }
 
 // sides are the specifications of the two sides. done is true if their scenarios were to be printed, and were.
@@ -314,10 +331,14 @@ func (o *diffOptions) compare(ctx context.Context, s streams, dir string) error 
 	result.From.Name, result.To.Name = sideNames(runs[0], runs[1])
 	result.From.NotQuiet, result.To.NotQuiet = diff.NotQuiet(&runs[0]), diff.NotQuiet(&runs[1])
 	if o.envoy.path != "" {
-		accepts := func(ctx context.Context, bootstrap []byte) (string, error) {
-			return component.ValidateEnvoy(ctx, o.envoy.path, bootstrap)
-		}
-		if result.Validation, err = diff.Validate(ctx, sides[0], sides[1], o.envoy.version, accepts); err != nil {
+		err := inValidationFolder(ctx, func(dir string) (err error) {
+			accepts := func(ctx context.Context, bootstrap []byte) (string, error) {
+				return component.ValidateEnvoy(ctx, o.envoy.path, dir, bootstrap)
+			}
+			result.Validation, err = diff.Validate(ctx, sides[0], sides[1], o.envoy.version, accepts)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -58,9 +58,11 @@ func TestDiffAgain(t *testing.T) {
 		side(t, filepath.Join(dir, diffFrom), "1.29.1", clusters[0])
 		side(t, filepath.Join(dir, diffTo), "1.31.0", clusters[1], record.Warning{Reason: record.ReasonNotQuiet, About: "controlPlane.steady"})
 	}
+	state := t.TempDir()
+	t.Setenv("SCALER_STATE_DIR", state)
 	rejecting, other := filepath.Join(t.TempDir(), "envoy"), filepath.Join(t.TempDir(), "ls")
 	if err := errors.Join(
-		os.WriteFile(rejecting, []byte("#!/bin/sh\n[ \"$1\" = --version ] && exec echo envoy  version: 9e5580933739775e8bce696a57a2e1bc99368f23/1.36.4/Clean/RELEASE/BoringSSL\ngrep -q stat-d \"$4\" && echo \"loading '$4': no such field\" && exit 1\nexit 0\n"), 0o700),
+		os.WriteFile(rejecting, []byte("#!/bin/sh\n[ \"$1\" = --version ] && exec echo envoy  version: 9e5580933739775e8bce696a57a2e1bc99368f23/1.36.4/Clean/RELEASE/BoringSSL\ncase $4 in \"$SCALER_STATE_DIR\"/*) ;; *) exit 3;; esac\ngrep -q stat-d \"$4\" && echo \"loading '$4': no such field\" && exit 1\nexit 0\n"), 0o700),
 		os.WriteFile(other, []byte("#!/bin/sh\n[ \"$1\" = --version ] && exec echo ls 9.1\nexit 2\n"), 0o700),
 	); err != nil {
 		t.Fatal(err)
@@ -103,6 +105,9 @@ func TestDiffAgain(t *testing.T) {
 				t.Errorf("%v: %s, want %q", test.args, shown, want)
 			}
 		}
+	}
+	if left, err := os.ReadDir(filepath.Join(state, "validations")); err != nil || len(left) > 0 {
+		t.Errorf("folders of validations are left: %v, %v", left, err)
 	}
 }
 

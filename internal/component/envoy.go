@@ -58,27 +58,32 @@ func Find(ctx context.Context, o Options, name string) (Status, error) {
 // to 3 s.
 const validationTimeout = time.Minute
 
-// EnvoyVersion returns the version of the program at path, which has to be an Envoy that validates an empty configuration.
-func EnvoyVersion(ctx context.Context, path string) (string, error) {
+// EnvoyVersion returns the version of the program at path, which has to be an Envoy that validates an empty configuration, in dir
+// as [ValidateEnvoy] does.
+func EnvoyVersion(ctx context.Context, path, dir string) (string, error) {
 	st, _ := Options{Envoy: path}.installedEnvoy(ctx)
 	if st.Problem != "" {
 		return "", errors.New("it " + st.Problem)
 	}
-	if _, err := ValidateEnvoy(ctx, path, nil); err != nil {
+	if _, err := ValidateEnvoy(ctx, path, dir, nil); err != nil {
 		return "", err
 	}
 	return st.Version, nil
 }
 
 // ValidateEnvoy has the Envoy at path validate a bootstrap configuration, encoded, and returns why it refuses it; "" = it
-// accepts it. Fields that it does not know are ignored, as in what it gets from a control plane.
-func ValidateEnvoy(ctx context.Context, path string, bootstrap []byte) (refusal string, err error) {
-	dir, err := os.MkdirTemp("", "scaler-validate-")
+// accepts it. Fields that it does not know are ignored, as in what it gets from a control plane. The configuration is a file in
+// dir meanwhile.
+func ValidateEnvoy(ctx context.Context, path, dir string, bootstrap []byte) (refusal string, err error) {
+	file, err := os.CreateTemp(dir, "bootstrap-*.pb")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
-	config := filepath.Join(dir, "bootstrap.pb")
+	if err := file.Close(); err != nil {
+		return "", err
+	}
+	config := file.Name()
+	defer os.Remove(config)
 	if err := os.WriteFile(config, bootstrap, 0o600); err != nil {
 		return "", err
 	}

@@ -157,9 +157,13 @@ func TestValidateEnvoy(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "envoy")
 			script(t, path, "#!/bin/sh\n"+test.script+"\n")
-			refusal, err := ValidateEnvoy(t.Context(), path, []byte("resources"))
+			dir := t.TempDir()
+			refusal, err := ValidateEnvoy(t.Context(), path, dir, []byte("resources"))
 			if refusal != test.refusal || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("got %q, %v; want %q, %q", refusal, err, test.refusal, test.err)
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("left %v, %v", left, err)
 			}
 		})
 	}
