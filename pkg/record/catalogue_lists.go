@@ -11,6 +11,10 @@ import (
 // are shown.
 var ChangeKinds = []ChangeKind{EndpointAdd, EndpointRemove, EndpointHealth, RouteChange, PolicyChange, ServiceChange}
 
+// endpointChanges are the kinds of changes of endpoints: those that happen while a mesh is rolled out or upgraded, and those
+// whose write is not the change itself.
+var endpointChanges = []ChangeKind{EndpointAdd, EndpointRemove, EndpointHealth}
+
 // UsageFigures are the figures of a Usage.
 var UsageFigures = []FigureOf[Usage]{
 	{Figure: Figure{Path: "cores.mean", Unit: UnitCores, Label: "cores, mean", Counts: "phase", Better: BetterLower,
@@ -154,7 +158,7 @@ func (l *Latencies) All() []Distribution {
 		{Path: "completeConfiguration", Label: "complete configuration", Counts: "sidecar", Phase: PhaseRollout, Latency: l.CompleteConfiguration,
 			From: firstRequest, To: "the last resource that was expected at that moment is received and acknowledged", Note: "Certificates are not part of it."},
 	}
-	for _, kind := range ChangeKinds {
+	for _, kind := range endpointChanges {
 		all = append(all, Distribution{Path: "rolloutPush." + string(kind), Label: "rollout push: " + string(kind), Counts: "sidecar of each change", Phase: PhaseRollout, Latency: l.RolloutPush[kind],
 			From: sliceSeen + ", during the rollout", To: sliceReceived,
 			Note: "Changes overlap and control planes merge them: a state that was superseded counts when the next state of that endpoint arrives."})
@@ -164,10 +168,10 @@ func (l *Latencies) All() []Distribution {
 		all = append(all, Distribution{Path: "push." + string(kind), Label: "push: " + string(kind), Counts: "sidecar of each change", Phase: PhaseProbe, Latency: l.Push[kind],
 			From: from, To: to, Note: followed, WithheldP99: l.WithholdsP99(kind)})
 	}
-	for _, kind := range ChangeKinds { // of routes and policies there is none
+	for _, kind := range endpointChanges {
 		all = append(all, Distribution{Path: "pushFromWrite." + string(kind), Label: "push from write: " + string(kind), Counts: "sidecar of each change", Phase: PhaseProbe, Latency: l.PushFromWrite[kind],
 			From: endpointWrite, To: endpointHeld,
-			Note: "It contains the cluster's part and does not depend on scaler's watch: an upper bound of the push. There is none of a route, a policy or a service.", WithheldP99: l.WithholdsP99(kind)})
+			Note: "It contains the cluster's part and does not depend on scaler's watch: an upper bound of the push.", WithheldP99: l.WithholdsP99(kind)})
 	}
 	for _, kind := range ChangeKinds {
 		path := "propagation." + string(kind)

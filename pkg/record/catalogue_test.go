@@ -98,8 +98,8 @@ func leavesOf(path string, v any, into map[string]any) {
 }
 
 // neverFilled are parts of types that no run fills where they stand: what a Level of something else has, and
-// latencies other than those of real sidecars' starts.
-var neverFilled = regexp.MustCompile(`\.cores\.(end|collected)$|Bytes\.peak100ms$|\.(memory|workingSet)Bytes\.collected$|\.heapBytes\.peak$|.(starts|latencies)\.(explained|pushIntervals)\.|^sidecars\.real\.starts\.`)
+// latencies other than those of real sidecars' starts, and pushes of other changes than of endpoints where only these are followed.
+var neverFilled = regexp.MustCompile(`\.cores\.(end|collected)$|Bytes\.peak100ms$|\.(memory|workingSet)Bytes\.collected$|\.heapBytes\.peak$|.(starts|latencies)\.(explained|pushIntervals)\.|^sidecars\.real\.starts\.|\b(rolloutPush|pushFromWrite|(from|to)\.push)\.(route|policy|service)\.`)
 
 // Every field of a record, found by reflection, is a figure of the catalogue, read from where its path says, or one of its Fields.
 func TestEveryFieldIsInTheCatalogue(t *testing.T) {

@@ -159,10 +159,10 @@ func stages(r *Run) []named[UpgradeStage] {
 	return all
 }
 
-// pushesOf are the pushes of a side, in the order of ChangeKinds.
+// pushesOf are the pushes of a side.
 func pushesOf(s *UpgradeSide) []Distribution {
 	var all []Distribution
-	for _, kind := range ChangeKinds {
+	for _, kind := range endpointChanges {
 		all = append(all, Distribution{Path: "push." + string(kind), Label: "push: " + string(kind), Counts: "sidecar of each change", Latency: s.Push[kind],
 			From: sliceSeen, To: sliceReceived,
 			Note: "It is of the sidecars which that version serves."})
