@@ -118,6 +118,11 @@ func (o *captureOptions) capture(ctx context.Context, files []string, s streams)
 		}
 		return mesh, nil, err
 	}
+	if o.context != "" {
+		if _, err := (existing.Target{Kubeconfig: o.kubeconfig, Context: o.context}).Open(); err != nil {
+			return mesh, nil, usagef("%w", err)
+		}
+	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
 	config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()

@@ -86,7 +86,7 @@ users: [{name: a, user: {token: tx}}, {name: b, user: {token: ty}}]
 	if len(c.kubeconfig.Contexts) != 1 || c.kubeconfig.AuthInfos["a"] != nil {
 		t.Error("the kubeconfig for KWOK has what is of other contexts")
 	}
-	if _, err := (Target{Kubeconfig: path, Context: "c"}).Open(); err == nil || !strings.Contains(err.Error(), `place.context: got "c"`) {
+	if _, err := (Target{Kubeconfig: path, Context: "c"}).Open(); err == nil || !strings.Contains(err.Error(), `place.context: got "c", want a context of the kubeconfig: a, b`) {
 		t.Errorf("error %v, want one that names the field and its value", err)
 	}
 }

@@ -2,9 +2,12 @@ package existing
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,6 +41,22 @@ func (t Target) Open() (*Cluster, error) {
 	return t.open(pod{mount: "/var/run/secrets/kubernetes.io/serviceaccount", getenv: os.Getenv})
 }
 
+// contexts states which contexts a kubeconfig has.
+func contexts(raw clientcmdapi.Config) string {
+	names := slices.Sorted(maps.Keys(raw.Contexts))
+	if len(names) == 0 {
+		return "a context of the kubeconfig, which has none"
+	}
+	text := strings.Join(names[:min(len(names), contextsShown)], ", ")
+	if n := len(names) - contextsShown; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return "a context of the kubeconfig: " + text
+}
+
+// contextsShown limits the contexts that an error lists.
+const contextsShown = 10
+
 func (t Target) open(in pod) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = t.Kubeconfig
@@ -51,7 +70,7 @@ func (t Target) open(in pod) (*Cluster, error) {
 	}
 	if raw.Contexts[raw.CurrentContext] == nil {
 		if raw.CurrentContext != InCluster || t.Kubeconfig != "" {
-			return nil, scenario.Refuse("place.context", raw.CurrentContext, "a context of the kubeconfig, as 'kubectl config get-contexts' lists them")
+			return nil, scenario.Refuse("place.context", raw.CurrentContext, "%s", contexts(raw))
 		}
 		if raw, err = in.kubeconfig(); err != nil {
 			return nil, err
