@@ -49,7 +49,7 @@ func TestCaptured(t *testing.T) {
 			}
 		}
 		for _, w := range p.Warnings {
-			if strings.Contains(w.Text, "taken as alike") || w.About == "target.services" {
+			if strings.Contains(w.Text, "treated as equal") || w.About == "target.services" {
 				t.Errorf("%s: warned of %+v", name, w)
 			}
 		}
