@@ -9,10 +9,10 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // Forwarded is a pod some ports of which are reached at ports of loopback, through the API
@@ -55,8 +55,8 @@ func (c *Cluster) forward(ctx context.Context, by func(httpstream.Dialer) httpst
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ready := make(chan struct{})
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
-	forwarder, err := portforward.NewOnAddresses(by(dialer), []string{"127.0.0.1"}, wanted, running.Done(), ready, io.Discard, io.Discard)
+	dialer := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
+	forwarder, err := portforward.NewOnAddressesForStreaming(by(dialer), []string{"127.0.0.1"}, wanted, running.Done(), ready, io.Discard, io.Discard)
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("forwarding ports of pod %s/%s: %w", namespace, pod, err)
