@@ -10,8 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"scaler.mesh/scaler/internal/process"
 )
 
 // answerTimeout is the time limit of a program's version command. They take 0.1 to 0.5 s;
@@ -97,12 +98,10 @@ func answer(ctx context.Context, path string, ask []string) (string, error) {
 func Ask(ctx context.Context, path string, ask ...string) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	cmd := groupCommand(limited, path, ask...)
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
+	cmd := exec.CommandContext(limited, path, ask...)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := cmd.Run(); err != nil {
+	if err := process.Run(cmd); err != nil {
 		if ctx.Err() != nil { // it is not the program's fault
 			err = context.Cause(ctx)
 		} else if limited.Err() != nil {
@@ -114,14 +113,6 @@ func Ask(ctx context.Context, path string, ask ...string) (string, error) {
 		return "", fmt.Errorf("running %s %s: %w", path, strings.Join(ask, " "), err)
 	}
 	return out.String(), nil
-}
-
-// groupCommand makes a command in a process group of its own: ctrl-C in a terminal reaches scaler
-// alone, which then ends the whole group.
-func groupCommand(ctx context.Context, path string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return cmd
 }
 
 func lastLines(text string, n int) string {

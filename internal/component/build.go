@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -165,7 +166,8 @@ func (s *store) compile(ctx context.Context, g *Graph, tc toolchain, programs []
 		args = append(args, p.Package)
 	}
 	// ctx must not kill `go` alone and at once: it would leave compilers behind. See wait.
-	cmd := groupCommand(context.WithoutCancel(ctx), tc.path, args...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), tc.path, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(),
 		"PWD="+dir,

@@ -1,10 +1,17 @@
 package component
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 const fakeEnvoy = "#!/bin/sh\necho 'envoy  version: 9e5580933739775e8bce696a57a2e1bc99368f23/1.40.0/Clean/RELEASE/BoringSSL'\n"
@@ -101,6 +108,44 @@ func TestCheckPip(t *testing.T) {
 				t.Errorf("error = %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// validatorEnv makes this test binary have an Envoy validate a configuration: its value is the Envoy's path.
+const validatorEnv = "SCALER_COMPONENT_TEST_VALIDATOR"
+
+func TestValidationEndsWithScaler(t *testing.T) {
+	envoy := filepath.Join(t.TempDir(), "envoy")
+	script(t, envoy, "#!/bin/sh\necho $$ >&3\nexec sleep 1000\n")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, inherited, err := os.Pipe() // the Envoy has the writing end, too, which closes when it ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	scaler := exec.Command(self)
+	scaler.Env = append(os.Environ(), validatorEnv+"="+envoy)
+	scaler.ExtraFiles = []*os.File{inherited}
+	var log bytes.Buffer
+	scaler.Stderr = &log
+	if err := errors.Join(scaler.Start(), inherited.Close(), open.SetDeadline(time.Now().Add(30*time.Second))); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscanln(open, &pid); err != nil {
+		_ = scaler.Process.Kill()
+		t.Fatalf("the validation does not begin: %v; %v; %s", err, scaler.Wait(), log.String())
+	}
+	if err := scaler.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = scaler.Wait() // reports that it was killed
+	if _, err := io.ReadAll(open); err != nil {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Errorf("Envoy outlives a scaler that was killed: %v", err)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"scaler.mesh/scaler/internal/process"
 )
 
 // IstioManifests names a folder, which Paths gives as it gives programs: the objects that istioctl
@@ -147,15 +149,14 @@ func (s *store) manifestFiles(ctx context.Context, g *Graph, release, revision, 
 	if err != nil {
 		return nil, err
 	}
-	cmd := groupCommand(ctx, programs[Istioctl], renderArgs(module, release, revision)...)
+	cmd := exec.CommandContext(ctx, programs[Istioctl], renderArgs(module, release, revision)...)
 	cmd.Env = []string{"HOME=" + dir, "PATH=/usr/bin:/bin"} // no setting of the user's
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	rendered, err := cmd.Output()
-	if err != nil {
+	var rendered, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &rendered, &log
+	if err := process.Run(cmd); err != nil {
 		return nil, fmt.Errorf("running %s: %w: %s", commandLine(cmd.Args), err, lastLines(log.String(), 3))
 	}
-	files[IstioManifestsFile] = rendered
+	files[IstioManifestsFile] = rendered.Bytes()
 	if files[IstioBootstrapFile], err = os.ReadFile(filepath.Join(module, "tools", "packaging", "common", IstioBootstrapFile)); err != nil {
 		return nil, err
 	}
@@ -205,18 +206,20 @@ func (g *Graph) moduleFolder(ctx context.Context, module string, tc toolchain, d
 	); err != nil {
 		return "", hinted(fmt.Errorf("writing the module file of %s: %w", g.Title, err), "")
 	}
-	cmd := groupCommand(ctx, tc.path, "mod", "download", "-json", module+"@"+version)
+	cmd := exec.CommandContext(ctx, tc.path, "mod", "download", "-json", module+"@"+version)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PWD="+dir, "GO111MODULE=on", "GOWORK=off", strings.TrimSpace("GOFLAGS=-mod=readonly "+tc.flags))
-	out, err := cmd.Output()
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	err := process.Run(cmd)
 	var got struct{ Dir, Sum, Error string }
-	if parseErr := json.Unmarshal(out, &got); parseErr == nil && got.Error != "" {
+	if parseErr := json.Unmarshal(out.Bytes(), &got); parseErr == nil && got.Error != "" {
 		err = errors.New(got.Error)
 	} else if err == nil {
 		err = parseErr
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		err = fmt.Errorf("%w: %s", err, lastLines(string(exit.Stderr), 3))
+	if _, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, lastLines(log.String(), 3))
 	}
 	if err == nil && (hash == "" || got.Sum != hash) {
 		err = fmt.Errorf("its hash is %s, want %s", got.Sum, hash)

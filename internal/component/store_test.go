@@ -28,6 +28,11 @@ import (
 const helperEnv = "SCALER_COMPONENT_TEST_HELPER"
 
 func TestMain(m *testing.M) {
+	if where := os.Getenv(validatorEnv); where != "" {
+		_, err := ValidateEnvoy(context.Background(), where, filepath.Dir(where), nil)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if where := os.Getenv(helperEnv); where != "" {
 		dir, source, _ := strings.Cut(where, ":")
 		s := &store{graphs: fakeGraphs(source), dir: dir, progress: func(msg string) { fmt.Fprintln(os.Stderr, msg) }}

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+
+	"scaler.mesh/scaler/internal/process"
 )
 
 // toolchain is the installed Go.
@@ -63,15 +66,16 @@ func probeToolchain(ctx context.Context, dir string) (toolchain, error) {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		cmd.Dir = dir
 	}
-	out, err := cmd.Output()
-	if err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			err = fmt.Errorf("%w: %s", err, lastLines(string(exit.Stderr), 3))
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := process.Run(cmd); err != nil {
+		if _, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = fmt.Errorf("%w: %s", err, lastLines(log.String(), 3))
 		}
 		return toolchain{}, fmt.Errorf("asking %s env GOVERSION: %w; repair the Go installation, or name a folder with ready programs (--bin-dir)", path, err)
 	}
 	var env map[string]string
-	if err := json.Unmarshal(out, &env); err != nil {
+	if err := json.Unmarshal(out.Bytes(), &env); err != nil {
 		return toolchain{}, fmt.Errorf("reading the answer of %s env: %w", path, err)
 	}
 	return toolchain{

@@ -1,6 +1,7 @@
 package grafana
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"scaler.mesh/scaler/internal/process"
 )
 
 // Image is the image that Docker runs by default.
@@ -74,11 +77,14 @@ func Find(ctx context.Context, opts FindOptions) (Launcher, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
-	if out, err := exec.CommandContext(limited, docker, "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {
+	info := exec.CommandContext(limited, docker, "info", "--format", "{{.ServerVersion}}")
+	var printed bytes.Buffer
+	info.Stdout, info.Stderr = &printed, &printed
+	if err := process.Run(info); err != nil {
 		if ctx.Err() != nil {
 			return Launcher{}, context.Cause(ctx)
 		}
-		return Launcher{}, fmt.Errorf("%w: grafana is not in PATH, and docker info reports: %s", ErrNone, lastLine(out, err))
+		return Launcher{}, fmt.Errorf("%w: grafana is not in PATH, and docker info reports: %s", ErrNone, lastLine(printed.Bytes(), err))
 	}
 	if opts.Image == "" {
 		opts.Image = Image

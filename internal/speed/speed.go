@@ -26,15 +26,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"scaler.mesh/scaler/internal/linux"
+	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -73,11 +71,7 @@ func Measure(ctx context.Context) (record.Speed, error) {
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=100", "GOMEMLIMIT=off", "GODEBUG=")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	linux.EndWithParent(cmd.SysProcAttr, unix.SIGKILL)
-	runtime.LockOSThread() // the signal comes when the thread ends that started the child
-	defer runtime.UnlockOSThread()
-	if err := cmd.Run(); err != nil {
+	if err := process.Run(cmd); err != nil {
 		return record.Speed{}, fmt.Errorf("running %s %s: %w %s", program, Command, errors.Join(context.Cause(ctx), err), strings.TrimSpace(stderr.String()))
 	}
 	var s record.Speed
