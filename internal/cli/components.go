@@ -24,7 +24,7 @@ func addComponentFlags(flags *pflag.FlagSet, o *component.Options) {
 	if value := os.Getenv("SCALER_IMAGE_REGISTRY"); value != "" {
 		registry = strings.Split(value, ",")
 	}
-	flags.StringSliceVar(&o.ImageRegistry, "image-registry", registry, "registry of the container images that released programs are taken from, as in localhost:5000 or kubernetes=mirror.example/k8s; default: that of references without a host; none: programs are built ($SCALER_IMAGE_REGISTRY)")
+	flags.StringSliceVar(&o.ImageRegistry, "image-registry", registry, "registry of the container images that released programs are taken from, as in localhost:5000 or kubernetes=mirror.example/k8s; default: those of the projects; none: programs are built ($SCALER_IMAGE_REGISTRY)")
 	o.Unreachable = new(component.Unreachable)
 }
 
@@ -92,22 +92,21 @@ Commands then use it in place of a built one. No container runtime is needed.
 Credentials are those of Docker's configuration (config.json), with its credential
 helpers.
 
-Images of Istio and Prometheus are in the registry that docker uses for references
-without a host. Those of etcd, Kubernetes and KWOK are not: name their registry, or a
-mirror that has all, by --image-registry. A mirror's paths are those of the projects:
-istio/pilot, istio/istioctl, istio/proxyv2, prom/prometheus, etcd, kube-apiserver,
-kube-controller-manager, kube-scheduler and kwok/kwok.
+By default, each image comes from the registry of its project. A mirror is named by
+--image-registry. Its paths are those of the projects: istio/pilot, istio/istioctl,
+istio/proxyv2, prom/prometheus, etcd, kube-apiserver, kube-controller-manager,
+kube-scheduler and kwok/kwok.
 
 Other commands take missing programs from images, too, and build those that they
 cannot get. Envoy is the exception: the one of istio/proxyv2, with Istio's own filters,
 is taken only by this command.`,
-		Example: `  # istiod, istioctl, Istio's agent and Envoy, and Prometheus
+		Example: `  # all programs, from the registries of their projects
   scaler components get
 
-  # all programs, from a registry or a mirror of one
+  # from a registry or a mirror of one
   scaler components get --image-registry localhost:5000
 
-  # Kubernetes' images from one registry, the others from the default one
+  # Kubernetes' images from a mirror, the others from the default registries
   scaler components get --image-registry default,kubernetes=mirror.example/k8s
 
   # another version; the image must have this digest

@@ -153,8 +153,8 @@ type failure struct {
 }
 
 // pullMissing takes those of the missing programs of each graph that are released from their
-// images, and gives their paths. It reports in one line those that could not be taken, which are left
-// to be built.
+// images, and gives their paths. It reports in one line for each registry those that could not be
+// taken, which are left to be built.
 func (s *store) pullMissing(ctx context.Context, missing [][]Program) map[string]string {
 	var wanted []pull
 	for i := range s.graphs {
@@ -176,12 +176,10 @@ func (s *store) pullMissing(ctx context.Context, missing [][]Program) map[string
 	if len(failed) == 0 || ctx.Err() != nil {
 		return taken
 	}
-	var reasons []string
 	for _, f := range failed {
 		reason := strings.Join(strings.Fields(f.err.Error()), " ") // in one line, whatever a registry answers
-		reasons = append(reasons, fmt.Sprintf("%s from %s (%s)", strings.Join(f.programs, ", "), f.registry, reason))
+		s.progress(fmt.Sprintf("building instead of taking released programs: %s from %s (%s)", strings.Join(f.programs, ", "), f.registry, reason))
 	}
-	s.progress("building instead of taking released programs: " + strings.Join(reasons, "; "))
 	return taken
 }
 

@@ -1,17 +1,20 @@
 package component
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"sigs.k8s.io/kwok/pkg/consts"
 
 	"scaler.mesh/scaler/test/imagetest"
 )
@@ -171,22 +174,41 @@ func TestProgramsAreBuiltInstead(t *testing.T) {
 	}
 }
 
-// A registry that hangs is waited for once, whatever is asked for.
-func TestSilentRegistry(t *testing.T) {
+// Registries that hang are waited for once, together and whatever is asked for; each has a line of its own.
+func TestSilentRegistries(t *testing.T) {
+	var waiting sync.WaitGroup // for both registries to have been asked
+	waiting.Add(2)
 	var requests atomic.Int64
-	s, host, reported := releasedFakes(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	silent := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
+		waiting.Done()
+		waiting.Wait()
 		<-r.Context().Done()
-	}))
-	s.silence = 200 * time.Millisecond
-	s.graphs[0].images[1].tag = "v1.2.4" // another image
-	for _, name := range []string{"fake", "other"} {
-		if _, err := s.paths(t.Context(), "", []string{name}); err != nil {
+	})
+	s, host, reported := releasedFakes(t, silent)
+	server := httptest.NewServer(silent)
+	t.Cleanup(server.Close)
+	second := strings.TrimPrefix(server.URL, "http://")
+	s.registries[imagesOfIstio] = second + "/"
+	s.silence = time.Second
+	s.graphs[0].images[1].project = imagesOfIstio
+	for range 2 {
+		paths, err := s.paths(t.Context(), "", []string{"fake", "other"})
+		if err != nil || originIn(paths["fake"]).Source != SourceBuild || originIn(paths["other"]).Source != SourceBuild {
+			t.Fatalf("%v, %v; want both built", paths, err)
+		}
+		if err := os.RemoveAll(s.dir); err != nil { // of the second call they are built again
 			t.Fatal(err)
 		}
 	}
-	if n, want := requests.Load(), fmt.Sprintf("fake from %s (finding the image %s/fakes/all:v1.2.3: no answer: %s sent nothing for 200ms)", host, host, host); n != 1 || strings.Count(reported(), want) != 1 {
-		t.Errorf("%d requests, progress %q; want one and %q", n, reported(), want)
+	if n := requests.Load(); n != 2 {
+		t.Errorf("%d requests, want one of each registry", n)
+	}
+	for name, registry := range map[string]string{"fake": host, "other": second} {
+		line := fmt.Sprintf("building instead of taking released programs: %s from %s (finding the image %s/fakes/all:v1.2.3: no answer: %s sent nothing for 1s)\n", name, registry, registry, registry)
+		if strings.Count(reported(), line) != 1 {
+			t.Errorf("progress %q, want %q once", reported(), line)
+		}
 	}
 }
 
@@ -269,6 +291,49 @@ func TestGet(t *testing.T) {
 	}
 }
 
+// With the value default, the cluster's programs come from the registry that KWOK's module names.
+func TestDefaultImages(t *testing.T) {
+	if consts.ImagePrefix != consts.KubeImagePrefix+"/kwok" {
+		t.Fatalf("KWOK's images are at %s, and those of Kubernetes at %s: they share no registry any more", consts.ImagePrefix, consts.KubeImagePrefix)
+	}
+	if want := "v" + consts.Version; Version(Kwok) != want {
+		t.Errorf("the pinned kwok is %s, and the module of scaler %s: pin one version in both", Version(Kwok), want)
+	}
+	server := httptest.NewServer(imagetest.Registry())
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	official := consts.KubeImagePrefix
+	consts.KubeImagePrefix = host + "/official"
+	t.Cleanup(func() { consts.KubeImagePrefix = official })
+	emptyHome(t)
+	t.Setenv("DOCKER_CONFIG", "")
+	names := []string{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kwok}
+	for _, name := range names {
+		layer, err := imagetest.Layer(imagetest.Entry{Name: "usr/local/bin/" + name, Content: reporter(Version(name))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := imagetest.Image(thisPlatform, layer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		repository := map[string]string{Etcd: "etcd:3.6.8-0", Kwok: "kwok/kwok:v0.8.0"}[name]
+		if err := imagetest.Push(t.Context(), host+"/official/"+cmp.Or(repository, name+":v1.36.3"), made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := Options{CacheDir: t.TempDir(), ImageRegistry: []string{DefaultImages}}
+	paths, err := Paths(t.Context(), o, names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if origin := originIn(paths[name]); origin.Source != SourceImage || !strings.HasPrefix(origin.Image, host+"/official/") || origin.Version != Version(name) {
+			t.Errorf("%s is from %+v, want the official image", name, origin)
+		}
+	}
+}
+
 func TestRegistries(t *testing.T) {
 	references := func(values ...string) string {
 		all, err := parseRegistries(values)
@@ -288,7 +353,8 @@ func TestRegistries(t *testing.T) {
 	for values, want := range map[string]string{
 		"":                                       "",
 		"none":                                   "",
-		"default":                                "istio/pilot:1.29.1 prom/prometheus:v3.15.0",
+		"default":                                consts.KubeImagePrefix + "/etcd:3.6.8-0 " + consts.ImagePrefix + "/kwok:v0.8.0 istio/pilot:1.29.1 prom/prometheus:v3.15.0",
+		"kubernetes=default":                     consts.KubeImagePrefix + "/etcd:3.6.8-0 " + consts.ImagePrefix + "/kwok:v0.8.0",
 		"localhost:5000":                         "localhost:5000/etcd:3.6.8-0 localhost:5000/kwok/kwok:v0.8.0 localhost:5000/istio/pilot:1.29.1 localhost:5000/prom/prometheus:v3.15.0",
 		"default,kubernetes=mirror.example/k8s/": "mirror.example/k8s/etcd:3.6.8-0 mirror.example/k8s/kwok/kwok:v0.8.0 istio/pilot:1.29.1 prom/prometheus:v3.15.0",
 		"istio=localhost":                        "localhost/istio/pilot:1.29.1",
@@ -297,7 +363,6 @@ func TestRegistries(t *testing.T) {
 		"library":                                `imageRegistry: got "library", want none, default, or HOST[:PORT][/PATH], as in localhost:5000`,
 		"http://localhost":                       `imageRegistry: got "http://localhost", want none, default, or HOST[:PORT][/PATH], as in localhost:5000`,
 		"linkerd=localhost":                      `imageRegistry: got "linkerd=localhost", want REGISTRY, or PROJECT=REGISTRY with one of istio, kubernetes, prometheus`,
-		"kubernetes=default":                     `imageRegistry: got "kubernetes=default", want the host of a registry, the default one has no images of Kubernetes`,
 	} {
 		var list []string
 		if values != "" {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/kwok/pkg/consts"
+
 	"scaler.mesh/scaler/internal/component/image"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -16,7 +18,7 @@ import (
 // Values of Options.ImageRegistry that are no registry.
 const (
 	NoImages      = "none"    // no released programs
-	DefaultImages = "default" // images in the registry that a reference without a host means, as for docker and crane
+	DefaultImages = "default" // images in the registries that their projects release them in
 )
 
 // The projects whose images may be in a registry of their own.
@@ -28,9 +30,18 @@ const (
 
 var imageProjects = []string{imagesOfIstio, imagesOfKubernetes, imagesOfPrometheus}
 
-// registries maps a project to the beginning of its images' references, which is "" for the default
-// registry. A project that is not there has no images.
+// registries maps a project to the beginning of its images' references, which is "" for the registry
+// that a reference without a host means, as for docker and crane. A project that is not there has no images.
 type registries map[string]string
+
+// defaultRegistry gives the beginning of the references of a project's images where it releases them. KWOK's
+// module is the source of the registry that Kubernetes, etcd and KWOK share.
+func defaultRegistry(project string) string {
+	if project == imagesOfKubernetes {
+		return consts.KubeImagePrefix + "/"
+	}
+	return ""
+}
 
 // parseRegistries reads Options.ImageRegistry. Its error is a *[scenario.Error].
 func parseRegistries(values []string) (registries, error) {
@@ -47,13 +58,8 @@ func parseRegistries(values []string) (registries, error) {
 			switch {
 			case registry == NoImages:
 				delete(all, project)
-			case registry == DefaultImages && project == imagesOfKubernetes:
-				// Kubernetes has no images there.
-				if len(projects) == 1 {
-					return nil, scenario.Refuse("imageRegistry", value, "the host of a registry, the default one has no images of Kubernetes")
-				}
 			case registry == DefaultImages:
-				all[project] = ""
+				all[project] = defaultRegistry(project)
 			default:
 				prefix := strings.TrimSuffix(registry, "/") + "/"
 				host, _, _ := strings.Cut(prefix, "/")
