@@ -27,7 +27,7 @@ func (p *Plan) answer(width int) string {
 		paragraph(p.Upgrade.sentence(p.Target.Pods)),
 	)
 	if v := p.Verification; v != nil {
-		a.Paragraphs(append([]string{v.sentence()}, v.open()...)...)
+		a.Paragraphs(append([]string{shown(v.sentence(), false)}, v.open()...)...)
 	}
 	figures := p.figuresTable(false)
 	var warnings []string

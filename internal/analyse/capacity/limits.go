@@ -124,12 +124,17 @@ func (m mesh) rate() float64 {
 	return 0
 }
 
+// ProcessorsOf returns the GOMAXPROCS of each replica of a run's control plane.
+func ProcessorsOf(r *record.Run) int {
+	return max(1, cmp.Or(r.Environment.ControlPlane.GOMAXPROCS, r.Environment.CPUs))
+}
+
 // meshOf returns the quantities of a run that limits apply to.
 func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 	c := r.Environment.ControlPlane
 	m := mesh{
 		pods:       float64(r.PodCount()),
-		processors: max(1, cmp.Or(c.GOMAXPROCS, r.Environment.CPUs)),
+		processors: ProcessorsOf(r),
 		replicas:   max(1, c.Replicas),
 		limits:     cmp.Or(c.Limits, known[c.Name]),
 	}

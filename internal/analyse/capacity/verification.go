@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"strings"
 
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
@@ -13,11 +14,13 @@ type Verification struct {
 	Record string `json:"record,omitempty"`
 	// Replicas is the number of processes of the control plane; Processors and
 	// MemoryBytes are the limits of each.
-	Replicas    int     `json:"replicas"`
-	Processors  int     `json:"processors"`
-	MemoryBytes int64   `json:"memoryBytes"`
-	Checks      []Check `json:"checks"`
-	Passed      bool    `json:"passed"` // every check did
+	Replicas    int   `json:"replicas"`
+	Processors  int   `json:"processors"`
+	MemoryBytes int64 `json:"memoryBytes"`
+	// NotReproduced is what of the control plane of the plan's runs it did not have as it was.
+	NotReproduced []record.NotReproduced `json:"notReproduced,omitempty"`
+	Checks        []Check                `json:"checks"`
+	Passed        bool                   `json:"passed"` // every check did
 }
 
 // Check is one verified property of a plan.
@@ -80,7 +83,7 @@ func (v *Verification) text(markdown bool) string {
 	for _, c := range v.Checks {
 		t.Add(c.Name, string(c.Verdict), amount(c.Unit, c.Measured), amount(c.Unit, c.Low), amount(c.Unit, c.High), c.Why)
 	}
-	return "\n" + v.sentence() + "\n\n" + grid(t, markdown)
+	return "\n" + shown(v.sentence(), markdown) + "\n\n" + grid(t, markdown)
 }
 
 // sentence states with what the plan was verified, and the verdict.
@@ -93,7 +96,11 @@ func (v *Verification) sentence() string {
 	if v.Replicas > 1 {
 		replicas = output.Many(v.Replicas, "replica") + " of "
 	}
-	return fmt.Sprintf("Verified with %s%s and %s of memory: %s.", replicas, output.Many(v.Processors, "processor"), mebibytes(float64(v.MemoryBytes)), verdict)
+	text := fmt.Sprintf("Verified with %s%s and %s of memory: %s.", replicas, output.Many(v.Processors, "processor"), mebibytes(float64(v.MemoryBytes)), verdict)
+	for _, n := range v.NotReproduced {
+		text += fmt.Sprintf(" Not as in the runs: %s (%s).", strings.TrimSpace(n.What+" "+n.Value), n.Changes)
+	}
+	return text
 }
 
 // Measured returns a run's value of a figure that plans forecast, by its name in the

@@ -8,12 +8,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/mask"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
@@ -53,7 +55,7 @@ func (o Options) spec() (spec run.Spec, err error) {
 	spec.Scenario = like.Scenario
 	spec.Place, spec.ControlPlane.Version = o.Spec.Place, cmp.Or(o.Spec.Programs.Istio, like.Scenario.ControlPlane.Version)
 	spec.Programs.Istio = spec.ControlPlane.Version
-	spec.ControlPlane.Env = slices.DeleteFunc(slices.Clone(spec.ControlPlane.Env), func(kv string) bool { return strings.HasSuffix(kv, "="+mask.Masked) })
+	spec.ControlPlane.Env = slices.DeleteFunc(slices.Clone(spec.ControlPlane.Env), masked)
 	spec.Repeats = 1
 	switch m := p.Target.Mesh; {
 	case m != nil:
@@ -88,6 +90,26 @@ func (o Options) spec() (spec run.Spec, err error) {
 		spec.Load.Changes, spec.Phases.Changes, spec.Load.Probes = scenario.Changes{}, 0, 1
 	}
 	return spec, spec.Validate()
+}
+
+// masked reports whether a record does not have the value of a variable (NAME=VALUE), since it looks like a secret.
+func masked(variable string) bool { return strings.HasSuffix(variable, "="+mask.Masked) }
+
+// notReproduced are the parts of the control plane of the runs that the verification does not have as they were.
+func (o Options) notReproduced() (all []record.NotReproduced) {
+	for _, kv := range o.Like.Scenario.ControlPlane.Env {
+		if masked(kv) {
+			name, _, _ := strings.Cut(kv, "=")
+			all = append(all, record.NotReproduced{What: "setting " + name, Changes: "what depends on its value, which is masked in the record"})
+		}
+	}
+	if had := capacity.ProcessorsOf(o.Like); had != o.Plan.Request.Processors {
+		all = append(all, record.NotReproduced{
+			What: "processors", Value: strconv.Itoa(had),
+			Changes: fmt.Sprintf("memory, processor time and pushes, by how much was not measured: each replica has %d; a plan for %d has the runs' own", o.Plan.Request.Processors, had),
+		})
+	}
+	return all
 }
 
 // Validate states what the plan, or this machine, does not allow. Nothing is started.
@@ -152,8 +174,9 @@ func (v *verification) Take(_ series.Done, run *record.Run, err error) (string, 
 	control := v.spec.ControlPlane
 	found := &capacity.Verification{
 		Record: run.Dir, Replicas: control.Replicas, Processors: control.Processors, MemoryBytes: int64(control.Memory),
+		NotReproduced: v.notReproduced(),
 	}
-	found.Add(checks(v.Plan, run, controlplane.IsOutOfMemory(err))...)
+	found.Add(v.checks(run, controlplane.IsOutOfMemory(err))...)
 	v.Plan.Verification = found
 	if found.Passed {
 		return "every check passed", nil
@@ -166,7 +189,8 @@ func (v *verification) Take(_ series.Done, run *record.Run, err error) (string, 
 const rolloutTime = "phases.rollout.seconds"
 
 // checks judges a run by a plan.
-func checks(p *capacity.Plan, run *record.Run, killed bool) []capacity.Check {
+func (v *verification) checks(run *record.Run, killed bool) []capacity.Check {
+	p, had := v.Plan, capacity.ProcessorsOf(v.Like)
 	all := []capacity.Check{
 		memory(p, run, killed),
 		shown("converged", run.Pods != nil && run.Pods.Converged != nil && *run.Pods.Converged == run.Pods.Requested, "the mesh did not converge within the time limit"),
@@ -176,7 +200,11 @@ func checks(p *capacity.Plan, run *record.Run, killed bool) []capacity.Check {
 		if f.Name == rolloutTime {
 			low = nil
 		}
-		all = append(all, capacity.Within(f.Name, f.Name, f.Unit, capacity.Measured(run, f.Name), low, f.High))
+		c := capacity.Within(f.Name, f.Name, f.Unit, capacity.Measured(run, f.Name), low, f.High)
+		if c.Verdict == capacity.Failed && had != p.Request.Processors {
+			c.Why += fmt.Sprintf(" of runs with %s", output.Many(had, "processor"))
+		}
+		all = append(all, c)
 	}
 	return append(all, recovered(p, run), changed(p, run))
 }

@@ -155,6 +155,53 @@ func TestProxiesOfNodes(t *testing.T) {
 }
 
 // A plan of several replicas runs as many, each with its limits, and one of them is killed.
+// What the runs had and the verification does not is named, and figures that miss an interval for it state whose it is.
+func TestNotReproduced(t *testing.T) {
+	for name, tc := range map[string]struct {
+		had  record.ControlPlaneSource
+		env  []string
+		want []string // what is named, and its value
+		why  string
+	}{
+		"nothing":               {record.ControlPlaneSource{GOMAXPROCS: 2}, []string{"A=b"}, nil, "above the interval"},
+		"other processors":      {record.ControlPlaneSource{GOMAXPROCS: 8}, nil, []string{"processors 8"}, "above the interval of runs with 8 processors"},
+		"those of the machine":  {record.ControlPlaneSource{}, nil, []string{"processors 4"}, "above the interval of runs with 4 processors"},
+		"values that were kept": {record.ControlPlaneSource{GOMAXPROCS: 2}, []string{"TOKEN=(masked)", "A=b", "OTHER_KEY=(masked)"}, []string{"setting TOKEN", "setting OTHER_KEY"}, "above the interval"},
+	} {
+		p, like := planned()
+		like.Environment.CPUs, like.Environment.ControlPlane, like.Scenario.ControlPlane.Env = 4, tc.had, tc.env
+		err := Run(t.Context(), Options{Plan: p, Like: like, Spec: run.DefaultSpec(), Run: func(context.Context, run.Spec, run.Progress) (record.Run, error) {
+			run := measured()
+			run.ControlPlane.Rollout.CPUSeconds = new(11.5)
+			return run, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var named []string
+		for _, n := range p.Verification.NotReproduced {
+			named = append(named, strings.TrimSpace(n.What+" "+n.Value))
+		}
+		if !slices.Equal(named, tc.want) {
+			t.Errorf("%s: named %q, want %q", name, named, tc.want)
+		}
+		for _, c := range p.Verification.Checks {
+			if c.Name == cpuSeconds && (c.Verdict != capacity.Failed || c.Why != tc.why) {
+				t.Errorf("%s: %s, %q, want %q", name, c.Verdict, c.Why, tc.why)
+			}
+		}
+		var answer strings.Builder
+		if err := capacity.Print(&answer, "wide", p); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(answer.String(), "Not as in the runs: "+want+" (") {
+				t.Errorf("%s: the answer does not name %s:\n%s", name, want, answer.String())
+			}
+		}
+	}
+}
+
 func TestReplicas(t *testing.T) {
 	p, like := planned()
 	p.Request.Replicas, p.Request.Processors = 2, 1
