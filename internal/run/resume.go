@@ -35,10 +35,13 @@ func (l Ladder) resume() (done []record.Run, others map[string]string, err error
 		}
 		earlier := runs[0]
 		earlier.Dir = dir
-		others[dir] = spec.differs(&earlier)
+		result := earlier.Status == record.StatusCompleted || earlier.Status == record.StatusUnconverged
+		if result || statesItself(&earlier) { // one that was cut short before may be of anything
+			others[dir] = spec.differs(&earlier)
+		}
 		switch {
 		case others[dir] != "":
-		case earlier.Status == record.StatusCompleted, earlier.Status == record.StatusUnconverged:
+		case result:
 			done = append(done, earlier)
 		default:
 			aside := func(n int) string { return fmt.Sprintf("%s-%s-%d", dir, earlier.Status, n) }
@@ -50,6 +53,9 @@ func (l Ladder) resume() (done []record.Run, others map[string]string, err error
 	return done, others, nil
 }
 
+// statesItself reports whether a record states what its run is of. The first one of a run does not.
+func statesItself(run *record.Run) bool { return len(run.Scenario.Mesh.Pods) > 0 || run.Mesh != nil }
+
 // differs states in what a run is another one than the specification asks for; "" = in nothing. A factor that is left
 // to scaler may be any.
 func (s Spec) differs(run *record.Run) string {
@@ -60,8 +66,8 @@ func (s Spec) differs(run *record.Run) string {
 	was := s
 	s.Scenario, was.Scenario = asked, run.Scenario
 	switch {
-	case len(run.Scenario.Mesh.Pods) == 0 && run.Mesh == nil:
-		return "it ended before its record stated what it is of"
+	case !statesItself(run):
+		return "its record does not state what it is of"
 	case run.Environment.Scaler != component.ScalerVersion():
 		return fmt.Sprintf("it is of another scaler, %q, and this one is %q", run.Environment.Scaler, component.ScalerVersion())
 	case s.Captured != nil && (run.Mesh == nil || run.Mesh.Digest != s.Captured.Digest):

@@ -17,7 +17,7 @@ import (
 
 // A ladder does the runs that have no result in its folder, with the factor of those that have, and returns all of them.
 func TestLadderResumes(t *testing.T) {
-	l := ladderOf([]int{10, 20, 40, 80}, "strict")
+	l := ladderOf([]int{10, 20, 40, 60, 80}, "strict")
 	l.Spec.Out, l.Spec.Instrument.Dilation = t.TempDir(), scenario.Dilation{Auto: true}
 	write := func(pods int, status record.Status, change func(*record.Run)) {
 		spec := l.Spec
@@ -27,6 +27,7 @@ func TestLadderResumes(t *testing.T) {
 	write(10, record.StatusCompleted, nil)
 	write(20, record.StatusUnconverged, nil)
 	write(40, record.StatusInterrupted, nil)
+	write(60, record.StatusInterrupted, func(r *record.Run) { *r = record.Run{Started: r.Started, Status: r.Status} })
 	write(80, record.StatusCompleted, func(r *record.Run) { r.Environment.Scaler = "v0" })
 
 	done, others, err := l.resume()
@@ -49,7 +50,7 @@ func TestLadderResumes(t *testing.T) {
 			names = append(names, e.Name())
 		}
 	}
-	if want := []string{"istiod-strict-10", "istiod-strict-20", "istiod-strict-40-interrupted-1", "istiod-strict-80"}; !slices.Equal(names, want) {
+	if want := []string{"istiod-strict-10", "istiod-strict-20", "istiod-strict-40-interrupted-1", "istiod-strict-60-interrupted-1", "istiod-strict-80"}; !slices.Equal(names, want) {
 		t.Errorf("folders %q, want %q", names, want)
 	}
 
@@ -63,13 +64,13 @@ func TestLadderResumes(t *testing.T) {
 		return record.Run{Name: spec.Name(), Dir: spec.Name(), Status: record.StatusCompleted}, nil
 	})
 	err = series.Series{Plan: c, Headline: "rollouts", Before: len(done), Say: func(line string) { said = append(said, line) }}.Run(t.Context())
-	if err != nil || len(c.runs) != 4 || !slices.Equal(did, []string{"istiod-strict-40", "istiod-strict-80"}) {
+	if err != nil || len(c.runs) != 5 || !slices.Equal(did, []string{"istiod-strict-40", "istiod-strict-60", "istiod-strict-80"}) {
 		t.Errorf("%v, did %q of %d", err, did, len(c.runs))
 	}
-	if err := c.err(); !errors.Is(err, phases.ErrUnconverged) || !strings.HasPrefix(err.Error(), "1 of 4 runs (istiod-strict-20)") {
+	if err := c.err(); !errors.Is(err, phases.ErrUnconverged) || !strings.HasPrefix(err.Error(), "1 of 5 runs (istiod-strict-20)") {
 		t.Errorf("the ladder's error is %v", err)
 	}
-	if text := strings.Join(said, "\n"); !strings.Contains(text, "resumed, 2 runs done before") || !strings.Contains(text, "run 3 of 4: istiod-strict-40") {
+	if text := strings.Join(said, "\n"); !strings.Contains(text, "resumed, 2 runs done before") || !strings.Contains(text, "run 3 of 5: istiod-strict-40") {
 		t.Error(text)
 	}
 }
@@ -112,7 +113,7 @@ func TestDiffers(t *testing.T) {
 		}, "and 1 more"},
 		"repeat": {func(r *record.Run) { r.Repeat = 2 }, "it is repeat 2, not 0"},
 		"scaler": {func(r *record.Run) { r.Environment.Scaler = "v0" }, `it is of another scaler, "v0", and this one is "`},
-		"early":  {func(r *record.Run) { r.Scenario = scenario.Scenario{} }, "it ended before"},
+		"early":  {func(r *record.Run) { r.Scenario = scenario.Scenario{} }, "its record does not state what it is of"},
 	} {
 		other := newRecord(spec)
 		test.change(&other)
