@@ -139,17 +139,11 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 			err = p.quiet(ctx)
 		}
 	}()
+	if err := p.create(ctx, kind, services[:min(len(services), p.Changes)], made); err != nil {
+		return err
+	}
 	for n := range p.Changes {
 		service := services[n%len(services)]
-		if made[service] == nil {
-			created, err := p.probeCreate(ctx, kind, service)
-			if created != nil {
-				made[service] = created // to be deleted, whatever came of it
-			}
-			if err != nil {
-				return err
-			}
-		}
 		object, concerned := p.probeObject(kind, service)
 		object.SetResourceVersion(made[service].GetResourceVersion())
 		marker := p.lastMarker
@@ -194,32 +188,48 @@ func (p *prober) update(ctx context.Context, object *unstructured.Unstructured) 
 	}
 }
 
-// probeCreate creates the object of a service, unless it is the mesh's own, and returns when it has reached
-// all it concerns, or the limit has passed, and the control plane is at rest.
-func (p *prober) probeCreate(ctx context.Context, kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, error) {
-	object, concerned := p.probeObject(kind, service)
-	if object.GetLabels()[kwok.ProfileLabel] != "" {
-		there, err := p.API.Resource(object).Get(ctx, object.GetName(), metav1.GetOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
+// create creates the objects of services, unless they are the mesh's own, and adds them to made. It returns when
+// each has reached all it concerns, or the limit has passed, and the control plane is at rest: once for all
+// of them, because none of this is counted.
+func (p *prober) create(ctx context.Context, kind controlplane.ProbeKind, services []int, made map[int]*unstructured.Unstructured) error {
+	var following []*convergence.Following
+	defer func() {
+		for _, f := range following {
+			f.Stop()
 		}
-		return there, nil
+	}()
+	for _, service := range services {
+		object, concerned := p.probeObject(kind, service)
+		if object.GetLabels()[kwok.ProfileLabel] != "" {
+			there, err := p.API.Resource(object).Get(ctx, object.GetName(), metav1.GetOptions{})
+			if err != nil {
+				return fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
+			}
+			made[service] = there
+			continue
+		}
+		following = append(following, p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.followers(kind, concerned)))
+		created, err := p.API.Resource(object).Create(ctx, object, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		if err != nil {
+			// It may have been made although the answer did not come in time, as when an
+			// interrupt came before it: it is to be deleted.
+			made[service] = object
+			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		made[service] = created
 	}
-	f := p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.followers(kind, concerned))
-	defer f.Stop()
-	created, err := p.API.Resource(object).Create(ctx, object, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+	if len(following) == 0 {
+		return nil
 	}
-	if err != nil {
-		// It may have been made although the answer did not come in time, as when an
-		// interrupt came before it.
-		return object, fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+	for _, f := range following {
+		if err := p.awaitReach(ctx, f); err != nil {
+			return err
+		}
 	}
-	if err := p.awaitReach(ctx, f); err != nil {
-		return created, err
-	}
-	return created, p.quiet(ctx)
+	return p.quiet(ctx)
 }
 
 // probeObject returns a probe's object with a new marker, and whom it concerns.
