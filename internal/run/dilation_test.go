@@ -53,7 +53,7 @@ func TestOnMachine(t *testing.T) {
 	asked.Load.Changes = scenario.Changes{PerSecond: 6, Kind: scenario.RouteChange}
 	want := asked
 	want.Load.Arrival.Rate, want.Load.Churn, want.Load.Changes.PerSecond = 5, 0.5, 1.5
-	want.Phases = scenario.Phases{Baseline: seconds(40), ConvergeTimeout: seconds(2400), Settle: seconds(40), Steady: seconds(240), Changes: seconds(120)}
+	want.Phases = scenario.Phases{Baseline: seconds(20), ConvergeTimeout: seconds(2400), Settle: seconds(20), Steady: seconds(120), Changes: seconds(120)}
 	want.Mesh.Sidecars.CertificateLifetime = seconds(240)
 	want.Mesh.Sidecars.StartDelay = &scenario.Delay{Min: 4 * time.Second, Max: 8 * time.Second}
 	if diff := cmp.Diff(want, asked.onMachine()); diff != "" {
@@ -96,19 +96,19 @@ func TestPhasesInRealTime(t *testing.T) {
 			asked.Instrument.Dilation.Factor = 4
 			c.change(&asked)
 			slow := asked.onMachine()
-			baseline, steady := 40*time.Second, 4*time.Minute
+			baseline, steady := 20*time.Second, 2*time.Minute
 			var phases []record.PhaseName
 			if c.realTime {
-				baseline, steady = 10*time.Second, time.Minute
+				baseline, steady = 5*time.Second, 30*time.Second
 				phases = []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
 			}
 			p := slow.Phases
-			if time.Duration(p.Baseline) != baseline || time.Duration(p.Steady) != steady || time.Duration(p.Settle) != 40*time.Second || slow.likeSteady() != 4*time.Minute {
-				t.Errorf("%s, %s, %s and as long as steady %s, want %s, %s, 40s and 4m", p.Baseline, p.Steady, p.Settle, slow.likeSteady(), baseline, steady)
+			if time.Duration(p.Baseline) != baseline || time.Duration(p.Steady) != steady || time.Duration(p.Settle) != 20*time.Second || slow.likeSteady() != 2*time.Minute {
+				t.Errorf("%s, %s, %s and as long as steady %s, want %s, %s, 20s and 2m", p.Baseline, p.Steady, p.Settle, slow.likeSteady(), baseline, steady)
 			}
-			want := baseline + steady + 40*time.Second
+			want := baseline + steady + 20*time.Second
 			if asked.Load.Churn > 0 {
-				want += 4 * time.Minute
+				want += 2 * time.Minute
 			}
 			if got := asked.fixedLength(); got != want {
 				t.Errorf("phases of fixed length take %s, want %s", got, want)

@@ -20,8 +20,8 @@ func Default() Scenario {
 			Sidecars: Sidecars{StartDelay: new(stockStart)},
 		},
 		ControlPlane: ControlPlane{Name: "istiod", Replicas: 1, Upgrade: Upgrade{Canary: Shares{0.1, 0.5, 1}, Pause: seconds(15)}},
-		Load:         Load{Arrival: Arrival{Rate: stockRate}, Probes: 20},
-		Phases:       Phases{Baseline: seconds(10), ConvergeTimeout: seconds(600), Settle: seconds(10), Steady: seconds(60), Changes: seconds(30)},
+		Load:         Load{Arrival: Arrival{Rate: stockRate}, Probes: 10},
+		Phases:       Phases{Baseline: seconds(5), ConvergeTimeout: seconds(600), Settle: seconds(5), Steady: seconds(30), Changes: seconds(30)},
 		Place:        Place{RefuseIf: new("apiserver-p99>1s")},
 		Instrument:   Instrument{Workers: 1, Calibrate: true, Priority: true},
 	}
