@@ -160,8 +160,9 @@ func (r *Run) Values() []Value {
 // among what was lost.
 func (r *Run) Value(path string) *float64 {
 	var found *float64
+	take := func(v Value) { found = v.Value }
 	for _, n := range runFigures() {
-		n.values(path, "", r, func(v Value) { found = v.Value })
+		n.values(path, "", r, take)
 	}
 	return found
 }
@@ -289,9 +290,9 @@ func each[T, U any](p place, word string, of func(*T) []named[U], below []node[U
 			return
 		}
 		for _, u := range of(t) {
-			here, name := p, p.path
+			label, name := p.label, p.path
 			if word != "" {
-				here.label = strings.ReplaceAll(p.label, word, u.name)
+				label = strings.ReplaceAll(p.label, word, u.name)
 				name = strings.ReplaceAll(p.path, word, u.name)
 			}
 			at := join(path, name)
@@ -300,6 +301,8 @@ func each[T, U any](p place, word string, of func(*T) []named[U], below []node[U
 			}
 			for _, b := range below {
 				b.values(want, at, u.of, func(v Value) {
+					here := p
+					here.label = label
 					v.Figure = here.of(v.Figure)
 					add(v)
 				})

@@ -144,6 +144,9 @@ func profileFlags(r *record.Run) string {
 	if name := r.Scenario.Mesh.Profile; name != "" && name != topology.Plain {
 		all = append(all, "--profile "+name)
 	}
+	if r.Scenario.Mesh.Parts == (scenario.Parts{}) { // as in most runs: looking up each is slow
+		return strings.Join(all, " ")
+	}
 	for _, p := range scenario.Parameters {
 		if text, _ := r.Scenario.Text(p.Path); text != "" && strings.HasPrefix(p.Path, "mesh.parts.") {
 			all = append(all, "--set "+p.Path+"="+text)

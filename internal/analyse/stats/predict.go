@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -86,11 +87,25 @@ func (f Fit) Deviation(x []float64) float64 {
 	return f.Sigma * length(parts)
 }
 
+type student struct {
+	confidence float64
+	freedom    int
+}
+
+// students has each result of Student, which takes as long as a fit: fits ask for the same few again and again.
+var students sync.Map
+
 // Student returns the t for which the interval from -t to t of Student's t distribution
 // has the probability confidence, 0 to 1; +Inf without degrees of freedom.
 func Student(confidence float64, freedom int) float64 {
 	if freedom < 1 {
 		return math.Inf(1)
 	}
-	return distuv.StudentsT{Sigma: 1, Nu: float64(freedom)}.Quantile((1 + confidence) / 2)
+	asked := student{confidence, freedom}
+	if known, ok := students.Load(asked); ok {
+		return known.(float64)
+	}
+	t := distuv.StudentsT{Sigma: 1, Nu: float64(freedom)}.Quantile((1 + confidence) / 2)
+	students.Store(asked, t)
+	return t
 }
