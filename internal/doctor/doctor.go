@@ -74,6 +74,9 @@ type Program struct {
 	Pip bool
 }
 
+// needsGo reports whether Go has to build the program.
+func (p Program) needsGo() bool { return p.Path == "" && p.Problem == "" && !p.Pip }
+
 // DefaultPorts is the number of ports that one run listens on: those of the cluster's
 // programs, the control plane and the recorder, and a few more.
 const DefaultPorts = 24
@@ -95,15 +98,16 @@ func Check(ctx context.Context, req Requirements) []Result {
 	if req.RealSidecars > 0 {
 		built = slices.Concat(built, req.SidecarPrograms)
 	}
-	goResult := checkGo(ctx, built)
-	if !req.Elsewhere || goResult.Status != Warning { // existing programs need no Go
+	goResult := checkGo(ctx)
+	haveGo := goResult.Status == OK
+	if haveGo || slices.ContainsFunc(built, Program.needsGo) { // existing programs need none
 		results = append(results, goResult)
 	}
 	if len(req.Programs) > 0 {
-		results = append(results, checkPrograms(req.Programs, goResult.Status == OK))
+		results = append(results, checkPrograms(req.Programs, haveGo))
 	}
 	if len(req.SidecarPrograms) > 0 {
-		results = append(results, checkSidecarPrograms(req.SidecarPrograms, req.RealSidecars > 0, goResult.Status == OK))
+		results = append(results, checkSidecarPrograms(req.SidecarPrograms, req.RealSidecars > 0, haveGo))
 	}
 	return results
 }

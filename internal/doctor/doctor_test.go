@@ -3,7 +3,6 @@ package doctor
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -205,24 +204,29 @@ func TestDir(t *testing.T) {
 }
 
 func TestGo(t *testing.T) {
-	if r := checkGo(t.Context(), nil); r.Status != OK || !strings.HasPrefix(r.Detail, "go1.") {
+	if r := checkGo(t.Context()); r.Status != OK || !strings.HasPrefix(r.Detail, "go1.") {
 		t.Errorf("%+v", r)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if r := checkGo(t.Context(), []Program{{Name: "a", Path: "/a"}}); r.Status != Warning {
-		t.Errorf("not needed: %+v, want a warning", r)
-	}
-	if r := checkGo(t.Context(), []Program{{Name: "envoy", Pip: true}}); r.Status != Warning {
-		t.Errorf("not needed: %+v, want a warning", r)
-	}
-	if r := checkGo(t.Context(), []Program{{Name: "a"}}); r.Status != Failed {
-		t.Errorf("needed: %+v, want failed", r)
-	}
-	// A pod that starts programs of its image in a cluster is not warned that it cannot build them.
-	for elsewhere, want := range map[bool]bool{false: true, true: false} {
-		results := Check(t.Context(), Requirements{Programs: []Program{{Name: "a", Path: "/a"}}, Elsewhere: elsewhere})
-		if got := slices.ContainsFunc(results, func(r Result) bool { return r.Name == "go" }); got != want {
-			t.Errorf("with the cluster elsewhere (%t), Go is checked: %t, want %t", elsewhere, got, want)
+	existing, installed, missing := Program{Name: "a", Path: "/a"}, Program{Name: "envoy", Pip: true}, Program{Name: "b"}
+	for name, test := range map[string]struct {
+		req  Requirements
+		want Status // "" = it is not checked
+	}{
+		"every program is there, as in an image":      {Requirements{Programs: []Program{existing}}, ""},
+		"pip installs it":                             {Requirements{Programs: []Program{existing, installed}}, ""},
+		"a program is missing":                        {Requirements{Programs: []Program{existing, missing}}, Failed},
+		"one of real sidecars that are not asked for": {Requirements{Programs: []Program{existing}, SidecarPrograms: []Program{missing}}, ""},
+		"one of real sidecars":                        {Requirements{Programs: []Program{existing}, SidecarPrograms: []Program{missing}, RealSidecars: 1}, Failed},
+	} {
+		got := Status("")
+		for _, r := range Check(t.Context(), test.req) {
+			if r.Name == "go" {
+				got = r.Status
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: Go is %q without one, want %q", name, got, test.want)
 		}
 	}
 }

@@ -20,9 +20,7 @@ const realSidecarsFor = "for rollout --real-sidecars, latency and calibrate --fi
 func checkSidecarPrograms(programs []Program, asked, haveGo bool) Result {
 	r := Result{Name: "real sidecars", Status: OK}
 	unusable, missing := lacking(programs)
-	unbuildable := slices.ContainsFunc(programs, func(p Program) bool {
-		return p.Path == "" && p.Problem == "" && !p.Pip && !haveGo
-	})
+	unbuildable := !haveGo && slices.ContainsFunc(programs, Program.needsGo)
 	switch {
 	case len(unusable) > 0:
 		r.Detail = strings.Join(unusable, "; ")

@@ -315,8 +315,8 @@ func nearest(path string) (string, fs.FileInfo, error) {
 	}
 }
 
-// checkGo looks for a Go toolchain. It is needed only if a program has to be built.
-func checkGo(ctx context.Context, programs []Program) Result {
+// checkGo looks for a Go toolchain.
+func checkGo(ctx context.Context) Result {
 	r := Result{Name: "go", Status: OK}
 	path, err := exec.LookPath("go")
 	if err == nil {
@@ -326,14 +326,9 @@ func checkGo(ctx context.Context, programs []Program) Result {
 			return r
 		}
 	}
-	r.Status = Warning
+	r.Status = Failed
 	r.Detail = fmt.Sprintf("no working Go toolchain: %v", err)
 	r.Fix = "install Go 1.26 or later; without it programs cannot be built"
-	for _, p := range programs {
-		if p.Path == "" && p.Problem == "" && !p.Pip {
-			r.Status = Failed
-		}
-	}
 	return r
 }
 
