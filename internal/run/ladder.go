@@ -273,6 +273,7 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	s := series.Series{Plan: climb, Out: l.Spec.Out, Before: len(done), Say: progress.Say}
 	switch {
 	case climb.of > 1:
+		s.Begun = progress.Begun
 		s.Headline = climb.ladder.Spec.pace() + "; rollouts, each with a cluster and a control plane of its own"
 	case len(done) == 1:
 		progress.say("resumed, the run was done before: " + done[0].Dir)

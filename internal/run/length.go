@@ -2,8 +2,10 @@ package run
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -13,29 +15,77 @@ import (
 // of figures, taking everything down, and two measurements of the processor's speed. A probe of each of five kinds took 1.5 s of the modelled time
 // with 200 pods.
 const (
-	around         = 22 * time.Second
-	aroundPerPod   = 7 * time.Millisecond
-	perProbe       = 1100 * time.Millisecond
-	perProbePerPod = 2 * time.Millisecond
-	lastPush       = time.Second // of a rollout, after its last pod
+	starting        = 15 * time.Second // until the first phase begins
+	finishing       = 7 * time.Second  // from the end of the last phase
+	finishingPerPod = 7 * time.Millisecond
+	perProbe        = 1100 * time.Millisecond
+	perProbePerPod  = 2 * time.Millisecond
+	lastPush        = time.Second // of a rollout, after its last pod
 )
+
+// Stages of a run that are no phases of the record.
+const (
+	stageStarting  = "starting"
+	stageFinishing = "finishing"
+	stageStopping  = "stopping" // after an interrupt or a failure
+)
+
+// stage is a part of a run.
+type stage struct {
+	name   string        // of the phase; record.UpgradePrefix is that of all phases of an upgrade
+	length time.Duration // about, on this machine
+}
 
 // readyPerSecond is the rate at which pods that come at once become ready where nothing is known of the control plane.
 const readyPerSecond = 50
 
 // Expected returns about how long a run takes on this machine, from its start to its end, with the factor that it
 // has. The measurement of scaler's own floor where that is not known yet is not part of it.
-func (s Spec) Expected() time.Duration {
+func (s Spec) Expected() (sum time.Duration) {
+	for _, part := range s.stages() {
+		sum += part.length
+	}
+	return sum
+}
+
+// stages returns the parts of a run in their order.
+func (s Spec) stages() []stage {
 	pods := s.topology().Defaults().Pods
-	rest := time.Duration(s.Load.Probes)*(perProbe+time.Duration(pods)*perProbePerPod) + time.Duration(s.Phases.Cycle)
+	atOnce := perSecond(pods, s.readyPerSecond())
+	var upgrade, storm, changes, churn time.Duration
 	if u := s.upgrade(); u != nil {
-		rest += 2*u.Pause + perSecond(pods, cmp.Or(u.Rate, s.readyPerSecond()))
+		upgrade = 2*u.Pause + perSecond(pods, cmp.Or(u.Rate, s.readyPerSecond()))
 	}
-	rest += s.faultsLength()
 	if s.Load.CertificateStorm {
-		rest += perSecond(pods, s.readyPerSecond())
+		storm = atOnce
 	}
-	return around + time.Duration(pods)*aroundPerPod + s.fixedLength() + s.slowed(s.rolloutLength()+rest)
+	if s.Load.Changes.PerSecond > 0 {
+		changes = time.Duration(s.Phases.Changes)
+	} else if s.Load.Churn > 0 {
+		churn = time.Duration(s.Phases.Steady)
+	}
+	realTime := s.realTime()
+	of := func(name record.PhaseName, length time.Duration) stage {
+		if length += s.faultsLength(name); !slices.Contains(realTime, name) {
+			length = s.slowed(length)
+		}
+		return stage{string(name), length}
+	}
+	return []stage{
+		{stageStarting, starting},
+		of(record.PhaseBaseline, time.Duration(s.Phases.Baseline)),
+		of(record.PhaseRollout, s.rolloutLength()),
+		of(record.PhaseSettle, time.Duration(s.Phases.Settle)),
+		of(record.PhaseSteady, time.Duration(s.Phases.Steady)),
+		of(record.PhaseProbe, time.Duration(s.Load.Probes)*(perProbe+time.Duration(pods)*perProbePerPod)),
+		of(record.UpgradePrefix, upgrade),
+		of(record.PhaseChange, changes),
+		of(record.PhaseCycle, time.Duration(s.Phases.Cycle)),
+		of(record.PhaseStorm, storm),
+		of(record.PhaseChurn, churn),
+		of(record.PhaseFault, 0),
+		{stageFinishing, finishing + time.Duration(pods)*finishingPerPod},
+	}
 }
 
 // rolloutLength returns about how long a rollout takes, of the modelled time.
@@ -47,13 +97,20 @@ func (s Spec) rolloutLength() time.Duration {
 	return perSecond(pods, rate) + s.startDelay().Longest(pods) + lastPush
 }
 
-// faultsLength returns about how much longer a run takes by its faults, of the modelled time: as long as what is broken is
-// away, and then as pods need that come at once, for those that come back.
-func (s Spec) faultsLength() (sum time.Duration) {
+// faultsLength returns about how much longer a phase takes by its faults, of the modelled time: as long as what is broken is
+// away, and then as pods need that come at once, for those that come back. Those of steady have a phase of their own after it.
+func (s Spec) faultsLength(phase record.PhaseName) (sum time.Duration) {
 	pods := s.topology().Defaults().Pods
 	for _, f := range s.Load.Faults {
+		in := record.PhaseName(f.Phase)
+		if in == record.PhaseSteady {
+			in = record.PhaseFault
+		}
+		if in != phase {
+			continue
+		}
 		sum += f.Time
-		if f.Phase == scenario.PhaseRollout {
+		if in == record.PhaseRollout {
 			continue // its end is that of the rollout
 		}
 		share := cmp.Or(f.Share, 1)
@@ -77,24 +134,4 @@ func (s Spec) readyPerSecond() float64 {
 // perSecond returns the time that n take at a rate.
 func perSecond(n int, rate float64) time.Duration {
 	return time.Duration(float64(n) / rate * float64(time.Second))
-}
-
-// fixedLength returns how long the phases of a run whose length is given take on this machine:
-// baseline, settle, steady, and changes or churn. Probes and the cycle are not part of it.
-func (s Spec) fixedLength() time.Duration {
-	sum := time.Duration(s.Phases.Settle)
-	if s.Load.Changes.PerSecond > 0 {
-		sum += time.Duration(s.Phases.Changes)
-	} else if s.Load.Churn > 0 {
-		sum += time.Duration(s.Phases.Steady)
-	}
-	return s.atRest() + s.slowed(sum)
-}
-
-// atRest returns how long baseline and steady take on this machine.
-func (s Spec) atRest() time.Duration {
-	if s.realTime() == nil {
-		return s.slowed(time.Duration(s.Phases.Baseline) + time.Duration(s.Phases.Steady))
-	}
-	return time.Duration(s.Phases.Baseline) + time.Duration(s.Phases.Steady)
 }

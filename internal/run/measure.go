@@ -35,6 +35,7 @@ func (r *run) measure(ctx context.Context) error {
 		return nil
 	}
 	begin := time.Now()
+	r.countdown.enter(stageFinishing, begin)
 	document := r.journal.Run()
 	err := r.measureAll(ctx, measurement{document: &document, windows: windows, journal: r.journal})
 	r.journal.Update(func(run *record.Run) {

@@ -12,7 +12,7 @@ import (
 )
 
 // monitor knows how a run stands: for scaler's own gauges, the time line and the
-// display of progress.
+// display of phases.
 type monitor struct {
 	pods     int             // wanted
 	name     string          // of the control plane
@@ -24,25 +24,9 @@ type monitor struct {
 	proxy    string // what the proxy of a node is called; "" = nodes have none
 	timeline *phases.Timeline
 	writer   *record.Writer
-	show     func(Status)
+	slowdown func(record.PhaseName) float64
 
 	others atomic.Pointer[[]string] // other control planes; nil = there is none
-}
-
-// showProgress shows the run's status each second.
-func (m *monitor) showProgress(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if s := m.status(); s.Phase != "" {
-				m.show(s)
-			}
-		}
-	}
 }
 
 // count keeps scaler's own gauges of pods and sidecars, and the time line, up to
@@ -75,12 +59,13 @@ func (m *monitor) status() Status {
 	s := Status{
 		Phase: string(current.Phase), Length: current.Length, Pods: m.pods,
 		Created: c.Created, Ready: c.Ready, Connected: c.Connected, Complete: c.Complete, Converged: c.Converged,
-		NodeProxy: m.proxy, Nodes: c.Nodes,
+		NodeProxy: m.proxy, Nodes: c.Nodes, Slowdown: 1,
 	}
 	if current.Phase != "" {
-		s.Elapsed = time.Since(current.Since)
+		s.Elapsed, s.Slowdown = time.Since(current.Since), m.slowdown(current.Phase)
 	}
 	s.Cores, s.MemoryBytes, _ = m.sampler.Live(m.name)
+	s.Cores *= s.Slowdown
 	return s
 }
 

@@ -46,7 +46,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	r.timeline = phases.NewTimeline(phases.Options{
-		Journal: r.journal, Edge: r.edge, Fleet: r.fleet, Show: r.metrics.Phase, Say: r.progress.say,
+		Journal: r.journal, Edge: r.edge, Fleet: r.fleet, Show: r.showPhase, Say: r.progress.say,
 		Explains: r.explains(),
 	})
 	r.workers.timed.Store(true)
@@ -58,7 +58,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 	r.replicas = supervision.NewReplicas(r.adapter.Replicas, r.controlPlaneName(), r.fleet.Workers.Route, r.fleet.Pods.StreamsTo, r.supervisionOptions())
 	r.monitor = &monitor{
 		pods: r.spec.Pods(), name: r.controlPlaneName(), replicas: r.replicas.Names(), programs: r.componentNames,
-		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), show: r.progress.Status,
+		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), slowdown: r.slowdownIn,
 	}
 	if r.adapter.Nodes != nil {
 		r.monitor.proxy = r.driver.Proxy.Name

@@ -36,6 +36,7 @@ type run struct {
 	cause    func() error            // the reason, nil while it goes on
 	// rolloutLength is about how long the rollout takes on this machine.
 	rolloutLength time.Duration
+	countdown     *countdown
 	journal       *journal.Journal
 
 	// made by the steps, in this order
@@ -102,7 +103,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	document := newRecord(spec)
-	rolloutLength := spec.slowed(spec.rolloutLength())
+	rolloutLength, expected := spec.slowed(spec.rolloutLength()), spec.stages()
 	spec = spec.onMachine()
 	r := &run{
 		spec:     spec,
@@ -123,6 +124,8 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	if err := r.prepare(ctx); err != nil {
 		return r.journal.Run(), errors.Join(err, writer.Discard())
 	}
+	r.countdown = newCountdown(expected, time.Now())
+	defer r.showProgress(ctx)()
 	r.speedBefore(ctx)
 	r.journal.Update(func(run *record.Run) { run.Started = time.Now().UTC() })
 	err = steps.Run(ctx, []steps.Step{

@@ -9,8 +9,8 @@ import (
 )
 
 // startWatching starts what runs in the background from baseline to the end
-// of the run: watching pods and endpoints, supervising the control plane and the
-// recorder, and showing progress. Taking it back ends every sidecar.
+// of the run: watching pods and endpoints, and supervising the control plane and the
+// recorder. Taking it back ends every sidecar.
 func (r *run) startWatching(ctx context.Context) (steps.Undo, error) {
 	b := newBackground(ctx, r.fail)
 	r.watching = b
@@ -44,9 +44,6 @@ func (r *run) startWatching(ctx context.Context) (steps.Undo, error) {
 	}
 	b.run("counting", r.monitor.count)
 	b.run("comparing clocks", clockWatch{Phase: r.currentPhase, Journal: r.journal, Say: r.progress.say}.Run)
-	if r.progress.Status != nil {
-		b.run("showing progress", r.monitor.showProgress)
-	}
 	return func(ctx context.Context) error {
 		b.stop()
 		return r.fleet.Close(ctx)

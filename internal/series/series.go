@@ -52,6 +52,15 @@ type Series struct {
 	Result   Result       // of Folder; Run sets how the series ended
 	Before   int          // runs that were done before the series was resumed
 	Say      func(string) // nil = silence
+	// Begun is called when a run begins; nil = nothing is.
+	Begun func(Position)
+}
+
+// Position is where a series is when a run of it begins.
+type Position struct {
+	Number, Runs int
+	AtMost       bool          // there may be fewer runs
+	After        time.Duration // about how long those after this one take
 }
 
 // Run does the runs that are left. With Folder, the result is on the disk before each run, so that a
@@ -100,6 +109,9 @@ func (s Series) runs(ctx context.Context) error {
 		number++
 		if s.Headline != "" {
 			s.Say(fmt.Sprintf("run %d of %s: %s", number, s.atMost(fmt.Sprint(number-1+left)), run.Name))
+		}
+		if s.Begun != nil {
+			s.Begun(Position{Number: number, Runs: number - 1 + left, AtMost: s.AtMost, After: took.of(max(0, expected-run.Expected))})
 		}
 		begin := time.Now()
 		did, err := run.Do(ctx)

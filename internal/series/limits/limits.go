@@ -47,7 +47,7 @@ func Search(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	err = series.Series{
-		Plan: &search{Options: o, result: r, machine: run.Machine(ctx, o.Spec), specs: map[float64]run.Spec{}}, Headline: o.headline(), AtMost: true, Out: o.Spec.Out, Folder: folder, Result: r, Before: len(r.Runs), Say: o.Progress.Say,
+		Plan: &search{Options: o, result: r, machine: run.Machine(ctx, o.Spec), specs: map[float64]run.Spec{}}, Headline: o.headline(), AtMost: true, Out: o.Spec.Out, Folder: folder, Result: r, Before: len(r.Runs), Say: o.Progress.Say, Begun: o.Progress.Begun,
 	}.Run(ctx)
 	r.conclude(o.end(r, err))
 	return r, errors.Join(err, folder.Save(r))

@@ -167,7 +167,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	p.choose(ctx)
 	err = series.Series{
 		Plan: p, Headline: fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "sidecar"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To),
-		Out: o.Spec.Out, Folder: folder, Result: result, Before: len(result.Steps), Say: o.Progress.Say,
+		Out: o.Spec.Out, Folder: folder, Result: result, Before: len(result.Steps), Say: o.Progress.Say, Begun: o.Progress.Begun,
 	}.Run(ctx)
 	return errors.Join(err, folder.Save(result))
 }

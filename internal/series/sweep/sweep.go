@@ -165,7 +165,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	err = series.Series{
 		Plan:     p,
 		Headline: fmt.Sprintf("%s and %s, %s each, interleaved", o.Base, output.Many(len(o.Variants), "variant"), output.Many(o.Repeats, "run")),
-		Out:      o.Spec.Out, Folder: folder, Result: r, Before: len(r.Runs), Say: o.Progress.Say,
+		Out:      o.Spec.Out, Folder: folder, Result: r, Before: len(r.Runs), Say: o.Progress.Say, Begun: o.Progress.Begun,
 	}.Run(ctx)
 	if effectsErr := r.compare(o); effectsErr != nil {
 		r.Status, err = series.Failed, errors.Join(err, effectsErr)
