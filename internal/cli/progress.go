@@ -11,9 +11,11 @@ import (
 
 	"golang.org/x/term"
 
+	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // plainEvery is the time between two status lines where there is no terminal
@@ -30,6 +32,7 @@ type progressView struct {
 	drawn bool      // a status line stands on the terminal
 	last  time.Time // last plain status line
 	phase string    // and its phase
+	rows  bool      // the last line is a row of a table
 	at    series.Position
 }
 
@@ -46,7 +49,21 @@ func (v *progressView) say(msg string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.erase()
+	v.rows = false
 	fmt.Fprintln(v.out, output.Plain(msg))
+}
+
+// row prints the row of a run that ended above the status, with the head of its table unless another row is right above it.
+func (v *progressView) row(name string, ended *record.Run) {
+	head, row := report.RunRow(name, ended)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.erase()
+	if !v.rows {
+		fmt.Fprintln(v.out, head)
+	}
+	fmt.Fprintln(v.out, row)
+	v.rows = true
 }
 
 // begun takes that a run of several begins.
@@ -73,7 +90,7 @@ func (v *progressView) show(phase string, lines ...string) {
 		if time.Since(v.last) < plainEvery && phase == v.phase {
 			return
 		}
-		v.last, v.phase = time.Now(), phase
+		v.last, v.phase, v.rows = time.Now(), phase, false
 		fmt.Fprintln(v.out, lines[0])
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 func TestStatusLines(t *testing.T) {
@@ -109,5 +110,32 @@ func TestRoundedUp(t *testing.T) {
 		if got := roundedUp(d); got != want {
 			t.Errorf("%s: %s, want %s", d, got, want)
 		}
+	}
+}
+
+// A table that grows has its head once above rows that follow each other, and again after other lines.
+func TestProgressRows(t *testing.T) {
+	var shown strings.Builder
+	v := newProgress(&shown)
+	row := func(name string, seconds float64, status record.Status, endedBy record.EndedBy) {
+		v.row(name, &record.Run{
+			Name: name, Status: status, Phases: []record.Phase{{Name: record.PhaseRollout, Seconds: &seconds, EndedBy: endedBy}},
+			ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{Cores: &record.Level{Mean: new(0.25)}, MemoryBytes: &record.Level{Peak: new(float64(200 << 20))}}},
+			Latencies:    record.Latencies{CompleteConfiguration: &record.Latency{Unit: "s", Count: 20, P99: new(8.09)}},
+		})
+	}
+	row("istiod-strict-10", 12, record.StatusCompleted, record.EndedByConverged)
+	row("istiod-strict-20", 300, record.StatusUnconverged, record.EndedByTimeout)
+	v.say("run 3 of 3: istiod-strict-40")
+	row("istiod-strict-40\x1b[2J", 13, record.StatusCompleted, record.EndedByConverged)
+	const want = `run                           status       rollout    cores  memory peak  complete p99     lost  limits
+istiod-strict-10              completed      12.0s    0.250       200MiB         8.09s        0  none
+istiod-strict-20              unconverged    >300s    0.250       200MiB         8.09s        0  none
+run 3 of 3: istiod-strict-40
+run                           status       rollout    cores  memory peak  complete p99     lost  limits
+istiod-strict-40 [2J          completed      13.0s    0.250       200MiB         8.09s        0  none
+`
+	if got := shown.String(); got != want {
+		t.Errorf("\n%s\nwant\n%s", got, want)
 	}
 }

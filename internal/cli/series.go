@@ -22,7 +22,7 @@ func withProgress(s streams, do func(run.Progress) error) error {
 	collectOften()
 	shown := newProgress(s.err)
 	defer shown.close()
-	return do(run.Progress{Say: shown.say, Status: shown.status, Begun: shown.begun})
+	return do(run.Progress{Say: shown.say, Status: shown.status, Begun: shown.begun, Ended: shown.row})
 }
 
 // runSeries does a series of rollouts whose result is in the folder out, and prints the result. It returns a nil

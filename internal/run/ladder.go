@@ -274,6 +274,11 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	switch {
 	case climb.of > 1:
 		s.Begun = progress.Begun
+		if climb.ended = progress.Ended; climb.ended != nil {
+			for i := range done {
+				climb.ended(done[i].Name, &done[i])
+			}
+		}
 		s.Headline = climb.ladder.Spec.pace() + "; rollouts, each with a cluster and a control plane of its own"
 	case len(done) == 1:
 		progress.say("resumed, the run was done before: " + done[0].Dir)
@@ -301,7 +306,8 @@ type climb struct {
 	doing  Spec
 	say    func(string)
 	do     func(context.Context, Spec) (record.Run, error)
-	runs   []record.Run // that were begun
+	ended  func(name string, run *record.Run) // nil = nothing is shown of a run
+	runs   []record.Run                       // that were begun
 	outcome
 }
 
@@ -327,8 +333,9 @@ func (c *climb) Next() (series.Run, bool) {
 	first := len(c.specs) == c.of
 	c.doing, c.specs = c.specs[0], c.specs[1:]
 	c.doing.StartsAgain = c.doing.StartsAgain && first
+	name := strings.TrimSpace(c.doing.Name() + " " + c.doing.Programs.Istio)
 	return series.Run{
-		Name: strings.TrimSpace(c.doing.Name() + " " + c.doing.Programs.Istio), Expected: c.doing.Expected(),
+		Name: name, Expected: c.doing.Expected(),
 		Do: func(ctx context.Context) (record.Run, error) {
 			run, err := c.do(ctx, c.doing)
 			if slow := startsAgain(err); slow != nil && ctx.Err() == nil {
@@ -336,6 +343,9 @@ func (c *climb) Next() (series.Run, bool) {
 			}
 			if run.Dir != "" {
 				c.runs = append(c.runs, run)
+				if c.ended != nil {
+					c.ended(name, &run)
+				}
 			}
 			return run, err
 		},

@@ -174,7 +174,8 @@ func TestLadderValidate(t *testing.T) {
 // A ladder that is interrupted returns the runs that were begun, and begins no other.
 func TestLadderInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var said []string
+	var said, ended []string
+	var begun []series.Position
 	c := newClimb(ladderOf([]int{10, 20, 40}, "strict"), nil, func(string) {}, func(ctx context.Context, spec Spec) (record.Run, error) {
 		run := record.Run{Name: spec.Name(), Dir: spec.Name(), Status: record.StatusCompleted}
 		if spec.Pods() == 20 {
@@ -184,7 +185,14 @@ func TestLadderInterrupted(t *testing.T) {
 		}
 		return run, nil
 	})
-	err := series.Series{Plan: c, Headline: "rollouts", Say: func(line string) { said = append(said, line) }}.Run(ctx)
+	c.ended = func(name string, run *record.Run) { ended = append(ended, name+" "+string(run.Status)) }
+	err := series.Series{Plan: c, Headline: "rollouts", Say: func(line string) { said = append(said, line) }, Begun: func(at series.Position) { begun = append(begun, at) }}.Run(ctx)
+	if want := []string{"istiod-strict-10 completed", "istiod-strict-20 interrupted"}; !slices.Equal(ended, want) {
+		t.Errorf("ended: %v, want %v", ended, want)
+	}
+	if len(begun) != 2 || begun[1].Number != 2 || begun[1].Runs != 3 || begun[1].After >= begun[0].After || begun[0].After != c.ladder.Runs()[1].Expected()+c.ladder.Runs()[2].Expected() {
+		t.Errorf("begun: %+v", begun)
+	}
 	if !errors.Is(err, context.Canceled) || len(c.runs) != 2 || c.runs[1].Status != record.StatusInterrupted {
 		t.Errorf("%v, %+v", err, c.runs)
 	}

@@ -40,6 +40,8 @@ type Progress struct {
 	Status func(Status)     // about once a second
 	// Begun is called when a run of several begins.
 	Begun func(series.Position)
+	// Ended is called when a run of a ladder of several has ended, or had before the ladder was resumed, and left a record.
+	Ended func(name string, run *record.Run)
 }
 
 func (p Progress) say(msg string) {

@@ -135,6 +135,28 @@ func rolloutUsage(of func(*record.Usage) *float64, print func(*float64) string) 
 	return func(g glanced, show ranged) string { return show(g.runs, usageFigure(record.PhaseRollout, of), print) }
 }
 
+// RunRow returns the head and the row of a run in a table that grows as the runs of a series end: its name there, how it ended,
+// and its figures as the answer about all of them has them. Rows are aligned with each other.
+func RunRow(name string, r *record.Run) (head, row string) {
+	const first = "%-28s  %-11s"
+	var w warnings
+	w.add(r)
+	g := glanced{runs: []*record.Run{r}}
+	head, row = fmt.Sprintf(first, "run", "status"), fmt.Sprintf(first, output.Plain(name), orAbsent(output.Plain(string(r.Status))))
+	for _, c := range glanceColumns {
+		if c.short == "" || c.head == "pods" || c.head == "mode" { // these are in the name
+			continue
+		}
+		width := max(len(c.short), 7)
+		head, row = head+fmt.Sprintf("  %*s", width, c.short), row+fmt.Sprintf("  %*s", width, c.text(g, rangeText))
+	}
+	limits := "none"
+	if n := len(g.marks(&w)); n > 0 {
+		limits = output.Many(n, "reason")
+	}
+	return head + "  limits", row + "  " + limits
+}
+
 // texts are the figures of a row.
 func (g glanced) texts(columns []glanceColumn, show ranged) []string {
 	var texts []string
