@@ -347,6 +347,17 @@ func (a *anonymizer) controlPlane(m *Mesh) map[string]int {
 		of := &c.Revisions[i]
 		of.Name, of.Namespace = r.name(of.Name), r.namespace(of.Namespace)
 		of.Tags, of.Namespaces, of.Undiscovered = hide(r.name, of.Tags), hide(r.namespace, of.Namespaces), hide(r.namespace, of.Undiscovered)
+		of.Workloads = hide(func(id string) string {
+			namespace, name, _ := strings.Cut(id, "/")
+			return r.namespace(namespace) + "/" + r.name(name)
+		}, of.Workloads)
+		if of.Tagged != nil {
+			tagged := map[string][]string{}
+			for tag, names := range of.Tagged {
+				tagged[r.name(tag)] = hide(r.namespace, names)
+			}
+			of.Tagged = tagged
+		}
 		kept := len(of.Args)
 		of.Args = slices.DeleteFunc(slices.Clone(of.Args), func(arg string) bool {
 			_, value, joined := strings.Cut(arg, "=")

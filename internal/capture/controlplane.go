@@ -26,7 +26,13 @@ type Revision struct {
 	Tags      []string `json:"tags,omitempty"`      // that mean it
 	// Namespaces are those of the mesh whose labels say that it injects their pods.
 	Namespaces []string `json:"namespaces,omitempty"`
-	Pods       int      `json:"pods,omitempty"` // that have a proxy of it
+	// Tagged are those of Namespaces whose label is one of its tags, by the tag. The labels of the others are the
+	// revision itself.
+	Tagged map[string][]string `json:"tagged,omitempty"`
+	// Workloads are those whose pods have proxies of it although their namespaces follow another one or none, as
+	// namespace/name.
+	Workloads []string `json:"workloads,omitempty"`
+	Pods      int      `json:"pods,omitempty"` // that have a proxy of it
 
 	Version    string            `json:"version,omitempty"`  // of the tag of its image
 	Reported   string            `json:"reported,omitempty"` // by itself

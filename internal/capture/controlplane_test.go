@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,6 +107,73 @@ func TestControlPlaneRewritten(t *testing.T) {
 	readAgain(t, m)
 	if again := m.Served(); again.Root() != m.Root() || !slices.ContainsFunc(m.Objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == m.Root() }) {
 		t.Errorf("root namespace %q is that of no object", m.Root())
+	}
+}
+
+// Workloads whose pods have proxies of another revision than their namespace follows are named with that revision.
+func TestWorkloadsOfRevisions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	text := `
+{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio.io/rev: prod}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: plain}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: istiod-old, namespace: istio-system, labels: {app: istiod, istio.io/rev: old}}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: istiod-new, namespace: istio-system, labels: {app: istiod, istio.io/rev: new}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: istio-revision-tag-prod, labels: {app: sidecar-injector, istio.io/rev: old, istio.io/tag: prod}}
+webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-old, namespace: istio-system}}, rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]
+`
+	pod := func(namespace, name, kind, owner, metadata string) {
+		text += "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: " + namespace + ", ownerReferences: [{apiVersion: apps/v1, kind: " + kind + ", name: " + owner +
+			", uid: a, controller: true}], " + metadata + "}, spec: {containers: [{name: istio-proxy}, {name: app}]}, status: {phase: Running}}\n"
+	}
+	const byOld, byNew, asksNew = "annotations: {istio.io/rev: old}", "annotations: {istio.io/rev: new}", "labels: {istio.io/rev: new}"
+	pod("shop", "web-0", "StatefulSet", "web", byOld)
+	pod("shop", "web-1", "StatefulSet", "web", byOld)
+	pod("shop", "web-2", "StatefulSet", "web", byNew) // most are old
+	pod("shop", "web-x", "DaemonSet", "web", byNew)   // of the same name, which it keeps
+	pod("plain", "batch-0", "StatefulSet", "batch", asksNew)
+	pod("plain", "job-0", "StatefulSet", "job", byOld)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := FromFiles(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readAgain(t, m)
+	check := func(m Mesh, old, current []string) {
+		t.Helper()
+		all := m.ControlPlane.Revisions
+		if len(all) != 2 {
+			t.Fatalf("%d revisions", len(all))
+		}
+		if diff := cmp.Diff([][]string{current, old}, [][]string{all[0].Workloads, all[1].Workloads}); diff != "" {
+			t.Error(diff)
+		}
+	}
+	check(m, []string{"plain/job"}, []string{"plain/batch", "shop/web"})
+	two, err := m.Times(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(two, []string{"plain-2/job", "plain/job"}, []string{"plain-2/batch", "plain/batch", "shop-2/web", "shop/web"})
+	if diff := cmp.Diff(map[string][]string{"prod": {"shop", "shop-2"}}, two.ControlPlane.Revisions[1].Tagged); diff != "" {
+		t.Error(diff)
+	}
+	if err := m.Anonymize(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range m.ControlPlane.Revisions {
+		for _, id := range r.Workloads {
+			if !slices.ContainsFunc(m.Workloads, func(w Workload) bool { return w.ID() == id }) {
+				t.Errorf("no workload is %s", id)
+			}
+		}
 	}
 }
 

@@ -54,6 +54,7 @@ type installation struct {
 	pods        []controlPlanePod
 	processors  map[string]string // of nodes, by name
 	injected    map[string]int    // pods with a proxy, by the revision that injected it
+	served      map[string]string // revisions that workloads have their proxies of, by their identity; or a tag; "" = their namespace says it
 	reported    map[string]string // versions, by namespace/revision
 	masked      int
 }
@@ -433,7 +434,7 @@ func forPods(w *unstructured.Unstructured) (n int) {
 	return n
 }
 
-// follow states which namespaces of the mesh follow which revision, by their labels.
+// follow states which namespaces of the mesh follow which revision, by their labels, and which workloads follow another one.
 func (g *Gatherer) follow() {
 	all := g.mesh.ControlPlane.Revisions
 	meant := func(name string) *Revision {
@@ -450,6 +451,7 @@ func (g *Gatherer) follow() {
 		return nil
 	}
 	known := g.control.injected != nil
+	by := map[string]*Revision{} // by namespace
 	for _, n := range g.mesh.Namespaces {
 		labels := g.namespaces[n.Name]
 		name := labels[revisionLabel]
@@ -460,12 +462,24 @@ func (g *Gatherer) follow() {
 			continue
 		}
 		if r := meant(name); name != "" && r != nil {
+			by[n.Name] = r
 			r.Namespaces = append(r.Namespaces, n.Name)
+			if slices.Contains(r.Tags, name) {
+				if r.Tagged == nil {
+					r.Tagged = map[string][]string{}
+				}
+				r.Tagged[name] = append(r.Tagged[name], n.Name)
+			}
 			for _, w := range g.mesh.Workloads {
 				if !known && w.Namespace == n.Name && w.Spec.HasSidecar() {
 					r.Pods += w.Spec.Replicas
 				}
 			}
+		}
+	}
+	for _, w := range g.mesh.Workloads {
+		if r := meant(g.control.served[w.identity()]); r != nil && r != by[w.Namespace] {
+			r.Workloads = append(r.Workloads, w.ID())
 		}
 	}
 }

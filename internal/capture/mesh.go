@@ -145,6 +145,9 @@ type Zone struct {
 // ID returns a workload's namespace/name.
 func (w Workload) ID() string { return w.Namespace + "/" + w.Name }
 
+// identity distinguishes a workload from others of its name, of which each has another kind.
+func (w Workload) identity() string { return Identity(w.Spec.Owner, w.Namespace, w.Name) }
+
 // rank sorts Deployments before workloads of other kinds with the same name.
 func (w Workload) rank() int {
 	if w.Spec.Owner == "Deployment" {

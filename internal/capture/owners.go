@@ -33,6 +33,14 @@ type pod struct {
 	spec       WorkloadSpec
 }
 
+// revision is the name of the revision that the pod has its proxy of or, where it was not seen, asks for; "" = its namespace says it.
+func (p pod) revision() string {
+	if !p.spec.HasSidecar() {
+		return ""
+	}
+	return cmp.Or(p.meta.Annotations[revisionLabel], p.meta.Labels[revisionLabel])
+}
+
 func ownerKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
 // owner takes a workload that has a template.
@@ -161,6 +169,7 @@ func (g *Gatherer) workloads(key string) []Workload {
 			w.Name = name + "-" + strconv.Itoa(i+1)
 		}
 		all = append(all, w)
+		g.control.served[w.identity()] = revisionOfMost(group)
 	}
 	if o != nil {
 		switch seen := len(pods); {
@@ -318,6 +327,20 @@ func alike(pods []pod) [][]pod {
 	return all
 }
 
+// revisionOfMost is the revision that most pods have their proxies of, of several the first by name.
+func revisionOfMost(pods []pod) (most string) {
+	counts := map[string]int{}
+	for _, p := range pods {
+		counts[p.revision()]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if most == "" || counts[name] > counts[most] {
+			most = name
+		}
+	}
+	return most
+}
+
 // zones returns the zones of pods, by their nodes.
 func (g *Gatherer) zones(pods []pod) (all []Zone) {
 	counts := map[Zone]int{}
@@ -335,8 +358,8 @@ func (g *Gatherer) zones(pods []pod) (all []Zone) {
 }
 
 // uniqueNames gives workloads of different kinds with the same name different names,
-// because a replay makes a Deployment of each.
-func (m *Mesh) uniqueNames() {
+// because a replay makes a Deployment of each. renamed is called with the identity that a workload had and has.
+func (m *Mesh) uniqueNames(renamed func(was, is string)) {
 	taken := map[string]bool{}
 	for _, w := range m.Workloads {
 		taken[w.ID()] = true
@@ -348,9 +371,11 @@ func (m *Mesh) uniqueNames() {
 			seen[id] = true
 			continue
 		}
+		was := w.identity()
 		for w.Name += "-" + strings.ToLower(w.Spec.Owner); taken[w.ID()]; w.Name += "-x" {
 		}
 		taken[w.ID()] = true
+		renamed(was, w.identity())
 	}
 	m.sort()
 }

@@ -85,6 +85,19 @@ func (c *ControlPlane) times(n int, once func(string) bool) *ControlPlane {
 	for i := range to.Revisions {
 		r := &to.Revisions[i]
 		r.Namespaces, r.Undiscovered, r.Pods = all(r.Namespaces), all(r.Undiscovered), r.Pods*n
+		r.Workloads = slices.Clone(r.Workloads)
+		for _, id := range c.Revisions[i].Workloads {
+			for copied := 2; copied <= n; copied++ {
+				if namespace, name, _ := strings.Cut(id, "/"); !once(namespace) {
+					r.Workloads = append(r.Workloads, copyName(namespace, copied)+"/"+name)
+				}
+			}
+		}
+		slices.Sort(r.Workloads)
+		r.Tagged = maps.Clone(r.Tagged)
+		for tag, names := range r.Tagged {
+			r.Tagged[tag] = all(names)
+		}
 	}
 	return &to
 }

@@ -31,8 +31,10 @@ A wave is a share of the pods, those of earlier waves included. Workloads are mo
 whole, all of a wave at once unless --restart-rate is given; each is a rolling update of its
 Deployment. A wave is over when every sidecar has converged.
 
-With --mesh the first version is the captured one, unless --from is given, and a wave moves
-whole namespaces. Each version is one istiod, however many replicas the captured one has.
+With --mesh the first version is the captured one, unless --from is given. Pods that a newer
+revision serves in the captured mesh already are the first wave. After it, namespaces move by
+their own label, then those of each tag at once, as many as a wave needs for its share. Each
+version is one istiod, however many replicas the captured one has.
 
 With --in-place there are no revisions: the new istiod takes the place of the old one as in a
 rolling update of its Deployment, all sidecars connect to it, and then all workloads are

@@ -260,7 +260,10 @@ func (s Spec) upgrade() *upgrade.Plan {
 	plan := &upgrade.Plan{
 		From: s.ControlPlane.Version, To: u.To, Waves: u.Canary, InPlace: u.InPlace, RollbackAt: u.RollbackAt,
 		Rate: float64(u.Rate), Pause: time.Duration(u.Pause), ToEnv: u.Env,
-		ByNamespace: s.Captured != nil,
+	}
+	if s.Captured != nil {
+		to, _ := component.NearestIstio(u.To)
+		plan.Units = upgrade.UnitsOf(&s.Captured.Mesh, s.version(), to)
 	}
 	if u.InPlace {
 		plan.Waves = nil

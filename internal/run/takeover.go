@@ -126,6 +126,14 @@ func (s Spec) notReproduced() (all []capture.Difference) {
 	if s.Mesh.Sidecars.Real > 0 && r.MeshConfig["defaultProviders"] != nil {
 		differ("meshConfig.defaultProviders", "", "metrics, and what sidecars are sent for them: the Envoys of real sidecars do not have Istio's filters, so that no sidecar is sent any")
 	}
+	if u := s.upgrade(); u != nil {
+		to, _ := component.NearestIstio(u.To)
+		for i := range s.Captured.Mesh.ControlPlane.Revisions {
+			if other := &s.Captured.Mesh.ControlPlane.Revisions[i]; other != r && other.Release() == to {
+				differ("configuration of revision "+other.Name, "", "what it sets: the new control plane of the upgrade has that of revision %s", r.Name)
+			}
+		}
+	}
 	settings, _ := r.Settings()
 	for _, kv := range settings {
 		if !slices.Contains(mask.Env(c.Env), kv) {

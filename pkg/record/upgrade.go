@@ -31,16 +31,35 @@ type UpgradeVersion struct {
 
 // UpgradeStage is a part of an upgrade.
 type UpgradeStage struct {
-	Pods     *int         `json:"pods,omitempty"`     // of the workloads that are moved in it
-	Replaced *int         `json:"replaced,omitempty"` // pods created in place of others
-	From     *UpgradeSide `json:"from,omitempty"`     // the old control plane; absent where it did not run
-	To       *UpgradeSide `json:"to,omitempty"`       // the new one
+	Pods     *int          `json:"pods,omitempty"`     // of the workloads that are moved in it
+	Replaced *int          `json:"replaced,omitempty"` // pods created in place of others
+	Moved    []UpgradeUnit `json:"moved,omitempty"`    // what is moved in it, of a captured mesh
+	From     *UpgradeSide  `json:"from,omitempty"`     // the old control plane; absent where it did not run
+	To       *UpgradeSide  `json:"to,omitempty"`       // the new one
 	// PeakCores and PeakMemoryBytes are those of both together, at one moment.
 	PeakCores       *float64  `json:"peakCores,omitempty"`
 	PeakMemoryBytes *float64  `json:"peakMemoryBytes,omitempty"`
 	PeakPods        *int      `json:"peakPods,omitempty"` // the most pods that were there at once
 	Latencies       Latencies `json:"latencies,omitzero"` // of the pods created meanwhile
 }
+
+// UpgradeUnit is a part of a captured mesh that is moved at once, for its pods follow one label.
+type UpgradeUnit struct {
+	Kind       UpgradeKind `json:"kind"`
+	Name       string      `json:"name"`       // of the namespace, the tag or the revision
+	Namespaces []string    `json:"namespaces"` // of its workloads
+	Pods       int         `json:"pods"`       // that have sidecars
+}
+
+// UpgradeKind states what the pods of an UpgradeUnit follow.
+type UpgradeKind string
+
+// The kinds of an UpgradeUnit.
+const (
+	UpgradeNamespace UpgradeKind = "namespace" // the label of their namespace, which no other has to do with
+	UpgradeTag       UpgradeKind = "tag"       // a tag, which is moved for all its namespaces
+	UpgradeRevision  UpgradeKind = "revision"  // a revision that is newer in the captured mesh already
+)
 
 // UpgradeSide is one control plane in a stage, and the sidecars that are connected to it.
 type UpgradeSide struct {
@@ -142,9 +161,70 @@ func (r *Run) UpgradeSentence() string {
 	return text + "."
 }
 
+// waveNames is the most namespaces of a unit, and the most units of a wave, that a text names.
+const waveNames = 3
+
+// UpgradeWaves states what each wave of an upgrade moved; "" where the mesh was not captured, so that its workloads are alike.
+func (r *Run) UpgradeWaves() string {
+	if r.Upgrade == nil {
+		return ""
+	}
+	var waves []string
+	for _, name := range r.UpgradeStages() {
+		s := r.Upgrade.Stages[name]
+		if n, ok := strings.CutPrefix(name, wavePrefix); ok && s.Moved != nil && s.Pods != nil {
+			waves = append(waves, fmt.Sprintf("wave %s moved %s: %s", n, output.Many(*s.Pods, "pod"), UpgradeUnits(s.Moved)))
+		}
+	}
+	if waves == nil {
+		return ""
+	}
+	text := strings.Join(waves, "; ")
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// UpgradeUnits names what is moved; "" of nothing.
+func UpgradeUnits(units []UpgradeUnit) string {
+	var all []string
+	var single []string // namespaces that are moved on their own
+	for _, u := range units {
+		switch u.Kind {
+		case UpgradeNamespace:
+			single = append(single, u.Name)
+		case UpgradeTag:
+			all = append(all, fmt.Sprintf("tag %s of %s", u.Name, namespacesText(u.Namespaces)))
+		case UpgradeRevision:
+			all = append(all, fmt.Sprintf("revision %s, newer already, of %s", u.Name, namespacesText(u.Namespaces)))
+		}
+	}
+	if single != nil {
+		all = append(all, "by label "+namespacesText(single))
+	}
+	return strings.Join(some(all), ", ")
+}
+
+// namespacesText names namespaces.
+func namespacesText(names []string) string {
+	if len(names) == 1 {
+		return "namespace " + names[0]
+	}
+	return fmt.Sprintf("%d namespaces (%s)", len(names), strings.Join(some(names), ", "))
+}
+
+// some are the first of several texts, with the number of the others.
+func some(texts []string) []string {
+	if len(texts) <= waveNames {
+		return texts
+	}
+	return append(slices.Clone(texts[:waveNames]), fmt.Sprintf("%d more", len(texts)-waveNames))
+}
+
+// wavePrefix begins the names of stages that are waves.
+const wavePrefix = "wave-"
+
 // stageText is the name of a stage in a sentence.
 func stageText(stage string) string {
-	if n, ok := strings.CutPrefix(stage, "wave-"); ok {
+	if n, ok := strings.CutPrefix(stage, wavePrefix); ok {
 		return "wave " + n
 	}
 	return "the stage " + stage

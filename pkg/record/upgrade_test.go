@@ -52,6 +52,28 @@ func TestUpgradeSentence(t *testing.T) {
 	}
 }
 
+// The waves of a captured mesh are stated with what they moved; those of others are alike.
+func TestUpgradeWaves(t *testing.T) {
+	r := upgradedRun()
+	if got := r.UpgradeWaves(); got != "" {
+		t.Errorf("of a synthetic mesh: %q", got)
+	}
+	for name, moved := range map[string][]UpgradeUnit{
+		"wave-1": {{Kind: UpgradeRevision, Name: "1-31-0", Namespaces: []string{"orders"}, Pods: 7}},
+		"wave-2": {{Kind: UpgradeNamespace, Name: "web", Namespaces: []string{"web"}, Pods: 2}, {Kind: UpgradeTag, Name: "prod", Namespaces: []string{"a", "b", "c", "d", "e"}, Pods: 50}},
+	} {
+		pods := 0
+		for _, u := range moved {
+			pods += u.Pods
+		}
+		r.Upgrade.Stages[name].Moved, r.Upgrade.Stages[name].Pods = moved, &pods
+	}
+	const want = "Wave 1 moved 7 pods: revision 1-31-0, newer already, of namespace orders; wave 2 moved 52 pods: tag prod of 5 namespaces (a, b, c, 2 more), by label namespace web."
+	if got := r.UpgradeWaves(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // The figures of a stage are found by its name, and a warning about one control plane reaches
 // what both needed.
 func TestUpgradeFigures(t *testing.T) {

@@ -97,6 +97,9 @@ func (r *runReport) facts() []fact {
 	if text := r.run.UpgradeSentence(); text != "" {
 		facts = append(facts, fact{"upgrade", r.mark("upgrade.room", "").on(text)})
 	}
+	if text := r.run.UpgradeWaves(); text != "" {
+		facts = append(facts, fact{"waves", unmarked(text)})
+	}
 	if r.run.Reason != "" {
 		facts = append(facts, fact{"reason", unmarked(r.run.Reason)})
 	}

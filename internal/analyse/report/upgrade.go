@@ -73,6 +73,9 @@ func upgraded(runs []record.Run, d *warnings) []marked {
 		if text := runs[i].UpgradeSentence(); text != "" {
 			all = append(all, d.mark(&runs[i], "upgrade.room", "").on(text))
 		}
+		if text := runs[i].UpgradeWaves(); text != "" {
+			all = append(all, unmarked(text))
+		}
 	}
 	return all
 }

@@ -21,7 +21,7 @@ func (u *Upgrade) Measure(document *record.Run, usage *measure.Sampler, warn fun
 		stage := &record.UpgradeStage{PeakPods: &s.peakPods}
 		about := "upgrade.stages." + s.Name
 		if s.pods > 0 {
-			stage.Pods, stage.Replaced = &s.pods, &s.replaced
+			stage.Pods, stage.Replaced, stage.Moved = &s.pods, &s.replaced, s.moved
 		}
 		var running []string
 		for _, side := range []struct {

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"scaler.mesh/scaler/pkg/scenario"
-
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Plan is the upgrade that a user asks for. The zero value is none.
@@ -27,16 +27,8 @@ type Plan struct {
 	Rate       float64       // pods of workloads that are restarted a second, a workload at a time; 0 = all of a wave at once
 	Pause      time.Duration // for which the new control plane runs before the first wave, and what is left after the old one is removed
 	ToEnv      []string      // further NAME=VALUE for the new control plane
-	// ByNamespace has each wave move whole namespaces, as somebody does who moves the label of a namespace; else workloads.
-	ByNamespace bool
-}
-
-// unit is what a wave moves as a whole.
-func (p Plan) unit() string {
-	if p.ByNamespace {
-		return "namespace"
-	}
-	return "workload"
+	// Units are what is moved at once in a captured mesh; nil = each workload is, of a synthetic one.
+	Units []Unit
 }
 
 // Revisions returns the names by which pods know the two control planes: their versions
@@ -76,55 +68,71 @@ func (p Plan) Validate(mesh topology.Mesh) error {
 	if p.InPlace && p.RollbackAt != 0 {
 		return scenario.Refuse("controlPlane.upgrade.rollbackAt", p.RollbackAt, "none with controlPlane.upgrade.inPlace, which has no waves")
 	}
-	if p.RollbackAt < 0 || p.RollbackAt > len(p.Waves) {
-		return scenario.Refuse("controlPlane.upgrade.rollbackAt", p.RollbackAt, "a wave, 1 to %d", len(p.Waves))
+	waves := p.WavesOf(mesh)
+	if p.RollbackAt < 0 || p.RollbackAt > len(waves) {
+		return scenario.Refuse("controlPlane.upgrade.rollbackAt", p.RollbackAt, "a wave, 1 to %d", len(waves))
 	}
-	more := "mesh.pods"
-	if p.ByNamespace {
-		more = "namespaces"
-	}
-	for i, wave := range p.WavesOf(mesh) {
-		if len(wave) == 0 {
-			return scenario.Refuse("controlPlane.upgrade.canary", scenario.Shares(p.Waves), "fewer waves, or more %s: wave %d has no %s to move; a %s is moved as a whole, and there are %d",
-				more, i+1, p.unit(), p.unit(), len(p.units(mesh)))
+	for i, wave := range waves {
+		if len(wave.Workloads) == 0 {
+			return scenario.Refuse("controlPlane.upgrade.canary", scenario.Shares(p.Waves), "fewer waves, or more mesh.pods: wave %d has no workload to move; a workload is moved as a whole, and there are %d",
+				i+1, len(p.units(mesh)))
 		}
 	}
 	return nil
 }
 
-// units returns the workloads that have sidecars, by their index: those of each unit that is moved as a whole, in the
-// order of the mesh.
-func (p Plan) units(mesh topology.Mesh) (units [][]int) {
-	at := map[string]int{} // by namespace
+// Wave is what is moved at once, or at the rate of the plan.
+type Wave struct {
+	Workloads []int                // by their index
+	Units     []record.UpgradeUnit // of a captured mesh, whose workloads they are; nil of a synthetic one
+}
+
+// add adds a unit to a wave.
+func (w *Wave) add(u Unit) {
+	w.Workloads = append(w.Workloads, u.Workloads...)
+	if u.Kind != "" {
+		w.Units = append(w.Units, u.UpgradeUnit)
+	}
+}
+
+// units returns what is moved at once: of a synthetic mesh each workload, in the order of the mesh.
+func (p Plan) units(mesh topology.Mesh) (units []Unit) {
+	if p.Units != nil {
+		return slices.Clone(p.Units)
+	}
 	for i, s := range mesh.Services {
 		if s.Outside {
 			continue
 		}
-		if of, known := at[s.Namespace]; p.ByNamespace && known {
-			units[of] = append(units[of], i)
-			continue
-		}
-		at[s.Namespace] = len(units)
-		units = append(units, []int{i})
+		units = append(units, Unit{Workloads: []int{i}, UpgradeUnit: record.UpgradeUnit{Pods: s.Pods}})
 	}
 	return units
 }
 
-// WavesOf are the workloads of each wave, by their index: as many units as it takes that the moved
-// ones have at least the wave's share of the pods, in the order of the mesh.
-func (p Plan) WavesOf(mesh topology.Mesh) [][]int {
-	total := mesh.Sidecars()
-	units := p.units(mesh)
-	var waves [][]int
-	moved := 0
+// WavesOf are the waves in which a mesh is moved. What is ahead in a captured mesh is the first one. Each other is as many units
+// as it takes that the moved ones have at least its share of the pods; in a captured mesh a share that the waves before it
+// have reached already has none.
+func (p Plan) WavesOf(mesh topology.Mesh) (waves []Wave) {
+	units, total, moved := p.units(mesh), mesh.Sidecars(), 0
+	take := func(wave *Wave) {
+		wave.add(units[0])
+		moved, units = moved+units[0].Pods, units[1:]
+	}
+	var first Wave
+	for len(units) > 0 && units[0].Ahead {
+		take(&first)
+	}
+	if first.Workloads != nil {
+		waves = append(waves, first)
+	}
 	for _, share := range p.Waves {
-		var wave []int
+		var wave Wave
 		for len(units) > 0 && moved < int(math.Ceil(share*float64(total)-1e-9)) {
-			wave = append(wave, units[0]...)
-			moved += pods(mesh, units[0])
-			units = units[1:]
+			take(&wave)
 		}
-		waves = append(waves, wave)
+		if wave.Workloads != nil || p.Units == nil {
+			waves = append(waves, wave)
+		}
 	}
 	return waves
 }
@@ -151,5 +159,10 @@ func due(mesh topology.Mesh, workloads []int, rate float64) []time.Duration {
 	return all
 }
 
-// concat returns the workloads of several waves.
-func concat(waves [][]int) []int { return slices.Concat(waves...) }
+// together returns several waves as one.
+func together(waves []Wave) (all Wave) {
+	for _, w := range waves {
+		all.Workloads, all.Units = append(all.Workloads, w.Workloads...), append(all.Units, w.Units...)
+	}
+	return all
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -40,37 +41,109 @@ func TestWaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		waves := Plan{Waves: shares}.WavesOf(test.mesh)
-		if got := fmt.Sprint(waves); got != test.want {
+		if got := workloadsOf(waves); got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
-		if all := concat(waves); len(all) != len(test.mesh.Services) || !slices.IsSorted(all) {
+		if all := together(waves).Workloads; len(all) != len(test.mesh.Services) || !slices.IsSorted(all) {
 			t.Errorf("%s: %v are not all workloads once", test.name, all)
 		}
 	}
 }
 
-// Of a captured mesh each wave moves whole namespaces, and no workload without sidecars.
+// captured is a mesh of workloads in namespaces, each with so many pods, of which those without a proxy are no part of an upgrade.
+func captured(control *capture.ControlPlane, workloads ...capture.Workload) (capture.Mesh, topology.Mesh) {
+	mesh := capture.Mesh{Header: capture.Header{ControlPlane: control}, Workloads: workloads}
+	return mesh, mesh.Topology()
+}
+
+func workload(namespace string, pods int, proxy capture.Proxy) capture.Workload {
+	return capture.Workload{Namespace: namespace, Name: namespace, Spec: capture.WorkloadSpec{Replicas: pods, Proxy: proxy}}
+}
+
+// Where nothing is known of revisions, each wave moves whole namespaces, and no workload without sidecars.
 func TestWavesByNamespace(t *testing.T) {
-	mesh := sized(10, 10, 50, 10, 10)
-	for i, namespace := range []string{"a", "b", "a", "a", "c"} {
-		mesh.Services[i].Namespace, mesh.Services[i].Outside = namespace, i == 2
-	}
-	for canary, want := range map[string]string{"20%,100%": "[[0 3] [1 4]]", "60%,100%": "[[0 3 1] [4]]", "100%": "[[0 3 1 4]]"} {
-		var shares scenario.Shares
-		if err := shares.UnmarshalText([]byte(canary)); err != nil {
-			t.Fatal(err)
-		}
-		plan := Plan{From: "1.29.1", To: "1.31.0", Waves: shares, ByNamespace: true}
-		if got := fmt.Sprint(plan.WavesOf(mesh)); got != want {
+	of, mesh := captured(nil, workload("a", 10, capture.Sidecar), workload("b", 10, capture.Sidecar), workload("a", 50, capture.NoProxy),
+		workload("a", 10, capture.Gateway), workload("c", 10, capture.Sidecar))
+	for canary, want := range map[string]string{
+		"20%,100%": "[[0 3] [1 4]]", "60%,100%": "[[0 3 1] [4]]", "100%": "[[0 3 1 4]]",
+		"10%,20%,30%,100%": "[[0 3] [1 4]]", // the first wave has 50 %
+	} {
+		plan := planOf(t, &of, canary)
+		if got := workloadsOf(plan.WavesOf(mesh)); got != want {
 			t.Errorf("%s: %s, want %s", canary, got, want)
 		}
 		if err := plan.Validate(mesh); err != nil {
 			t.Errorf("%s: %v", canary, err)
 		}
 	}
-	plan := Plan{From: "1.29.1", To: "1.31.0", Waves: []float64{0.1, 0.2, 0.3, 1}, ByNamespace: true}
-	if err := plan.Validate(mesh); err == nil || !strings.Contains(err.Error(), "wave 2 has no namespace to move; a namespace is moved as a whole, and there are 3") {
-		t.Errorf("%v", err)
+}
+
+func planOf(t *testing.T, mesh *capture.Mesh, canary string) Plan {
+	t.Helper()
+	var shares scenario.Shares
+	if err := shares.UnmarshalText([]byte(canary)); err != nil {
+		t.Fatal(err)
+	}
+	return Plan{From: "1.29.1", To: "1.31.0", Waves: shares, Units: UnitsOf(mesh, "1.29.1", "1.31.0")}
+}
+
+func workloadsOf(waves []Wave) string {
+	var all [][]int
+	for _, w := range waves {
+		all = append(all, w.Workloads)
+	}
+	return fmt.Sprint(all)
+}
+
+// What a newer revision serves already is the first wave, whatever its share; namespaces that name the revision move one by one, those
+// of a tag at once, and those of the tag "default" last.
+func TestWavesFollowRevisions(t *testing.T) {
+	stable := capture.Revision{
+		Name: "1-29-1", Version: "1.29.1", Pods: 90, Tags: []string{"default", "prod", "slow"}, Namespaces: []string{"a", "b", "c", "d", "e", "f"},
+		Tagged: map[string][]string{"default": {"a"}, "prod": {"b", "c"}, "slow": {"d"}},
+	}
+	canary := capture.Revision{Name: "1-31-0", Version: "1.31.0", Pods: 5, Tags: []string{"canary"}, Namespaces: []string{"g"}, Tagged: map[string][]string{"canary": {"g"}}, Workloads: []string{"d/d-first"}}
+	older := capture.Revision{Name: "1-28-0", Version: "1.28.0", Pods: 5, Namespaces: []string{"h"}}
+	of, mesh := captured(&capture.ControlPlane{Revisions: []capture.Revision{older, stable, canary}},
+		workload("a", 1, capture.Sidecar), workload("b", 20, capture.Sidecar), workload("c", 20, capture.Sidecar), workload("d", 30, capture.Sidecar),
+		workload("e", 10, capture.Sidecar), workload("f", 9, capture.Sidecar), workload("g", 4, capture.Sidecar), workload("h", 5, capture.Sidecar),
+		capture.Workload{Namespace: "d", Name: "d-first", Spec: capture.WorkloadSpec{Replicas: 1, Proxy: capture.Sidecar}})
+	for canary, want := range map[string]string{
+		"10%,50%,100%": "[[6 8] [4] [5 7 3] [1 2 0]]", // 5 %, 15 %, 59 %, 100 %
+		"5%,100%":      "[[6 8] [4 5 7 3 1 2 0]]",     // the first share is reached
+	} {
+		plan := planOf(t, &of, canary)
+		if got := workloadsOf(plan.WavesOf(mesh)); got != want {
+			t.Errorf("%s: %s, want %s", canary, got, want)
+		}
+	}
+	plan := planOf(t, &of, "10%,50%,100%")
+	want := []string{"revision 1-31-0, newer already, of 2 namespaces (g, d)", "by label namespace e", "tag slow of namespace d, by label 2 namespaces (f, h)",
+		"tag prod of 2 namespaces (b, c), tag default of namespace a"}
+	for i, w := range plan.WavesOf(mesh) {
+		if got := record.UpgradeUnits(w.Units); got != want[i] {
+			t.Errorf("wave %d: %s, want %s", i+1, got, want[i])
+		}
+	}
+	plan.RollbackAt = 4
+	if err := plan.Validate(mesh); err != nil {
+		t.Error(err)
+	}
+	plan.RollbackAt = 5
+	if err := plan.Validate(mesh); err == nil || !strings.Contains(err.Error(), "a wave, 1 to 4") {
+		t.Errorf("back after the fifth of four waves: %v", err)
+	}
+}
+
+// A revision is ahead if it is newer than the first version or is the second one; one that is not known is not.
+func TestAhead(t *testing.T) {
+	for release, want := range map[string]bool{"1.31.0": true, "1.30.2": true, "1.29.1": false, "1.29.2": true, "1.9.9": false, "": false, "1.31.0-rc.0": true, "main": false} {
+		if got := ahead(release, "1.29.1", "1.31.0"); got != want {
+			t.Errorf("%q: %v", release, got)
+		}
+	}
+	if !ahead("1.28.3", "1.29.1", "1.28.3") {
+		t.Error("what follows the older version of a downgrade is not there already")
 	}
 }
 

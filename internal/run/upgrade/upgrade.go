@@ -77,6 +77,7 @@ type Stage struct {
 	Old, Next  *fleet.Received // of each control plane's sidecars; nil where there was none
 	Background *fleet.Background
 	pods       int // that are moved
+	moved      []record.UpgradeUnit
 	replaced   int
 	peakPods   int
 }
@@ -98,7 +99,7 @@ func (u *Upgrade) Run(ctx context.Context) error {
 	if u.Plan.InPlace {
 		return u.inPlace(ctx)
 	}
-	if err := u.stage(ctx, stageStart, nil, u.start); err != nil {
+	if err := u.stage(ctx, stageStart, Wave{}, u.start); err != nil {
 		return err
 	}
 	waves := u.Plan.WavesOf(u.Mesh)
@@ -107,7 +108,7 @@ func (u *Upgrade) Run(ctx context.Context) error {
 			return err
 		}
 		if i+1 == u.Plan.RollbackAt {
-			if err := u.move(ctx, stageRollback, concat(waves[:i+1]), u.Old); err != nil {
+			if err := u.move(ctx, stageRollback, together(waves[:i+1]), u.Old); err != nil {
 				return err
 			}
 			return u.conclude(ctx, u.next)
@@ -141,12 +142,12 @@ func (u *Upgrade) startNext(ctx context.Context) (err error) {
 
 // inPlace does an upgrade without revisions.
 func (u *Upgrade) inPlace(ctx context.Context) error {
-	if err := u.stage(ctx, stageReplace, nil, u.replace); err != nil {
+	if err := u.stage(ctx, stageReplace, Wave{}, u.replace); err != nil {
 		return err
 	}
-	var all []int
+	var all Wave
 	for _, unit := range u.Plan.units(u.Mesh) {
-		all = append(all, unit...)
+		all.add(unit)
 	}
 	if err := u.move(ctx, stageRestart, all, u.next); err != nil {
 		return err
@@ -182,13 +183,18 @@ func (u *Upgrade) replace(ctx context.Context) (record.EndedBy, error) {
 	return u.Fleet.AwaitSettled(ctx)
 }
 
-// move moves workloads to a control plane and waits until the mesh is at rest.
-func (u *Upgrade) move(ctx context.Context, name string, workloads []int, to *controlplane.ControlPlane) error {
+// move moves a wave to a control plane and waits until the mesh is at rest.
+func (u *Upgrade) move(ctx context.Context, name string, wave Wave, to *controlplane.ControlPlane) error {
+	workloads := wave.Workloads
 	if err := u.Fleet.AwaitQuiet(ctx); err != nil { // what went before is no part of it
 		return err
 	}
-	u.Say(fmt.Sprintf("%s: %d pods of %d workloads to %s", name, pods(u.Mesh, workloads), len(workloads), to.Server.Describe().Version))
-	return u.stage(ctx, name, workloads, func(ctx context.Context) (record.EndedBy, error) {
+	text := fmt.Sprintf("%s: %d pods of %d workloads to %s", name, pods(u.Mesh, workloads), len(workloads), to.Server.Describe().Version)
+	if of := record.UpgradeUnits(wave.Units); of != "" {
+		text += ": " + of
+	}
+	u.Say(text)
+	return u.stage(ctx, name, wave, func(ctx context.Context) (record.EndedBy, error) {
 		var services []string
 		for _, i := range workloads {
 			services = append(services, u.Mesh.Services[i].Name)
@@ -210,7 +216,7 @@ func (u *Upgrade) move(ctx context.Context, name string, workloads []int, to *co
 
 // conclude removes the control plane that has no sidecars any more, and measures what is left.
 func (u *Upgrade) conclude(ctx context.Context, empty *controlplane.ControlPlane) error {
-	err := u.stage(ctx, stageRemove, nil, func(ctx context.Context) (record.EndedBy, error) {
+	err := u.stage(ctx, stageRemove, Wave{}, func(ctx context.Context) (record.EndedBy, error) {
 		if empty == u.Old {
 			if err := u.next.Revision.Promote(ctx); err != nil {
 				return "", err
@@ -232,14 +238,14 @@ func (u *Upgrade) conclude(ctx context.Context, empty *controlplane.ControlPlane
 
 // after measures what is left.
 func (u *Upgrade) after(ctx context.Context) error {
-	return u.stage(ctx, stageAfter, nil, u.pause)
+	return u.stage(ctx, stageAfter, Wave{}, u.pause)
 }
 
 // stage does one stage in a phase of its own.
-func (u *Upgrade) stage(ctx context.Context, name string, workloads []int, do func(context.Context) (record.EndedBy, error)) error {
+func (u *Upgrade) stage(ctx context.Context, name string, wave Wave, do func(context.Context) (record.EndedBy, error)) error {
 	limited, cancel := context.WithTimeoutCause(ctx, u.Timeout, phases.ErrUnconverged)
 	defer cancel()
-	s := &Stage{Name: name, pods: pods(u.Mesh, workloads)}
+	s := &Stage{Name: name, pods: pods(u.Mesh, wave.Workloads), moved: wave.Units}
 	err := u.Timeline.Measure(ctx, record.UpgradePhase(name), 0, func(ctx context.Context) (record.EndedBy, error) {
 		s.Background = u.Fleet.Pods.Begin()
 		received := u.Fleet.Revisions.Receive()
