@@ -63,7 +63,7 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 	}
 	p := page{
 		Title: output.Plain(measured(runs, latencies)), Made: output.Plain(made(runs, latencies)),
-		Style: template.CSS(pageStyle), Limits: d.limits(len(runs)+len(latencies) > 1), Definitions: definitions,
+		Style: template.CSS(output.PageStyle + pageStyle), Limits: d.limits(len(runs)+len(latencies) > 1), Definitions: definitions,
 	}
 	for _, paragraph := range append(answers(runs, &d), planeAnswers(runs, &d)...) {
 		p.Answers = append(p.Answers, d.cells(paragraph))
