@@ -89,7 +89,8 @@ func TestDiffAgain(t *testing.T) {
 		{[]string{same, "--fail-on", "rejected"}, exitUsage, []string{"--fail-on rejected: want --validate-with FILE"}},
 		{[]string{unkept}, exitUsage, []string{"configuration.json.gz: no such file"}},
 		{[]string{filepath.Join(changed, diffFrom)}, exitUsage, []string{"no such file"}},
-		{[]string{changed, "-o", "html"}, exitUsage, []string{"want table, wide, json, yaml or markdown"}},
+		{[]string{changed, "-o", "html"}, exitDone, []string{"<!DOCTYPE html>", `id="difference-1"`, "1 of 1 sidecars change"}},
+		{[]string{changed, "-o", "xml"}, exitUsage, []string{"want table, wide, json, yaml, markdown or html"}},
 	} {
 		var stdout, stderr strings.Builder
 		err := execute(t.Context(), append([]string{"diff"}, test.args...), strings.NewReader(""), &stdout, &stderr)

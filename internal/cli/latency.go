@@ -87,7 +87,7 @@ but not rates, connections, chain and topology.
 	o.addTo(cmd, s, scenario.Latency, scenario.DefaultLatency())
 	complete(cmd, "variants", allVariants())
 	complete(cmd, "control-plane", controlplane.Values(controlplane.ForLatency(drivers.All())))
-	addRunFlags(cmd, &o.spec.Out, &o.output, &o.spec.Programs)
+	addRunFlags(cmd, &o.spec.Out, &o.output, &o.spec.Programs, output.Formats)
 	o.cluster.addFlags(cmd.Flags())
 	return cmd
 }

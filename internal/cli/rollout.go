@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
+	"scaler.mesh/scaler/internal/analyse/diff"
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/output"
@@ -105,7 +106,11 @@ them, which takes about a quarter of an hour on two cores; see 'scaler component
 // addFlags adds all flags of a command that does rollouts. defaults is its scenario without flags.
 func (o *rolloutOptions) addFlags(cmd *cobra.Command, s streams, command string, defaults scenario.Scenario) {
 	o.addTo(cmd, s, command, defaults)
-	addRunFlags(cmd, &o.spec.Out, &o.output, &o.spec.Programs)
+	formats := output.Formats
+	if command == scenario.Diff {
+		formats = diff.Formats
+	}
+	addRunFlags(cmd, &o.spec.Out, &o.output, &o.spec.Programs, formats)
 	if f := cmd.Flags(); command == scenario.Rollout || command == scenario.Bench {
 		f.BoolVar(&o.spec.Keep, "keep", false, "keep the cluster and the control plane running")
 		group(f, scenario.OutputGroup, false, "keep")
@@ -114,12 +119,12 @@ func (o *rolloutOptions) addFlags(cmd *cobra.Command, s streams, command string,
 
 // addRunFlags adds the flags of a command that makes runs from a scenario: where records go, how
 // figures are printed, and where programs are.
-func addRunFlags(cmd *cobra.Command, out, format *string, programs *component.Options) {
+func addRunFlags(cmd *cobra.Command, out, format *string, programs *component.Options, formats []string) {
 	f := cmd.Flags()
 	f.StringVar(out, "out", "", "folder for the record (default ./scaler-runs/DATE-TIME)")
-	f.StringVarP(format, "output", "o", "table", "`format` of the figures: table, wide, json, yaml or markdown")
+	f.StringVarP(format, "output", "o", "table", "`format` of the figures: "+oneOf(formats))
 	group(f, scenario.OutputGroup, true, "out", "output")
-	complete(cmd, "output", output.Formats)
+	complete(cmd, "output", formats)
 	addComponentFlags(f, programs)
 	addEnvoyFlag(f, programs)
 	group(f, scenario.ClusterGroup, false, "bin-dir", "cache-dir", "image-registry", "envoy")

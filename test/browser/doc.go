@@ -1,6 +1,6 @@
-// Package browser tests the pages of scaler report -o html in Chromium as their readers
+// Package browser tests the pages of scaler report and scaler diff in Chromium as their readers
 // see them: in light and dark, on a phone, on paper, with a keyboard and with a screen
-// reader. The pages are of small runs in testdata, which were made by the real programs:
+// reader. Those of diff are of records that the specs write, the others of small runs in testdata, made by the real programs:
 //
 //	scaler rollout --pods 12,20 --mode both --steady 5s --baseline 2s --settle 3s \
 //		--probes 3 --fault reset-streams:20%@steady

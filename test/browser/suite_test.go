@@ -45,12 +45,15 @@ var _ = BeforeSuite(func() {
 	}
 })
 
-// report is the page that scaler makes of these folders.
-func report(dirs ...string) string {
+// report is the page of `scaler report` about these folders.
+func report(dirs ...string) string { return pageOf("report", dirs...) }
+
+// pageOf is the page that a command makes of folders.
+func pageOf(command string, dirs ...string) string {
 	GinkgoHelper()
-	page, err := exec.Command(scaler, append([]string{"report", "-o", "html"}, dirs...)...).Output()
+	page, err := exec.Command(scaler, append([]string{command, "-o", "html"}, dirs...)...).Output()
 	Expect(err).NotTo(HaveOccurred())
-	path := filepath.Join(GinkgoT().TempDir(), "report.html")
+	path := filepath.Join(GinkgoT().TempDir(), command+".html")
 	Expect(os.WriteFile(path, page, 0o644)).To(Succeed())
 	return path
 }

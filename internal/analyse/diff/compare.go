@@ -296,7 +296,7 @@ func (c *comparer) sequence(a, b []*node) {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
 	var i, j int
-	for _, m := range append(common(a, b), [2]int{len(a), len(b)}) {
+	for _, m := range append(common(len(a), len(b), func(i, j int) bool { return a[i].sum == b[j].sum }), [2]int{len(a), len(b)}) {
 		for i < m[0] || j < m[1] {
 			var x, y *node
 			if i < m[0] {
@@ -313,28 +313,28 @@ func (c *comparer) sequence(a, b []*node) {
 	}
 }
 
-// common is a longest common subsequence: pairs of indices of equal elements. Of lists that are too long it is
-// empty.
-func common(a, b []*node) (pairs [][2]int) {
-	if len(a)*len(b) > maxTable {
+// common is a longest common subsequence of lists of n and m elements: pairs of indices of equal ones. Of lists that are
+// too long it is empty.
+func common(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
+	if n*m > maxTable {
 		return nil
 	}
-	length := make([][]int32, len(a)+1)
+	length := make([][]int32, n+1)
 	for i := range length {
-		length[i] = make([]int32, len(b)+1)
+		length[i] = make([]int32, m+1)
 	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i].sum == b[j].sum {
+	for i := n - 1; i >= 0; i-- {
+		for j := m - 1; j >= 0; j-- {
+			if equal(i, j) {
 				length[i][j] = length[i+1][j+1] + 1
 			} else {
 				length[i][j] = max(length[i+1][j], length[i][j+1])
 			}
 		}
 	}
-	for i, j := 0, 0; i < len(a) && j < len(b); {
+	for i, j := 0, 0; i < n && j < m; {
 		switch {
-		case a[i].sum == b[j].sum:
+		case equal(i, j):
 			pairs = append(pairs, [2]int{i, j})
 			i, j = i+1, j+1
 		case length[i+1][j] >= length[i][j+1]:

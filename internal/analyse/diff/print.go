@@ -16,8 +16,14 @@ const (
 	markdownGroups = 60  // keeps a comment below 60,000 characters
 )
 
-// Print writes a result in one of output.Formats. A table is a page: the groups with the largest consequences.
+// Formats are the formats that a result can be printed in, the default first.
+var Formats = append(slices.Clone(output.Formats), "html")
+
+// Print writes a result in one of Formats. A table is a page: the groups with the largest consequences.
 func Print(w io.Writer, format string, r *Result) error {
+	if format == "html" {
+		return HTML(w, r)
+	}
 	return output.Print(w, format, "the differences", r, func(markdown bool) string {
 		if markdown {
 			return r.page(markdownGroups, true)
@@ -29,7 +35,7 @@ func Print(w io.Writer, format string, r *Result) error {
 // page is the result as text.
 func (r *Result) page(most int, markdown bool) string {
 	var b strings.Builder
-	b.WriteString(r.headline() + "\n")
+	fmt.Fprintf(&b, "%s: %s\n", output.Text(r.sides()), r.outcome())
 	for _, e := range r.Effects {
 		what := e.What
 		if markdown {
@@ -45,7 +51,9 @@ func (r *Result) page(most int, markdown bool) string {
 		}
 		b.WriteString("\n" + g.text(i+1, markdown))
 	}
-	b.WriteString(r.notes())
+	for _, note := range append(r.warnings(), r.notes()...) {
+		fmt.Fprintf(&b, "\n%s\n", output.Text(note))
+	}
 	return b.String()
 }
 
@@ -58,16 +66,7 @@ func (v *Validation) text(markdown bool) string {
 		return ""
 	}
 	var b strings.Builder
-	verdict := "accepts all of them"
-	if len(v.Rejected) > 0 {
-		be := "are"
-		if v.On() == 1 {
-			be = "is"
-		}
-		verdict = fmt.Sprintf("rejects %d, of which %d %s of the second side", len(v.Rejected), v.On(), be)
-	}
-	fmt.Fprintf(&b, "%sEnvoy %s validated %s of both sides whole, %d without Istio's own filters, %d not at all, and %s\n",
-		bullet(markdown), output.Text(v.Envoy), output.Many(v.Whole, "resource"), v.Cut, v.NotValidated, verdict)
+	fmt.Fprintf(&b, "%s%s\n", bullet(markdown), output.Text(v.answer()))
 	for _, one := range v.Rejected[:min(len(v.Rejected), shownRejections)] {
 		fmt.Fprintf(&b, "  %s%s %s (%s of the first side, %d of the second): %s\n", bullet(markdown), one.Type, output.Text(one.Name), output.Many(one.From, "sidecar"), one.To, output.Text(short(one.Reason)))
 	}
@@ -77,6 +76,20 @@ func (v *Validation) text(markdown bool) string {
 	return b.String()
 }
 
+// answer is what an Envoy said, in a sentence.
+func (v *Validation) answer() string {
+	verdict := "accepts all of them"
+	if len(v.Rejected) > 0 {
+		be := "are"
+		if v.On() == 1 {
+			be = "is"
+		}
+		verdict = fmt.Sprintf("rejects %d, of which %d %s of the second side", len(v.Rejected), v.On(), be)
+	}
+	return fmt.Sprintf("Envoy %s validated %s of both sides whole, %d without Istio's own filters, %d not at all, and %s",
+		v.Envoy, output.Many(v.Whole, "resource"), v.Cut, v.NotValidated, verdict)
+}
+
 func bullet(markdown bool) string {
 	if markdown {
 		return "- "
@@ -84,12 +97,15 @@ func bullet(markdown bool) string {
 	return "  "
 }
 
-func (r *Result) headline() string {
-	sides := fmt.Sprintf("%s to %s", output.Text(r.From.Name), output.Text(r.To.Name))
+// sides are the names of both.
+func (r *Result) sides() string { return fmt.Sprintf("%s to %s", r.From.Name, r.To.Name) }
+
+// outcome is the result in a sentence.
+func (r *Result) outcome() string {
 	if len(r.Groups) == 0 {
-		return fmt.Sprintf("%s: no difference. Compared: %s with %s.", sides, output.Many(r.Sidecars, "sidecar"), output.Many(r.To.Resources, "resource"))
+		return fmt.Sprintf("no difference. Compared: %s with %s.", output.Many(r.Sidecars, "sidecar"), output.Many(r.To.Resources, "resource"))
 	}
-	return fmt.Sprintf("%s: %d of %d sidecars change, in %s.", sides, r.Changed, r.Sidecars, output.Many(len(r.Groups), "way"))
+	return fmt.Sprintf("%d of %d sidecars change, in %s.", r.Changed, r.Sidecars, output.Many(len(r.Groups), "way"))
 }
 
 // text is a group in a few lines.
@@ -206,24 +222,28 @@ func wrapped(text, indent string, markdown bool) string {
 	return strings.Join(output.Wrap(text, 110, indent), "\n")
 }
 
+// warnings are what makes the result doubtful.
+func (r *Result) warnings() (all []string) {
+	for _, side := range []Side{r.From, r.To} {
+		if side.NotQuiet {
+			all = append(all, fmt.Sprintf("Warning: with %s the control plane had not come to rest when the configuration was kept; phases.settle can be longer.", side.Name))
+		}
+	}
+	return all
+}
+
 // notes are what a reader has to know of how sides were compared.
-func (r *Result) notes() string {
-	var b strings.Builder
+func (r *Result) notes() (all []string) {
 	for _, side := range []struct {
 		name      string
 		workloads []Workload
 	}{{r.From.Name, r.OnlyFrom}, {r.To.Name, r.OnlyTo}} {
 		if len(side.workloads) > 0 {
-			fmt.Fprintf(&b, "\nOnly with %s, and not compared: %s.\n", output.Text(side.name), output.Text(workloads(side.workloads)))
-		}
-	}
-	for _, side := range []Side{r.From, r.To} {
-		if side.NotQuiet {
-			fmt.Fprintf(&b, "\nWarning: with %s the control plane had not come to rest when the configuration was kept; phases.settle can be longer.\n", output.Text(side.Name))
+			all = append(all, fmt.Sprintf("Only with %s, and not compared: %s.", side.name, workloads(side.workloads)))
 		}
 	}
 	if len(r.Opaque) > 0 {
-		fmt.Fprintf(&b, "\nCompared as bytes, since their type is not known: %s.\n", output.Text(strings.Join(r.Opaque, ", ")))
+		all = append(all, fmt.Sprintf("Compared as bytes, since their type is not known: %s.", strings.Join(r.Opaque, ", ")))
 	}
 	if kept := len(Rules) - len(r.Rules); kept > 0 {
 		var names []string
@@ -232,7 +252,7 @@ func (r *Result) notes() string {
 				names = append(names, rule.Name)
 			}
 		}
-		fmt.Fprintf(&b, "\nRules that are off: %s.\n", strings.Join(names, ", "))
+		all = append(all, fmt.Sprintf("Rules that are off: %s.", strings.Join(names, ", ")))
 	}
-	return b.String()
+	return all
 }
