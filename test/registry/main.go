@@ -4,9 +4,14 @@
 //
 //	go run ./test/registry -listen 127.0.0.1:5000
 //	scaler rollout --pods 200 --image-registry localhost:5000 --cache-dir /tmp/empty
+//
+// With -istio-tag it has Istio's programs in images of another version, whether they report that one or not:
+//
+//	go run ./test/registry -istio-version 1.29.1 -istio-tag 1.29.2
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -23,39 +28,56 @@ import (
 	"scaler.mesh/scaler/test/imagetest"
 )
 
-// images are the files of each image, by their paths.
-var images = map[string]map[string]string{
-	"istio/pilot:" + component.IstioDefault:    {"usr/local/bin/pilot-discovery": component.Istiod},
-	"istio/istioctl:" + component.IstioDefault: {"usr/local/bin/istioctl": component.Istioctl},
-	"istio/proxyv2:" + component.IstioDefault:  {"usr/local/bin/pilot-agent": component.PilotAgent, "usr/local/bin/envoy": component.Envoy},
-	"prom/prometheus:v" + component.Version(component.Prometheus): {
-		"bin/prometheus": component.Prometheus, "bin/promtool": component.Promtool,
-	},
-	"etcd:" + strings.TrimPrefix(component.Version(component.Etcd), "v") + "-0":     {"usr/local/bin/etcd": component.Etcd},
-	"kube-apiserver:" + component.Version(component.KubeAPIServer):                  {"usr/local/bin/kube-apiserver": component.KubeAPIServer},
-	"kube-controller-manager:" + component.Version(component.KubeControllerManager): {"usr/local/bin/kube-controller-manager": component.KubeControllerManager},
-	"kube-scheduler:" + component.Version(component.KubeScheduler):                  {"usr/local/bin/kube-scheduler": component.KubeScheduler},
-	"kwok/kwok:" + component.Version(component.Kwok):                                {"usr/local/bin/kwok": component.Kwok},
+// images are the files of each image, by their paths, in the images of Istio that have this tag.
+func images(istio string) map[string]map[string]string {
+	return map[string]map[string]string{
+		"istio/pilot:" + istio:    {"usr/local/bin/pilot-discovery": component.Istiod},
+		"istio/istioctl:" + istio: {"usr/local/bin/istioctl": component.Istioctl},
+		"istio/proxyv2:" + istio:  {"usr/local/bin/pilot-agent": component.PilotAgent, "usr/local/bin/envoy": component.Envoy},
+		"prom/prometheus:v" + component.Version(component.Prometheus): {
+			"bin/prometheus": component.Prometheus, "bin/promtool": component.Promtool,
+		},
+		"etcd:" + strings.TrimPrefix(component.Version(component.Etcd), "v") + "-0":     {"usr/local/bin/etcd": component.Etcd},
+		"kube-apiserver:" + component.Version(component.KubeAPIServer):                  {"usr/local/bin/kube-apiserver": component.KubeAPIServer},
+		"kube-controller-manager:" + component.Version(component.KubeControllerManager): {"usr/local/bin/kube-controller-manager": component.KubeControllerManager},
+		"kube-scheduler:" + component.Version(component.KubeScheduler):                  {"usr/local/bin/kube-scheduler": component.KubeScheduler},
+		"kwok/kwok:" + component.Version(component.Kwok):                                {"usr/local/bin/kwok": component.Kwok},
+	}
+}
+
+type options struct {
+	listen, istioTag string
+	programs         component.Options
 }
 
 func main() {
-	listen := flag.String("listen", "127.0.0.1:5000", "address to serve at")
-	cache := flag.String("cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder of the built programs; what is missing is built into it")
+	o := options{programs: component.Options{Progress: func(msg string) { fmt.Fprintln(os.Stderr, msg) }}}
+	flag.StringVar(&o.listen, "listen", "127.0.0.1:5000", "address to serve at")
+	flag.StringVar(&o.programs.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder of the built programs; what is missing is built into it")
+	flag.StringVar(&o.programs.BinDir, "bin-dir", "", "folder of the programs, in place of built ones")
+	flag.StringVar(&o.programs.Istio, "istio-version", "", "version of Istio's programs; the default one if empty")
+	flag.StringVar(&o.istioTag, "istio-tag", "", "tag of their images; their version if empty")
 	flag.Parse()
+	o.istioTag = cmp.Or(o.istioTag, o.programs.Istio, component.IstioDefault)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := serve(ctx, *listen, *cache); err != nil {
+	if err := serve(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "registry:", err)
 		os.Exit(1)
 	}
 }
 
-func serve(ctx context.Context, listen, cache string) error {
-	paths, err := component.Paths(ctx, component.Options{CacheDir: cache, Progress: func(msg string) { fmt.Fprintln(os.Stderr, msg) }}, component.Names()...)
+func serve(ctx context.Context, o options) error {
+	images := images(o.istioTag)
+	var names []string
+	for _, files := range images {
+		names = slices.AppendSeq(names, maps.Values(files))
+	}
+	paths, err := component.Paths(ctx, o.programs, names...)
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.listen)
 	if err != nil {
 		return err
 	}
