@@ -30,7 +30,7 @@ func addComponentFlags(flags *pflag.FlagSet, o *component.Options) {
 
 // addIstioFlag adds the flag of commands that run or build Istio's programs.
 func addIstioFlag(flags *pflag.FlagSet, o *component.Options) {
-	flags.StringVar(&o.Istio, "istio-version", "", "version of Istio to run: "+strings.Join(component.IstioReleases(), ", ")+", or a line of these, as in 1.29 (default "+component.IstioDefault+")")
+	flags.StringVar(&o.Istio, "istio-version", "", "version of Istio to run: "+strings.Join(component.IstioReleases(), ", ")+", a line of these, as in 1.29, or the number of another release, whose images are taken (default "+component.IstioDefault+")")
 }
 
 // addEnvoyFlag adds the flag of commands that run Envoy.
@@ -125,7 +125,7 @@ is taken only by this command.`,
 			}
 			got, err := component.Get(cmd.Context(), *o, args...)
 			if err != nil {
-				return err
+				return misused(err)
 			}
 			return printList(s.out, output, "ComponentList", got, []string{"NAME", "VERSION", "IMAGE", "PATH"}, func(st component.Status) []string {
 				return []string{st.Name, st.Version, st.Image, st.Path}
@@ -143,7 +143,7 @@ func newComponentsBuildCommand(o *component.Options) *cobra.Command {
 		Args:              componentNames,
 		ValidArgsFunction: completeComponents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return component.Build(cmd.Context(), *o, args...)
+			return misused(component.Build(cmd.Context(), *o, args...))
 		},
 	}
 }
@@ -160,7 +160,7 @@ func newComponentsPathCommand(s streams, o *component.Options) *cobra.Command {
 			}
 			paths, err := component.Paths(cmd.Context(), *o, args[0])
 			if err != nil {
-				return err
+				return misused(err)
 			}
 			_, err = fmt.Fprintln(s.out, paths[args[0]])
 			return err

@@ -364,6 +364,9 @@ func (o *diffOptions) compare(ctx context.Context, s streams, dir string) error 
 func sideNames(from, to record.Run) (string, string) {
 	name := func(r, other record.Run) string {
 		text := r.Environment.ControlPlane.Name + " " + r.Environment.ControlPlane.Version
+		if asked := r.Replaced(record.AboutVersion); asked != "" {
+			text += " in place of " + asked
+		}
 		for _, p := range scenario.For(scenario.Diff) {
 			own, _ := r.Scenario.Text(p.Path)
 			if others, _ := other.Scenario.Text(p.Path); own != others && own != "" && p.Path != "controlPlane.version" && p.Group != scenario.InstrumentGroup {

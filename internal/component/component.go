@@ -52,7 +52,7 @@ const (
 const (
 	SourceBinDir = "bin-dir" // the folder that the user named
 	SourceCache  = "cache"   // built or installed earlier
-	SourceImage  = "image"   // taken from a container image earlier
+	SourceImage  = "image"   // taken from a container image earlier, or not here yet and only to be had from Status.Image
 	SourceBuild  = "build"   // not here yet: it would be taken from Status.Image, or built
 	SourceNamed  = "named"   // Options.Envoy
 	SourcePath   = "path"    // found in PATH
@@ -71,7 +71,8 @@ type Options struct {
 	// empty too, the one in PATH, and without one the pinned Python package.
 	Envoy string
 	// Istio is the release of Istio whose programs are used: one of IstioReleases, or a line of
-	// them. Empty means IstioDefault, or with BinDir what is there.
+	// them, or the number of another release, which SettleIstio is about. Empty means IstioDefault, or with
+	// BinDir what is there.
 	Istio string
 	// IstioRevision is the revision of Istio that the folder IstioManifests installs, with a
 	// webhook for the tag "default"; no dots. Empty means an installation without revisions.
@@ -117,7 +118,7 @@ func (o Options) Validate(programs ...string) error {
 	if o.Istio == "" {
 		return nil
 	}
-	release, err := istioRelease(o.Istio)
+	release, err := IstioRelease(o.Istio)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (o Options) release() (string, error) {
 	if err := o.Validate(); err != nil {
 		return "", err
 	}
-	return istioRelease(o.Istio)
+	return IstioRelease(o.Istio)
 }
 
 // Names lists all programs that are pinned here, in the order in which List reports them.
@@ -154,9 +155,13 @@ func Version(name string) string {
 }
 
 // Paths gives the absolute path of every named program, having built what was missing: minutes
-// the first time, and cancelling ctx stops that and leaves nothing running. All errors state what
-// to do.
+// the first time, and cancelling ctx stops that and leaves nothing running. Those of Istio are of the release that
+// SettleIstio gives. All errors state what to do.
 func Paths(ctx context.Context, o Options, names ...string) (map[string]string, error) {
+	o, err := SettleIstio(ctx, o, names...)
+	if err != nil {
+		return nil, err
+	}
 	s, err := open(o)
 	if err != nil {
 		return nil, err
@@ -187,6 +192,9 @@ func without(names []string, one string) []string {
 // Build builds into the cache those of the named programs (none named: all) which are not there
 // yet. Options.BinDir is not looked at, nor are images.
 func Build(ctx context.Context, o Options, programs ...string) error {
+	if release, err := o.release(); err == nil && !isPinned(release) {
+		return scenario.Refuse("controlPlane.version", o.Istio, "%s: others are not built, but taken from images", pinnedIstio())
+	}
 	o.ImageRegistry = nil
 	s, err := open(o)
 	if err != nil {
@@ -202,7 +210,11 @@ func Build(ctx context.Context, o Options, programs ...string) error {
 // List reports on every program, and builds nothing. Programs in Options.BinDir are asked for
 // their version, which takes part of a second.
 func List(ctx context.Context, o Options) ([]Status, error) {
-	s, err := open(o)
+	release, err := o.release()
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(o.offline(release))
 	if err != nil {
 		return nil, err
 	}
@@ -299,6 +311,9 @@ func (s *store) paths(ctx context.Context, binDir string, names []string) (map[s
 		missing := slices.DeleteFunc(all[i], func(p Program) bool { return found[p.Name] != "" })
 		if len(missing) == 0 {
 			continue
+		}
+		if g.Mod == "" && g.wheel == nil {
+			return nil, fmt.Errorf("looking for %s of %s in %s: gone since it was taken from its image; is something else emptying that folder?", list(missing), g.Title, s.dir)
 		}
 		if noGo != nil && g.wheel == nil {
 			return nil, fmt.Errorf("building %s: %w", list(missing), noGo)
@@ -405,6 +420,9 @@ func (s *store) status(g *Graph, p Program, tc toolchain) Status {
 		st.Source = SourcePip
 	case ok && !r.asked:
 		st.Image = r.reference(s.registries)
+		if g.Mod == "" {
+			st.Source = SourceImage
+		}
 	}
 	return st
 }

@@ -37,37 +37,35 @@ func IstioLine(version string) string { return istioLine.FindString(strings.Trim
 
 var istioLine = regexp.MustCompile(`^\d+\.\d+`)
 
-// istioRelease gives the release that a value of Options.Istio means: itself, or for a line alone
-// the one that is used for the line. Its error is a *[scenario.Error].
-func istioRelease(value string) (string, error) {
+// IstioRelease gives the release that a value of Options.Istio means: itself, or for a line alone
+// the one that is used for the line. Its error is a *[scenario.Error]. Whether the images of a release that is
+// not pinned can be had is not known here.
+func IstioRelease(value string) (string, error) {
 	value = cmp.Or(value, IstioDefault)
-	if slices.Contains(istioReleases, value) {
+	if isPinned(value) || istioNumber.MatchString(value) {
 		return value, nil
 	}
 	if release, ok := istioReleaseOf(value); ok && value == IstioLine(value) {
 		return release, nil
 	}
-	return "", scenario.Refuse("controlPlane.version", value, "%s", wantedIstio(value))
+	return "", scenario.Refuse("controlPlane.version", value, "%s", wantedIstio())
 }
 
-// wantedIstio states what is wanted in place of a value that means no release: of the number of one, the nearest, too.
-func wantedIstio(value string) string {
-	want := "one of " + strings.Join(istioReleases, ", ") + ", or a line of these, as in " + IstioLine(IstioDefault)
-	if istioNumber.MatchString(value) {
-		nearest, _ := NearestIstio(value)
-		want += "; the nearest is " + nearest + ", and released programs of " + value + " run from a folder, which --bin-dir names in place of a version"
-	}
-	return want
+// wantedIstio states what is wanted in place of a value that means no release.
+func wantedIstio() string { return pinnedIstio() + ", or the number of another release, as in 1.30.2" }
+
+// pinnedIstio states which values mean a release that can be built.
+func pinnedIstio() string {
+	return "one of " + strings.Join(istioReleases, ", ") + ", a line of these, as in " + IstioLine(IstioDefault)
 }
 
-// istioNumber matches the number of a release.
-var istioNumber = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
+// istioNumber matches the number of a release, all of which have the major version 1.
+var istioNumber = regexp.MustCompile(`^1\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?$`)
 
-// CheckIstio states what is wanted in place of a release of Istio that is none of IstioReleases and no
-// line of these; "" if it is one.
+// CheckIstio states what is wanted in place of a value that means no release of Istio; "" if it means one.
 func CheckIstio(value string) string {
-	if _, err := istioRelease(value); err != nil || value == "" {
-		return wantedIstio(value)
+	if _, err := IstioRelease(value); err != nil || value == "" {
+		return wantedIstio()
 	}
 	return ""
 }

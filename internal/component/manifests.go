@@ -55,13 +55,14 @@ func manifest(name string) ([]byte, error) {
 	return io.ReadAll(text)
 }
 
-// renderArgs gives the arguments of istioctl. The registry and the tag are only in objects that are not
-// installed: no container is started.
+// renderArgs gives the arguments of istioctl, which renders the charts of a folder of Istio's module, or without
+// one those that it has itself. The registry and the tag are only in objects that are not installed: no container is started.
 func renderArgs(module, release, revision string) []string {
-	args := []string{
-		"manifest", "generate", "--manifests", filepath.Join(module, "manifests"),
-		"--set", "profile=minimal", "--set", "hub=docker.io/istio", "--set", "tag=" + release,
+	args := []string{"manifest", "generate"}
+	if module != "" {
+		args = append(args, "--manifests", filepath.Join(module, "manifests"))
 	}
+	args = append(args, "--set", "profile=minimal", "--set", "hub=docker.io/istio", "--set", "tag="+release)
 	if revision != "" {
 		args = append(args, "--set", "revision="+revision, "--set", "values.revisionTags[0]=default")
 	}
@@ -69,11 +70,24 @@ func renderArgs(module, release, revision string) []string {
 }
 
 // istioManifests gives the folder IstioManifests of a release, and of a revision of it unless
-// that is "", having made it in the cache.
+// that is "", having made it in the cache. Those of a release that is not pinned are rendered by its own istioctl, from the
+// charts that this has; the other files are those of the nearest pinned release.
 func (s *store) istioManifests(ctx context.Context, release, revision string) (string, error) {
-	mod, sum := istioModFiles(release)
+	base, exact := NearestIstio(release)
+	mod, sum := istioModFiles(base)
+	charts, istioctl := ".", Version(Istioctl)
+	if !exact {
+		own, err := s.paths(ctx, "", []string{Istioctl})
+		if err != nil {
+			return "", err
+		}
+		if istioctl, err = Digest(own[Istioctl]); err != nil {
+			return "", err
+		}
+		charts = ""
+	}
 	h := sha256.New()
-	for _, part := range append(renderArgs("", release, revision), mod, sum, Version(Istioctl), GatewayAPIFile) {
+	for _, part := range append(renderArgs(charts, release, revision), mod, sum, istioctl, GatewayAPIFile) {
 		fmt.Fprintf(h, "%d:%s\n", len(part), part)
 	}
 	place := filepath.Join(s.dir, IstioManifests, release+"-"+hex.EncodeToString(h.Sum(nil))[:12])
@@ -123,29 +137,52 @@ func manifestsIntact(dir string) bool {
 	return ok && err == nil
 }
 
-// manifestFiles gives the files of a release, rendered by the pinned istioctl in dir.
+// manifestFiles gives the files of a release. A pinned one is rendered by the pinned istioctl from its module, another by
+// its own istioctl. dir is a folder for what is made on the way.
 func (s *store) manifestFiles(ctx context.Context, g *Graph, release, revision, dir string) (map[string][]byte, error) {
+	base, exact := NearestIstio(release)
 	files := map[string][]byte{}
-	if release == IstioDefault && revision == "" {
+	if base == IstioDefault {
 		for _, name := range []string{IstioManifestsFile, IstioBootstrapFile, GatewayAPIFile} {
 			var err error
 			if files[name], err = manifest(name); err != nil {
 				return nil, err
 			}
 		}
-		return files, nil
+		if exact && revision == "" {
+			return files, nil
+		}
 	}
+	module := ""
+	if exact || base != IstioDefault {
+		tc, err := probeToolchain(ctx, s.dir)
+		if err != nil {
+			return nil, err
+		}
+		if module, err = g.moduleFolder(ctx, istioModulePath, tc, dir); err != nil {
+			return nil, err
+		}
+		if files[IstioBootstrapFile], err = os.ReadFile(filepath.Join(module, "tools", "packaging", "common", IstioBootstrapFile)); err != nil {
+			return nil, err
+		}
+		if files[GatewayAPIFile], err = gatewayAPI(ctx, module, tc, dir); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	files[IstioManifestsFile], err = s.render(ctx, release, revision, module, dir)
+	return files, err
+}
+
+// render gives the manifests of a release. dir is istioctl's home.
+func (s *store) render(ctx context.Context, release, revision, module, dir string) ([]byte, error) {
 	own := *s
-	own.graphs = pinned
+	if isPinned(release) {
+		own.graphs = pinned
+	} else {
+		module = "" // the charts are those of its istioctl
+	}
 	programs, err := own.paths(ctx, "", []string{Istioctl})
-	if err != nil {
-		return nil, err
-	}
-	tc, err := probeToolchain(ctx, s.dir)
-	if err != nil {
-		return nil, err
-	}
-	module, err := g.moduleFolder(ctx, istioModulePath, tc, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -156,12 +193,7 @@ func (s *store) manifestFiles(ctx context.Context, g *Graph, release, revision, 
 	if err := process.Run(cmd); err != nil {
 		return nil, fmt.Errorf("running %s: %w: %s", commandLine(cmd.Args), err, lastLines(log.String(), 3))
 	}
-	files[IstioManifestsFile] = rendered.Bytes()
-	if files[IstioBootstrapFile], err = os.ReadFile(filepath.Join(module, "tools", "packaging", "common", IstioBootstrapFile)); err != nil {
-		return nil, err
-	}
-	files[GatewayAPIFile], err = gatewayAPI(ctx, module, tc, dir)
-	return files, err
+	return rendered.Bytes(), nil
 }
 
 // gatewayAPI gives the standard kinds of the Gateway API at the version that a module of Istio
@@ -260,8 +292,8 @@ func (s *store) manifestsOf(ctx context.Context, binDir string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	release, err := istioRelease(report.Version)
-	if err != nil {
+	release, exact := NearestIstio(report.Version)
+	if !exact {
 		var known bool
 		if release, known = istioReleaseOf(report.Version); !known {
 			return "", fmt.Errorf("using --bin-dir %q: its istiod is of version %q, and scaler has the manifests of %s: put those of its version there, as %s and %s (`istioctl manifest generate --set profile=minimal` and tools/packaging/common/%s of that version's source)",

@@ -27,32 +27,37 @@ const (
 // none.
 const imageName = "image"
 
-// Unreachable are the registries that did not answer, so that each is waited for once. The zero
-// value is ready, a nil one remembers nothing. It is safe for concurrent use.
+// Unreachable are the registries that did not answer, and the releases of Istio whose images could not be
+// had, so that each is tried once. The zero value is ready, a nil one remembers nothing. It is safe for
+// concurrent use.
 type Unreachable struct {
 	mu    sync.Mutex
-	hosts map[string]bool
+	known map[string]bool
 }
 
-func (u *Unreachable) has(host string) bool {
+// The keys of a registry's host and of a release.
+func ofHost(host string) string       { return "host " + host }
+func ofRelease(release string) string { return "release " + release }
+
+func (u *Unreachable) has(key string) bool {
 	if u == nil {
 		return false
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.hosts[host]
+	return u.known[key]
 }
 
-func (u *Unreachable) add(host string) {
+func (u *Unreachable) add(key string) {
 	if u == nil {
 		return
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.hosts == nil {
-		u.hosts = map[string]bool{}
+	if u.known == nil {
+		u.known = map[string]bool{}
 	}
-	u.hosts[host] = true
+	u.known[key] = true
 }
 
 // Get puts released programs into the cache, out of their container images, and reports on them;
@@ -161,7 +166,7 @@ func (s *store) pullMissing(ctx context.Context, missing [][]Program) map[string
 		for _, p := range missing[i] {
 			r, ok := s.imageOf(&s.graphs[i], p)
 			one := pull{g: &s.graphs[i], p: p, image: r}
-			if ok && !r.asked && !s.unreachable.has(image.Registry(one.reference(s.registries))) {
+			if ok && !r.asked && !s.unreachable.has(ofHost(image.Registry(one.reference(s.registries)))) {
 				wanted = append(wanted, one)
 			}
 		}
@@ -219,13 +224,13 @@ func (s *store) pullAll(ctx context.Context, wanted []pull) (failed []failure) {
 		registry := image.Registry(reference)
 		for _, from := range s.byGraph(wanted, reference) {
 			err := wrong[i]
-			if err == nil && !s.unreachable.has(registry) {
+			if err == nil && !s.unreachable.has(ofHost(registry)) {
 				err = s.take(ctx, found[i], from)
 			} else if err == nil {
 				err = errors.New("it does not answer any more")
 			}
 			if err != nil && image.Unreachable(err) {
-				s.unreachable.add(registry)
+				s.unreachable.add(ofHost(registry))
 			}
 			if err != nil {
 				fail(registry, from, err)

@@ -104,7 +104,7 @@ func (r released) place(cache string) string {
 
 // istioImages gives the images of a release of Istio. The state of a branch has none.
 func istioImages(version string) (control, agent, envoy []released) {
-	if !release.MatchString(version) || strings.Contains(version, "-") {
+	if !istioNumber.MatchString(version) {
 		return nil, nil, nil
 	}
 	of := func(program, repository, file string) released {

@@ -11,7 +11,7 @@ func VersionWarning(d Description) *record.Warning {
 		return nil
 	}
 	return &record.Warning{
-		About: "environment.controlPlane.version", Reason: record.ReasonVersionUnknown,
+		About: record.AboutVersion, Reason: record.ReasonVersionUnknown,
 		Component: d.Name + " " + d.Version, Detail: d.Unchecked,
 	}
 }

@@ -175,6 +175,11 @@ func (m *sidecarMesh) startControlPlane(ctx context.Context, driver controlplane
 	if warning := controlplane.VersionWarning(d); warning != nil && len(m.run.meshes) == 1 {
 		m.run.warn(*warning)
 	}
+	if asked := m.run.spec.ControlPlane.Version; asked != "" && len(m.run.meshes) == 1 {
+		if want, err := component.IstioRelease(asked); err == nil && want != d.Version {
+			m.run.warn(record.Warning{About: record.AboutVersion, Reason: record.ReasonReplacedVersion, Component: d.Version, Detail: want})
+		}
+	}
 	env.ControlPlane = record.ControlPlaneSource{Name: d.Name, Version: d.Version, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Settings: d.Settings, Limits: d.Limits}
 	return adapter, nil
 }

@@ -18,7 +18,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ steps.Undo, err error) {
 	if other := r.spec.otherVersion(); other != nil {
 		warnings = append(warnings, *other)
 	}
-	for _, warning := range warnings {
+	for _, warning := range append(warnings, r.spec.replacedVersions()...) {
 		r.journal.Warn(warning)
 	}
 	if text := r.spec.capturedText(); text != "" {

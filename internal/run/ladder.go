@@ -186,10 +186,19 @@ func (l Ladder) prepareVersions(ctx context.Context, progress Progress) error {
 	if err != nil {
 		return err
 	}
+	names := drivers.RunPrograms(driver)
+	of := map[string]string{} // the version that was asked for, by the one that runs
 	for _, version := range l.Versions {
 		options := l.Spec.Programs
 		options.Istio, options.Progress = version, progress.say
-		if _, err := component.Paths(ctx, options, drivers.RunPrograms(driver)...); err != nil {
+		if options, err = component.SettleIstio(ctx, options, names...); err != nil {
+			return err
+		}
+		if other, taken := of[options.Istio]; taken {
+			return fmt.Errorf("versions %s and %s: %s would run in place of both or of one, and be compared with itself; reach a registry that has the images (--image-registry), or leave one out", other, version, options.Istio)
+		}
+		of[options.Istio] = version
+		if _, err := component.Paths(ctx, options, names...); err != nil {
 			return err
 		}
 	}

@@ -99,6 +99,9 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	if err != nil {
 		return record.Run{}, err
 	}
+	if spec, err = spec.settleVersions(ctx, driver, progress.say); err != nil {
+		return record.Run{}, err
+	}
 	outer := ctx
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -4,6 +4,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,6 +55,8 @@ type Spec struct {
 	Keep     bool              // leave the cluster and the control plane running
 	Programs component.Options // where programs are found or built
 	State    string            // folder that holds embedded clusters
+	// NextVersion is the version of Istio that an upgrade leads to, where it runs in place of the scenario's; "" = it does not.
+	NextVersion string
 }
 
 // DefaultSpec returns the run of the default scenario.
@@ -258,7 +261,7 @@ func (s Spec) upgrade() *upgrade.Plan {
 		return nil
 	}
 	plan := &upgrade.Plan{
-		From: s.ControlPlane.Version, To: u.To, Waves: u.Canary, InPlace: u.InPlace, RollbackAt: u.RollbackAt,
+		From: cmp.Or(s.Programs.Istio, s.ControlPlane.Version), To: cmp.Or(s.NextVersion, u.To), Waves: u.Canary, InPlace: u.InPlace, RollbackAt: u.RollbackAt,
 		Rate: float64(u.Rate), Pause: time.Duration(u.Pause), ToEnv: u.Env,
 	}
 	if s.Captured != nil {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
@@ -53,9 +55,9 @@ func (m *MeshFile) takeOver(s Spec, d *scenario.Document) error {
 		}
 		return d.Fill(path, m.File, text)
 	}
-	version := ""
-	if captured := served.Release(); captured != "" {
-		version, _ = component.NearestIstio(captured)
+	version := served.Release()
+	if version != "" && component.CheckIstio(version) != "" { // no version that is released
+		version, _ = component.NearestIstio(version)
 	}
 	processors := served.Processors()
 	if s.inRealTime(driver) != nil {
@@ -153,10 +155,51 @@ func (s Spec) IsCaptured(variable string) bool {
 	return slices.Contains(settings, variable)
 }
 
-// version returns the version of the control plane of a run, in full.
+// version returns the version of the control plane of a run, in full. Before settleVersions, it is the one that is asked for.
 func (s Spec) version() string {
-	version, _ := component.NearestIstio(cmp.Or(s.ControlPlane.Version, component.IstioDefault))
+	version, err := component.IstioRelease(cmp.Or(s.Programs.Istio, s.ControlPlane.Version))
+	if err != nil {
+		return s.ControlPlane.Version // which is refused when the run is checked
+	}
 	return version
+}
+
+// CheckVersions returns an error for a version of Istio that cannot run, and takes those that run from images into the cache.
+func (s Spec) CheckVersions(ctx context.Context, say func(string)) error {
+	d, err := s.Driver()
+	if err == nil {
+		_, err = s.settleVersions(ctx, d, say)
+	}
+	return err
+}
+
+// settleVersions returns the run with the versions of Istio that run: one that can neither be built nor had from its images is
+// replaced by the nearest.
+func (s Spec) settleVersions(ctx context.Context, d controlplane.Driver, say func(string)) (Spec, error) {
+	own := s.ownPrograms()
+	own.Progress = say
+	names := s.place().programs(d)
+	if s.sidecarProcesses() > 0 {
+		names = append(names, d.SidecarPrograms...)
+	}
+	settled, err := component.SettleIstio(ctx, own, names...)
+	if err != nil {
+		return s, err
+	}
+	s.Programs.Istio = settled.Istio
+	if s.upgrade() == nil {
+		return s, nil
+	}
+	next := s.nextPrograms()
+	next.Progress = say
+	if settled, err = component.SettleIstio(ctx, next, d.Programs.Own...); err != nil {
+		return s, err
+	}
+	s.NextVersion = settled.Istio
+	if plan := s.upgrade(); plan.From == plan.To && s.ControlPlane.Version != s.ControlPlane.Upgrade.To {
+		return s, scenario.Refuse("controlPlane.upgrade.to", s.ControlPlane.Upgrade.To, "a version whose programs can be had: %s would run in place of it or of %s, and be upgraded to itself", plan.To, s.ControlPlane.Version)
+	}
+	return s, nil
 }
 
 // capturedText states which control plane a run of a captured mesh has; "" = a stock one.
@@ -179,8 +222,20 @@ func (s Spec) otherVersion() *record.Warning {
 		return nil
 	}
 	captured := s.Captured.Mesh.Served().Release()
-	if captured == "" || captured == s.version() {
-		return nil
+	if captured == "" || captured == s.version() || captured == s.ControlPlane.Version {
+		return nil // or replacedVersions says it
 	}
-	return &record.Warning{About: "environment.controlPlane.version", Reason: record.ReasonOtherVersion, Component: s.version(), Detail: captured}
+	return &record.Warning{About: record.AboutVersion, Reason: record.ReasonOtherVersion, Component: s.version(), Detail: captured}
+}
+
+// replacedVersions returns the warnings about versions that run in place of others.
+func (s Spec) replacedVersions() (all []record.Warning) {
+	replaced := func(about, asked, runs string) {
+		if want, err := component.IstioRelease(asked); err == nil && asked != "" && runs != "" && want != runs {
+			all = append(all, record.Warning{About: about, Reason: record.ReasonReplacedVersion, Component: runs, Detail: want})
+		}
+	}
+	replaced(record.AboutVersion, s.ControlPlane.Version, s.version())
+	replaced(record.AboutNextVersion, s.ControlPlane.Upgrade.To, s.NextVersion)
+	return all
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -49,9 +51,10 @@ func TestCapturedControlPlane(t *testing.T) {
 			"replicas limits.cpu", "",
 		},
 		{"a stock one", whole, map[string]string{"controlPlane.configuration": "stock"}, scenario.ControlPlane{Replicas: 1, Configuration: "stock"}, "", ""},
-		{"a version of the line", `version: 1.29.4, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.29.1", Replicas: 1, Processors: 2, Configuration: "captured"}, "version", "1.29.1"},
-		{"an older line", `version: 1.25.0, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.27.0", Replicas: 1, Processors: 2, Configuration: "captured"}, "version", "1.27.0"},
-		{"a newer line", `version: 1.29.1, reported: 1.33.1, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.31.0", Replicas: 1, Processors: 2, Configuration: "captured"}, "version", "1.31.0"},
+		{"a version of the line", `version: 1.29.4, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.29.4", Replicas: 1, Processors: 2, Configuration: "captured"}, "", ""},
+		{"an older line", `version: 1.25.0, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.25.0", Replicas: 1, Processors: 2, Configuration: "captured"}, "", ""},
+		{"a newer line", `version: 1.29.1, reported: 1.33.1, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.33.1", Replicas: 1, Processors: 2, Configuration: "captured"}, "", ""},
+		{"no version that is released", `version: 1.29-alpha.6991a379, replicas: 1, limits: {cpu: "2"}`, nil, scenario.ControlPlane{Version: "1.29.1", Replicas: 1, Processors: 2, Configuration: "captured"}, "version", "1.29.1"},
 		{"of a node", `version: 1.31.0, replicas: 1, nodeProcessors: 3920m`, nil, scenario.ControlPlane{Version: "1.31.0", Replicas: 1, Processors: 4, Configuration: "captured"}, "", ""},
 		{"little known", `replicas: 40`, nil, scenario.ControlPlane{Replicas: 16, Configuration: "captured"}, "version replicas processors", ""},
 		{
@@ -121,4 +124,86 @@ func TestCapturedConfigurationRefused(t *testing.T) {
 	if _, err := New(Spec{}, d); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
+}
+
+// Where the images of a version cannot be had, the nearest that is built runs, and the record says so.
+func TestReplacedVersions(t *testing.T) {
+	const captured = `version: 1.29.4, replicas: 1, limits: {cpu: "2"}`
+	for _, test := range []struct {
+		name string
+		set  map[string]string
+		want []record.Warning
+		not  string // what is not reproduced
+	}{
+		{"one that is built", map[string]string{"controlPlane.version": "1.29"}, nil, ""},
+		{"another", map[string]string{"controlPlane.version": "1.30.2"}, []record.Warning{{About: record.AboutVersion, Reason: record.ReasonReplacedVersion, Component: "1.30-20260826", Detail: "1.30.2"}}, ""},
+		{"of an upgrade", map[string]string{"controlPlane.version": "1.29.1", "controlPlane.upgrade.to": "1.31.9"}, []record.Warning{{About: record.AboutNextVersion, Reason: record.ReasonReplacedVersion, Component: "1.31.0", Detail: "1.31.9"}}, ""},
+		{"the captured one", map[string]string{"mesh.file": installedMesh(t, captured)}, []record.Warning{{About: record.AboutVersion, Reason: record.ReasonReplacedVersion, Component: "1.29.1", Detail: "1.29.4"}}, "version"},
+		{
+			"another than the captured one", map[string]string{"mesh.file": installedMesh(t, captured), "controlPlane.version": "1.30.2"}, []record.Warning{
+				{About: record.AboutVersion, Reason: record.ReasonOtherVersion, Component: "1.30-20260826", Detail: "1.29.4"},
+				{About: record.AboutVersion, Reason: record.ReasonReplacedVersion, Component: "1.30-20260826", Detail: "1.30.2"},
+			}, "version",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l, said := ladderWith(t, test.set), ""
+			driver, err := l.Spec.Driver()
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec, err := l.Spec.settleVersions(t.Context(), driver, func(line string) { said += line + "\n" })
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []record.Warning
+			if other := spec.otherVersion(); other != nil {
+				got = append(got, *other)
+			}
+			got = append(got, spec.replacedVersions()...)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error("(-want +got):", diff)
+			}
+			for _, w := range test.want {
+				if line := "Istio " + w.Component + ", the nearest version that scaler builds, runs in place of " + w.Detail; w.Reason == record.ReasonReplacedVersion && strings.Count(said, line) != 1 {
+					t.Errorf("progress %q, want %q once", said, line)
+				}
+			}
+			if len(test.want) == 0 && said != "" {
+				t.Errorf("progress %q, want none", said)
+			}
+			if m := newRecord(spec).Mesh; m != nil {
+				var not []string
+				for _, n := range m.NotReproduced {
+					not = append(not, n.What)
+				}
+				if got := strings.Join(not, " "); got != test.not {
+					t.Errorf("not reproduced: %q, want %q", got, test.not)
+				}
+			}
+			if again, err := spec.settleVersions(t.Context(), driver, func(line string) { t.Error("said again: " + line) }); err != nil || again.version() != spec.version() || again.NextVersion != spec.NextVersion {
+				t.Errorf("settled again: %s, %s, %v", again.version(), again.NextVersion, err)
+			}
+		})
+	}
+	both := ladderWith(t, map[string]string{"controlPlane.version": "1.29.1", "controlPlane.upgrade.to": "1.29.4"})
+	if err := both.Spec.CheckVersions(t.Context(), func(string) {}); err == nil || !strings.HasPrefix(err.Error(), `controlPlane.upgrade.to: got "1.29.4", want a version whose programs can be had: 1.29.1 would run in place of it`) {
+		t.Errorf("an upgrade to the version that it begins with: %v", err)
+	}
+}
+
+// ladderWith makes a ladder of a scenario with these fields.
+func ladderWith(t *testing.T, set map[string]string) Ladder {
+	t.Helper()
+	d := scenario.New(scenario.Default())
+	for _, path := range slices.Sorted(maps.Keys(set)) {
+		if err := d.Set(path, set[path], ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := NewLadder(Spec{}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

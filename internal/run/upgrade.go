@@ -48,7 +48,6 @@ func (s Spec) revisions() (from, to string) {
 func (s Spec) ownPrograms() component.Options {
 	o := s.Programs
 	if s.upgrade() != nil {
-		o.Istio = s.upgrade().From
 		o.IstioRevision, _ = s.revisions()
 	}
 	return o

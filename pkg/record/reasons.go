@@ -16,6 +16,7 @@ const (
 	ReasonLimitNotEnforced      Reason = "limitNotEnforced"      // the memory limit is only a setting of the program; Detail: why
 	ReasonProcessorsNotEnforced Reason = "processorsNotEnforced" // nothing holds the control plane to its processors [processors]; Detail: why
 	ReasonMachineProcessors     Reason = "machineProcessors"     // those of Component are of its machine: time cannot be slowed down with Detail [processors: absent where they are not known]
+	ReasonReplacedVersion       Reason = "replacedVersion"       // version Component runs in place of Detail, whose images could not be had
 	ReasonOtherVersion          Reason = "otherVersion"          // the control plane is of version Component; Detail: the captured one
 
 	// The instrument itself.
@@ -93,6 +94,7 @@ var sentences = map[Reason]string{
 	ReasonProcessorsNotEnforced: "nothing holds the control plane to its {processors} processors: it may have used more than a machine of that size has: {detail}",
 	ReasonMachineProcessors:     "the control plane has the [{processors} ]processors of the machine that it runs on, because time cannot be slowed down with {detail}: new streams a second, pushes at once and all that follows from them are of that machine, and not of the scenario alone",
 	ReasonOtherVersion:          "the captured control plane is version {detail}, and the run is of version {component}",
+	ReasonReplacedVersion:       "version {component} ran in place of {detail}, whose images could not be had: the nearest that scaler builds",
 	ReasonSpeedDrifted:          "a processor of this machine did the work of {before:.3g} reference processors before the run, and of {after:.3g} after it. They differ by {share:percent}, more than {bound:percent}: processor time and cores depend on when in the run they were used, also in units of the reference processor",
 	ReasonLimitNotEnforced:      "the control plane is given the limit as a setting (GOMEMLIMIT), and nothing enforces it: {detail}",
 

@@ -42,6 +42,24 @@ func NewWarning(w Warning) Warning {
 	return w
 }
 
+// The fields that a warning about a version is about: that of the control plane, and that of the one that an
+// upgrade leads to.
+const (
+	AboutVersion     = "environment.controlPlane.version"
+	AboutNextVersion = "upgrade.to"
+)
+
+// Replaced returns the version that was asked for where another one ran in its place, of the control plane or
+// of the one that an upgrade leads to (AboutVersion, AboutNextVersion); "" = it ran.
+func (r *Run) Replaced(about string) string {
+	for _, w := range r.Warnings {
+		if w.Reason == ReasonReplacedVersion && w.About == about {
+			return w.Detail
+		}
+	}
+	return ""
+}
+
 // phaseOf is the phase that a path is of; "" if it names none.
 func phaseOf(path string) PhaseName {
 	for name := range strings.SplitSeq(path, ".") {

@@ -57,6 +57,11 @@ func unconverged(s Step, phase string) Step {
 	return s
 }
 
+// replace records that the run's version ran in place of another.
+func replace(r *record.Run, asked string) {
+	r.Warnings = append(r.Warnings, record.Warning{About: record.AboutVersion, Reason: record.ReasonReplacedVersion, Component: r.Environment.ControlPlane.Version, Detail: asked})
+}
+
 func TestJudge(t *testing.T) {
 	filter := Patch{Object: "EnvoyFilter shop/header", Number: 1, Name: "shop.header"}
 	gone := diff.Group{Effect: diff.ChainDrained, Class: "listener virtualInbound", Op: diff.Removed, Path: "filter_chains[*].http_filters[shop.header]", Sidecars: 6, OfSidecars: 10}
@@ -95,10 +100,16 @@ func TestJudge(t *testing.T) {
 			f.Diff.Groups = []diff.Group{{Op: diff.Changed, Path: "connect_timeout", Values: []diff.Value{{From: "7s", To: "10s"}}, Sidecars: 6}}
 		}, NoGo, "EnvoyFilters: the new version does not apply EnvoyFilter shop/c (patch 2)", ""},
 
-		"another version was rehearsed":  {func(f *Facts) { f.Captured.Release = "1.27.3" }, CannotTell, "version: production runs 1.27.3", ""},
-		"an unknown version":             {func(f *Facts) { f.Captured.Release = "" }, CannotTell, "version: the version that production runs is not known", ""},
-		"a stated version":               {func(f *Facts) { f.Captured.Release, f.Captured.Stated = "", true }, Go, "version: 1.29.1 was rehearsed, as --from states", ""},
-		"the captured state is no state": {func(f *Facts) { f.From = unconverged(f.From, "rollout") }, CannotTell, "captured state: with istiod 1.29.1", ""},
+		"another version was rehearsed":                      {func(f *Facts) { f.Captured.Release = "1.27.3" }, CannotTell, "version: production runs 1.27.3", ""},
+		"an unknown version":                                 {func(f *Facts) { f.Captured.Release = "" }, CannotTell, "version: the version that production runs is not known", ""},
+		"a version in place of the one that production runs": {func(f *Facts) { replace(f.From.Run, "1.29.4") }, CannotTell, "version: 1.29.1 was rehearsed in place of 1.29.4, whose images could not be had", ""},
+		"a version in place of a stated one": {func(f *Facts) {
+			f.Captured.Stated = true
+			replace(f.From.Run, "1.29.4")
+		}, CannotTell, "version: 1.29.1 was rehearsed in place of 1.29.4", ""},
+		"a version in place of the new one": {func(f *Facts) { replace(f.Onto.Run, "1.31.2") }, CannotTell, "version: 1.31.0 was rehearsed in place of 1.31.2", ""},
+		"a stated version":                  {func(f *Facts) { f.Captured.Release, f.Captured.Stated = "", true }, Go, "version: 1.29.1 was rehearsed, as --from states", ""},
+		"the captured state is no state":    {func(f *Facts) { f.From = unconverged(f.From, "rollout") }, CannotTell, "captured state: with istiod 1.29.1", ""},
 		"what is not of production counts for nothing": {func(f *Facts) {
 			f.Captured.Release = ""
 			f.Upgrade = unconverged(f.Upgrade, "upgrade-wave-1")

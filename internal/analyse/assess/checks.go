@@ -10,11 +10,19 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// version checks that the version that production runs was rehearsed.
+// version checks that the version that production runs was rehearsed, and the one that is to be assessed.
 func (f Facts) version() Check {
 	c := Check{Name: "version", Outcome: Holds, Basis: true}
 	ran := f.From.Run.Environment.ControlPlane.Version
+	var replaced []string
+	for _, r := range []*record.Run{f.From.Run, f.Onto.Run} {
+		if asked := r.Replaced(record.AboutVersion); asked != "" {
+			replaced = append(replaced, fmt.Sprintf("%s was rehearsed in place of %s, whose images could not be had", r.Environment.ControlPlane.Version, asked))
+		}
+	}
 	switch production := f.Captured.Release; {
+	case replaced != nil:
+		c.Outcome, c.Text = Unknown, strings.Join(replaced, "; ")
 	case f.Captured.Stated && production != "" && production != ran:
 		c.Text = fmt.Sprintf("%s was rehearsed, as --from states; the mesh file has %s", ran, production)
 	case f.Captured.Stated:

@@ -69,6 +69,7 @@ var explanations = []explanation{
 	{record.ReasonWatchesUnknown, "Clients of the API server unknown", "It is not known whether all clients of the API server watch again.", "", ""},
 	{record.ReasonWatchesClosed, "Watches closed", "The API server closed watches of clients that did not read fast enough. These saw changes later, so times may be too long.", "watches", "%s watches"},
 	{record.ReasonMachineProcessors, "Processors of this machine", "The control plane had the processors of the machine that it ran on, because time could not be slowed down. New streams a second, pushes at once and what follows from them are those of that machine.", "processors", "%s processors"},
+	{record.ReasonReplacedVersion, "Another version than the one asked for", "The images of the version could not be had, and the nearest version that scaler builds ran in its place. The figures are of that version.", "", ""},
 	{record.ReasonOtherVersion, "Another version than the captured one", "The run is of another version of the control plane than the captured one: of one that scaler has, the nearest unless another was asked for.", "", ""},
 	{record.ReasonProcessorsNotEnforced, "Processors not enforced", "The control plane may have used more processor time than its modelled machine has.", "", ""},
 	{record.ReasonLimitNotEnforced, "Memory limit not enforced", "The memory limit is only a setting of the control plane.", "", ""},

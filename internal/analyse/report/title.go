@@ -38,6 +38,9 @@ func rolloutTitle(runs []record.Run) string {
 		r := &runs[i]
 		asked := r.Scenario
 		if name := planeName(r.Environment.ControlPlane); name != absent {
+			if asked := r.Replaced(record.AboutVersion); asked != "" {
+				name += " in place of " + asked
+			}
 			controlPlanes = appendNew(controlPlanes, name)
 		}
 		if r.PodCount() > 0 { // it is absent when a run ended before it was known

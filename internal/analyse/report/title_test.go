@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -19,5 +20,14 @@ func TestPlaneName(t *testing.T) {
 		if got := planeName(record.ControlPlaneSource{Name: "istiod", Version: version}); got != want {
 			t.Errorf("version %q is %q in titles, want %q", version, got, want)
 		}
+	}
+}
+
+// The title names the version that ran, and the one that was asked for.
+func TestTitleOfReplacedVersion(t *testing.T) {
+	r := record.Run{Warnings: []record.Warning{{About: record.AboutVersion, Reason: record.ReasonReplacedVersion, Component: "1.29.1", Detail: "1.29.4"}}}
+	r.Environment.ControlPlane = record.ControlPlaneSource{Name: "istiod", Version: "1.29.1"}
+	if got, want := rolloutTitle([]record.Run{r}), "istiod 1.29.1 in place of 1.29.4"; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want it to begin with %q", got, want)
 	}
 }

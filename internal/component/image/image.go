@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
 // Limits of the bytes that are read. The largest of the released programs has 140 MB, the largest of their
@@ -201,6 +202,12 @@ func (r guarded) Read(b []byte) (n int, err error) {
 func Unreachable(err error) bool {
 	_, failed := errors.AsType[*url.Error](err) // of the HTTP client
 	return failed || errors.Is(err, errSilent)
+}
+
+// Absent reports whether an error of Find says that the registry has no such image.
+func Absent(err error) bool {
+	answer, failed := errors.AsType[*transport.Error](err)
+	return failed && answer.StatusCode == http.StatusNotFound
 }
 
 var (

@@ -67,11 +67,14 @@ func setting(env []string, name string, otherwise bool) bool {
 // The services here ask for no traffic distribution, with which each version does.
 func sendsUnready(version string, env []string) bool {
 	always := setting(env, "PILOT_SEND_UNHEALTHY_ENDPOINTS", false)
-	if sendsReadyAlone[component.IstioLine(version)] || sendsReadyAlone[version] {
+	if line := component.IstioLine(version); sendsReadyAlone[line] || sendsReadyAlone[version] || olderLine.MatchString(line) {
 		return always
 	}
 	return always || setting(env, "PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS", true)
 }
+
+// olderLine matches the lines before those that are known here.
+var olderLine = regexp.MustCompile(`^1\.(\d|1\d|2[0-6])$`)
 
 // sendsReadyAlone are the lines and versions before PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS.
 var sendsReadyAlone = map[string]bool{"1.27": true, "1.28": true, "1.29": true, "1.30": true, "1.31-20260423": true}

@@ -144,6 +144,9 @@ func Run(ctx context.Context, o Options) (err error) {
 			if err := s.spec.Fits(); err != nil {
 				return err
 			}
+			if err := s.spec.CheckVersions(ctx, o.Progress.Say); err != nil {
+				return err
+			}
 		}
 	}
 	var asked []string
