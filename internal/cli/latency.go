@@ -71,7 +71,7 @@ but not rates, connections, chain and topology.
   # as root: Linkerd, with a proxy that you have
   scaler latency --control-plane linkerd --proxy ./linkerd2-proxy
 
-  # in a cluster that is there already: on one node and on two
+  # in an existing cluster: on one node and on two
   scaler latency --context staging --image registry.example/scaler:1 --rps 100,1000 --repeats 3
 
   # errors while a server is killed every 10 s

@@ -49,7 +49,7 @@ type Driver struct {
 	Replicas bool
 	// Dilation is how it is slowed down; nil = it is not known what is a matter of time in it.
 	Dilation *Dilation
-	// External is of a control plane that is there already, at an address; nil = a run starts it.
+	// External is of an existing control plane, at an address; nil = a run starts it.
 	External *External
 	// Installed is how one is used that a cluster has already; nil = that is not possible.
 	Installed *Installed
@@ -157,7 +157,7 @@ type CapturedMeshes struct {
 	Env func(*capture.Mesh) []string
 }
 
-// External is a control plane that is there already, at an address that --control-plane has after its
+// External is an existing control plane, at an address that --control-plane has after its
 // name, as in NAME://HOST:PORT. It takes no settings, no share of this machine and no objects, and cannot
 // be ended.
 type External struct {

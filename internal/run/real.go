@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// checkReal checks what goes with real sidecars in a cluster that is there already.
+// checkReal checks what goes with real sidecars in an existing cluster.
 func (s Spec) checkReal(d controlplane.Driver) error {
 	switch {
 	case s.Mesh.Sidecars.Real == 0 && s.Mesh.Sidecars.Image != "":

@@ -23,7 +23,7 @@ import (
 func newRecord(spec Spec) record.Run {
 	t := spec.topology().Defaults()
 	knobs := spec.Knobs()
-	var processor *record.Processor // of a cluster that is there already it is not known
+	var processor *record.Processor // of an existing cluster it is not known
 	if spec.Place.Context == "" {
 		processor = &record.Processor{Model: place.Machine().CPUModel}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // measureSpeed measures how fast this machine is, while nothing of the run goes on, and has
-// set put it into the record. A run in a cluster that is there already says nothing about the
+// set put it into the record. A run in an existing cluster says nothing about the
 // machine of its control plane. A failure does not end the run; it is a warning.
 func (r *run) measureSpeed(ctx context.Context, set func(*record.Processor, *record.Speed)) {
 	if r.spec.Place.Context != "" || ctx.Err() != nil {

@@ -1,4 +1,4 @@
-// Package workerjob runs the workers of a run as an Indexed Job in a cluster that is there already,
+// Package workerjob runs the workers of a run as an Indexed Job in an existing cluster,
 // and connects to them through the API server: a worker listens on loopback of its pod, whose port
 // is forwarded. Nothing in the cluster connects to scaler.
 //

@@ -10,8 +10,8 @@ type Environment struct {
 	Kubernetes  string `json:"kubernetes,omitempty"`
 	Kwok        string `json:"kwok,omitempty"`
 	Scaler      string `json:"scaler,omitempty"`
-	// Processor is that of the machine, and its speed; nil where the run used a cluster that was
-	// there already.
+	// Processor is that of the machine, and its speed; nil where the run used an existing
+	// cluster.
 	Processor    *Processor         `json:"processor,omitempty"`
 	ControlPlane ControlPlaneSource `json:"controlPlane,omitzero"`
 	Knobs        Knobs              `json:"knobs,omitzero"`

@@ -71,7 +71,7 @@ type LatencySpec struct {
 	Repeats         int     `json:"repeats"`
 }
 
-// LatencyCluster is a cluster that was there already, whose pods sent and answered the requests.
+// LatencyCluster is an existing cluster, whose pods sent and answered the requests.
 type LatencyCluster struct {
 	Context string `json:"context"` // of the kubeconfig
 	Server  string `json:"server"`  // URL of its API server

@@ -5,8 +5,8 @@ import "time"
 // XDSKind is the kind of an XDSRun.
 const XDSKind = "XDSRun"
 
-// XDSRun is what `scaler xds` found: simulated sidecars alone against an ADS
-// server that was there already. It is printed, not kept in a folder: of the
+// XDSRun is what `scaler xds` found: simulated sidecars alone against an existing ADS
+// server. It is printed, not kept in a folder: of the
 // server nothing is known but its answers.
 type XDSRun struct {
 	APIVersion string    `json:"apiVersion"`

@@ -315,7 +315,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	}
 	s.warnOfSpeed()
 	if n := existing(s.runs); n > 0 {
-		s.warn("controlPlane", "%s of %d used a control plane that was there already: its memory before a run may contain what earlier runs needed, so that the memory of the mesh may be forecast too low, and what else the cluster did is in all figures", output.Many(n, "run"), len(s.runs))
+		s.warn("controlPlane", "%s of %d used an existing control plane: its memory before a run may contain what earlier runs needed, so that the memory of the mesh may be forecast too low, and what else the cluster did is in all figures", output.Many(n, "run"), len(s.runs))
 	}
 	pace := s.measurePace(o.Known)
 	others := m.others * t.pods / m.pods // what a cluster does, it does for pods

@@ -1,4 +1,4 @@
-// Package external is scaler's adapter for any ADS server that is there already,
+// Package external is scaler's adapter for any existing ADS server,
 // as --control-plane xds://HOST:PORT. It starts, samples and configures nothing:
 // scaler's own cluster has the pods, and their sidecars connect to the server.
 //
@@ -30,7 +30,7 @@ const dialTimeout = 10 * time.Second
 func Driver() controlplane.Driver {
 	return controlplane.Driver{
 		Name:    Name,
-		Summary: "any ADS server that is there already",
+		Summary: "any existing ADS server",
 		External: &controlplane.External{Check: func(r controlplane.Remote) error {
 			_, err := prepare(r)
 			return err

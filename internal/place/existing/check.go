@@ -31,7 +31,7 @@ func Rule(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// Rights are what a run needs in a cluster that is there already, with those of its control
+// Rights are what a run needs in an existing cluster, with those of its control
 // plane: a role with them is enough. All are of the whole cluster, because a run makes
 // namespaces.
 func Rights(controlPlane []rbacv1.PolicyRule) []rbacv1.PolicyRule {

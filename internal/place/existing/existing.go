@@ -1,4 +1,4 @@
-// Package existing is an environment made of a cluster that is there already. In it a run
+// Package existing is an environment made of an existing cluster. In it a run
 // makes namespaces, what is in them, and fake nodes, all with the run's label. KWOK runs as
 // a process of this machine or as a pod of the cluster, and manages the run's fake nodes alone.
 //
@@ -45,7 +45,7 @@ type Options struct {
 	Wrap transport.WrapperFunc
 }
 
-// Environment is a cluster that is there already.
+// Environment is an existing cluster.
 type Environment struct {
 	cluster    *Cluster
 	kubeconfig string
@@ -121,7 +121,7 @@ func (e *Environment) API() place.API {
 	return place.API{Config: e.cluster.Config, Kubeconfig: e.kubeconfig}
 }
 
-// Components is part of place.Environment: of a cluster that is there already, what the
+// Components is part of place.Environment: of an existing cluster, what the
 // run has brought.
 func (e *Environment) Components() []place.Component {
 	c := place.Component{Name: Kwok, Target: &measure.Target{Job: Kwok, URL: e.metrics}, Note: e.note}

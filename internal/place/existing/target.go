@@ -26,7 +26,7 @@ type Target struct {
 	Context    string // name of a context, or InCluster; "" = the current one
 }
 
-// Cluster is one that is there already: how its API server is reached.
+// Cluster is an existing one: how its API server is reached.
 type Cluster struct {
 	Context string // name of the context
 	Server  string // URL of the API server
