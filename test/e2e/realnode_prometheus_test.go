@@ -22,7 +22,6 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/measure/clusterprometheus"
 	"scaler.mesh/scaler/internal/process"
-	"scaler.mesh/scaler/pkg/record"
 )
 
 // prometheusConfig has what a Prometheus scrapes, with the labels that the usual configurations give. The one that scaler builds finds no targets
@@ -120,40 +119,6 @@ func (u *user) prometheus(ctx context.Context) *clusterprometheus.Source {
 	Expect(err).NotTo(HaveOccurred())
 	return clusterprometheus.Look(ctx, clusterprometheus.Options{
 		Address: clusterprometheus.Address{Detect: true}, Cluster: config, Client: client,
-		Program: clusterprometheus.Program{Namespace: istiod.Namespace, Deployment: istiod.Deployment, Pods: istiod.Pods, Container: istiod.Container},
+		Program: clusterprometheus.Program{Namespace: istiod.Namespace, Deployment: istiod.Deployment, Container: istiod.Container},
 	})
-}
-
-// expectPrometheus expects that the Prometheus was found, and that what it has of both replicas agrees with what scaler read.
-func expectPrometheus(ctx context.Context, source *clusterprometheus.Source, run record.Run) {
-	GinkgoHelper()
-	Expect(source.Address.String()).To(Equal("service:monitoring/prometheus-k8s:9090"))
-	Expect(source.Detected).To(BeTrue())
-	Expect(source.Version).NotTo(BeEmpty())
-	rollout, steady := run.Phase(record.PhaseRollout), run.Phase(record.PhaseSteady)
-	for _, kind := range []clusterprometheus.Kind{clusterprometheus.Own, clusterprometheus.Cadvisor} {
-		Expect(source.Await(ctx, kind, steady.End.Add(5*time.Second))).To(Succeed(), string(kind))
-		m, err := source.Read(ctx, kind, rollout.Start, known(steady.End))
-		Expect(err).NotTo(HaveOccurred(), string(kind))
-		Expect(m.Interval).To(And(BeNumerically(">", 500*time.Millisecond), BeNumerically("<", 4*time.Second)), string(kind))
-		Expect(m.Pods()).To(HaveLen(2), string(kind))
-		for _, pod := range m.Pods() {
-			Expect(known(run.Replicas).Each).To(HaveKey(pod))
-			used, ok := m.Usage(pod, rollout.Start, known(rollout.End))
-			Expect(ok).To(BeTrue(), string(kind))
-			whole, ok := m.Usage(pod, rollout.Start, known(steady.End)) // the rollout alone is short for cAdvisor
-			Expect(ok).To(BeTrue(), string(kind))
-			Expect(whole.CPUSeconds).To(HaveValue(BeNumerically(">", 0)), string(kind))
-			if kind == clusterprometheus.Own {
-				const resolution = 0.1 // of the first and the last reading of both
-				read := known(known(known(known(run.Replicas).Each[pod]).Usage.Rollout).CPUSeconds)
-				Expect(read).To(And(BeNumerically(">=", used.Low-resolution), BeNumerically("<=", *used.High+resolution)))
-			}
-			used, ok = m.Usage(pod, steady.Start, known(steady.End))
-			Expect(ok).To(BeTrue(), string(kind))
-			Expect(used.Resident.Peak).To(BeNumerically(">", 30e6), string(kind))
-		}
-		all := m.Together(steady.Start, known(steady.End))
-		Expect(all.CPUSeconds).To(HaveValue(And(BeNumerically(">=", all.Low), BeNumerically("<=", *all.High))), string(kind))
-	}
 }

@@ -138,7 +138,7 @@ var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(10*time.Minute))
 
-	It("has a Prometheus whose samples of istiod's pods are read through the API server, with the right to", acceptance, func(ctx SpecContext) {
+	It("has a Prometheus that is found and asked through the API server, with the right to", acceptance, func(ctx SpecContext) {
 		newPrometheus(ctx, kubeconfig)
 		user := newUser(ctx, kubeconfig, filepath.Join(GinkgoT().TempDir(), "kubeconfig"))
 		DeferCleanup(user.remove)
@@ -150,11 +150,13 @@ var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 		Eventually(func(g Gomega) { // it has begun to scrape only now
 			source = user.prometheus(ctx)
 			g.Expect(source.Err).NotTo(HaveOccurred())
-			for _, kind := range []clusterprometheus.Kind{clusterprometheus.Own, clusterprometheus.Cadvisor} {
-				g.Expect(source.Await(ctx, kind, time.Now())).To(Succeed())
-			}
 		}).WithTimeout(time.Minute).Should(Succeed())
-		expectPrometheus(ctx, source, finish(begin(30, "--kubeconfig", user.kubeconfig, "--steady", "8s")))
+		Expect(source.Address.String()).To(Equal("service:monitoring/prometheus-k8s:9090"))
+		_, _, all, err := source.History(ctx, time.Hour)
+		Expect(err).NotTo(HaveOccurred())
+		for _, r := range all {
+			Expect(r.Err).To(Or(BeNil(), MatchError(HavePrefix("it has no "))), r.Name)
+		}
 	}, SpecTimeout(5*time.Minute))
 
 	It("runs KWOK, and sidecars in two workers, as pods, one of which is lost, with the documented rights, and is as it was after it", acceptance, func(ctx SpecContext) {

@@ -1,7 +1,6 @@
-// Package clusterprometheus asks a Prometheus that a cluster has already what the programs of its control plane used,
-// by the containers' metrics of cAdvisor and by the programs' own. It finds that Prometheus, reads samples as they were scraped, and
-// computes usage over windows of time, with the limits that follow from the scrape interval. What figures become in
-// a record is left to others.
+// Package clusterprometheus asks the Prometheus of an existing cluster what its control plane used and did in the last days, by the
+// programs' own metrics and the containers' of cAdvisor. It finds that Prometheus and reads figures at steps of time. What they become
+// in the file of a captured mesh is left to others.
 package clusterprometheus
 
 import (

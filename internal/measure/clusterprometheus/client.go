@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,14 +18,12 @@ import (
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"k8s.io/client-go/rest"
-
-	"scaler.mesh/scaler/internal/timeseries"
 )
 
 const (
 	// requestTimeout bounds one request.
 	requestTimeout = 15 * time.Second
-	// maxAnswer bounds the bytes of an answer that are read. An hour of a replica at an interval of 15 s has 10 KB a metric.
+	// maxAnswer bounds the bytes of an answer that are read.
 	maxAnswer = 64 << 20
 )
 
@@ -166,55 +163,19 @@ func (c *client) query(ctx context.Context, expr string, at time.Time) (model.Va
 	return result, nil
 }
 
-// line holds one series, with its samples as they were scraped.
-type line struct {
-	labels  model.Metric
-	samples []Sample // in order of time
-}
-
-// Sample is a value with its timestamp.
-type Sample = timeseries.Sample
-
-// samples returns the samples of a selector in (from, to]. Values that are no numbers are left out.
-func (c *client) samples(ctx context.Context, selector string, from, to time.Time) ([]line, error) {
-	result, err := c.query(ctx, fmt.Sprintf("%s[%dms]", selector, max(1, to.Sub(from).Milliseconds())), to)
-	if err != nil {
-		return nil, err
-	}
-	streams, ok := result.(model.Matrix)
-	if !ok {
-		return nil, fmt.Errorf("its answer is a %s: want series", result.Type())
-	}
-	var all []line
-	for _, stream := range streams {
-		one := line{labels: stream.Metric}
-		for _, pair := range stream.Values {
-			if v := float64(pair.Value); v-v == 0 { // neither NaN nor infinite
-				one.samples = append(one.samples, Sample{At: pair.Timestamp.Time(), Value: v})
-			}
-		}
-		slices.SortStableFunc(one.samples, func(a, b Sample) int { return a.At.Compare(b.At) })
-		one.samples = slices.CompactFunc(one.samples, func(a, b Sample) bool { return a.At.Equal(b.At) })
-		if len(one.samples) > 0 {
-			all = append(all, one)
-		}
-	}
-	return all, nil
-}
-
-// clock returns by how much the clock of the Prometheus is ahead of this machine's, and how uncertain that is.
-func (c *client) clock(ctx context.Context) (ahead, uncertain time.Duration, err error) {
+// clock returns by how much the clock of the Prometheus is ahead of this machine's.
+func (c *client) clock(ctx context.Context) (ahead time.Duration, err error) {
 	before := time.Now()
 	result, err := c.query(ctx, "time()", time.Time{})
 	after := time.Now()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	now, ok := result.(*model.Scalar)
 	if !ok {
-		return 0, 0, fmt.Errorf("its answer is a %s: want a number", result.Type())
+		return 0, fmt.Errorf("its answer is a %s: want a number", result.Type())
 	}
 	half := after.Sub(before) / 2
 	theirs := time.UnixMilli(int64(float64(now.Value) * 1000))
-	return theirs.Sub(before.Add(half)), half + time.Millisecond, nil
+	return theirs.Sub(before.Add(half)), nil
 }

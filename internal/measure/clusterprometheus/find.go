@@ -18,24 +18,13 @@ import (
 
 // Program names the pods of one program.
 type Program struct {
-	Namespace string
-	// Deployment has the pods; "" = they are Pods alone.
-	Deployment string
-	Pods       []string // those that there are now
-	Container  string   // the program's, in each pod
+	Namespace  string
+	Deployment string // of the pods
+	Container  string // the program's, in each pod
 }
 
-// pods returns the regular expression of the names of the pods, those that come later included.
-func (p Program) pods() string {
-	var names []string
-	for _, name := range p.Pods {
-		names = append(names, regexp.QuoteMeta(name))
-	}
-	if p.Deployment != "" {
-		names = append(names, regexp.QuoteMeta(p.Deployment)+"-[a-z0-9]+-[a-z0-9]+")
-	}
-	return strings.Join(names, "|")
-}
+// pods returns the regular expression of the names of the pods.
+func (p Program) pods() string { return regexp.QuoteMeta(p.Deployment) + "-[a-z0-9]+-[a-z0-9]+" }
 
 // Options state which Prometheus is asked, and about what.
 type Options struct {
@@ -52,14 +41,11 @@ type Options struct {
 
 // Source describes a Prometheus that was queried, and whether it has what is needed.
 type Source struct {
-	Address  Address // never one that is to be found, unless none was
-	Detected bool    // it was found
-	Version  string  // "" = it does not state one
-	Err      error   // why it is not asked; nil = it is
+	Address Address // never one that is to be found, unless none was
+	Err     error   // why it is not asked; nil = it is
 
 	client  *client
 	program Program
-	has     map[Kind]bool // that there were metrics of when it was looked at
 }
 
 // Look finds a Prometheus and checks that it has what it is asked for. It returns nil where no address is given.
@@ -70,7 +56,7 @@ func Look(ctx context.Context, o Options) *Source {
 	if !o.Address.Detect {
 		return look(ctx, o)
 	}
-	none := &Source{Address: o.Address, Detected: true}
+	none := &Source{Address: o.Address}
 	services, err := o.Client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		none.Err = fmt.Errorf("listing services: %w", err)
@@ -80,7 +66,6 @@ func Look(ctx context.Context, o Options) *Source {
 	for _, s := range candidates(services.Items) {
 		o.Address = Address{Service: s}
 		source := look(ctx, o)
-		source.Detected = true
 		if source.Err == nil {
 			return source
 		}
@@ -99,31 +84,25 @@ func look(ctx context.Context, o Options) *Source {
 		return s
 	}
 	result, err := s.client.query(ctx, s.program.countExpr(), time.Time{})
-	s.client.idle() // a run begins much later
 	if err != nil {
 		s.Err = err
 		return s
 	}
-	counted, _ := result.(model.Vector)
-	s.has = map[Kind]bool{}
-	for _, metric := range counted {
-		for kind, name := range cpuOf {
-			s.has[kind] = s.has[kind] || string(metric.Metric[model.MetricNameLabel]) == name
-		}
-	}
-	if len(counted) == 0 {
-		s.Err = fmt.Errorf("it has no %s or %s of pods %s/%s", cpuOf[Own], cpuOf[Cadvisor], o.Program.Namespace, o.Program.pods())
-		return s
-	}
-	if build, err := s.client.api.Buildinfo(ctx); err == nil { // others that have the same API need not have it
-		s.Version = build.Version
+	if counted, _ := result.(model.Vector); len(counted) == 0 {
+		s.Err = fmt.Errorf("it has no %s or %s of pods %s/%s", ownProcessorTime, containerProcessorTime, o.Program.Namespace, o.Program.pods())
 	}
 	return s
 }
 
+// The metrics of processor time, one of which a Prometheus has of every control plane that it scrapes.
+const (
+	ownProcessorTime       = "process_cpu_seconds_total"
+	containerProcessorTime = "container_cpu_usage_seconds_total"
+)
+
 // countExpr returns the PromQL that counts the series of processor time by metric.
 func (p Program) countExpr() string {
-	return fmt.Sprintf("count by (__name__) ({__name__=~%q,namespace=%q,pod=~%q})", cpuOf[Own]+"|"+cpuOf[Cadvisor], p.Namespace, p.pods())
+	return fmt.Sprintf("count by (__name__) ({__name__=~%q,namespace=%q,pod=~%q})", ownProcessorTime+"|"+containerProcessorTime, p.Namespace, p.pods())
 }
 
 // candidates returns the services that may be those of a Prometheus, the likelier first: by the label that kube-prometheus, the Prometheus

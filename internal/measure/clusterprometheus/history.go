@@ -81,7 +81,7 @@ func (s *Source) history(ctx context.Context, length time.Duration, figures []ra
 		return from, to, nil, s.Err
 	}
 	defer s.client.idle()
-	ahead, _, err := s.client.clock(ctx)
+	ahead, err := s.client.clock(ctx)
 	if err != nil {
 		return from, to, nil, fmt.Errorf("reading its clock: %w", err)
 	}
