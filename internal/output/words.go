@@ -106,6 +106,14 @@ func Bytes(v float64) string {
 // Percent prints a share, as in "10 %" for 0.1, with three digits at most.
 func Percent(share float64) string { return strconv.FormatFloat(100*share, 'g', 3, 64) + " %" }
 
+// FirstOf lists the first n texts, and states how many more there are: "a, b and 2 more". A single one more is listed.
+func FirstOf(all []string, n int) string {
+	if len(all) <= n+1 {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:n], ", "), len(all)-n)
+}
+
 // Many formats a count with its noun, as in "1 service", "20 services".
 func Many(n int, noun string) string {
 	if n == 1 {

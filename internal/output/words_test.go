@@ -85,3 +85,13 @@ func TestNamedValues(t *testing.T) {
 		t.Errorf("of nothing: %q", got)
 	}
 }
+
+func TestFirstOf(t *testing.T) {
+	for want, all := range map[string][]string{
+		"": nil, "a": {"a"}, "a, b, c": {"a", "b", "c"}, "a, b and 2 more": {"a", "b", "c", "d"},
+	} {
+		if got := FirstOf(all, 2); got != want {
+			t.Errorf("%q: %q, want %q", all, got, want)
+		}
+	}
+}

@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -92,11 +92,8 @@ func fieldsThatDiffer(asked, was scenario.Scenario) string {
 			all = append(all, fmt.Sprintf("%s is %q there, not %q", p.Path, then, now))
 		}
 	}
-	switch n := len(all); {
-	case n == 0:
+	if len(all) == 0 {
 		return ""
-	case n > shownDifferences:
-		all = append(all[:shownDifferences], fmt.Sprintf("and %d more", n-shownDifferences))
 	}
-	return ": " + strings.Join(all, ", ")
+	return ": " + output.FirstOf(all, shownDifferences)
 }

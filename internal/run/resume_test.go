@@ -109,8 +109,8 @@ func TestDiffers(t *testing.T) {
 		"seed":     {func(r *record.Run) { r.Scenario.Mesh.Seed = 9 }, `it is of another scenario: mesh.seed is "9" there, not "1"`},
 		"dilation": {func(r *record.Run) { r.Scenario.Instrument.Dilation.Factor = 7 }, `it is of another scenario: instrument.dilation is "7" there, not "1"`},
 		"many": {func(r *record.Run) {
-			r.Scenario.Mesh.Seed, r.Scenario.Mesh.FanOut, r.Scenario.Load.Churn, r.Scenario.Load.Probes = 9, 9, 9, 9
-		}, "and 1 more"},
+			r.Scenario.Mesh.Seed, r.Scenario.Mesh.FanOut, r.Scenario.Load.Churn, r.Scenario.Load.Probes, r.Scenario.Mesh.Services = 9, 9, 9, 9, 9
+		}, "and 2 more"},
 		"repeat": {func(r *record.Run) { r.Repeat = 2 }, "it is repeat 2, not 0"},
 		"scaler": {func(r *record.Run) { r.Environment.Scaler = "v0" }, `it is of another scaler, "v0", and this one is "`},
 		"early":  {func(r *record.Run) { r.Scenario = scenario.Scenario{} }, "its record does not state what it is of"},

@@ -270,7 +270,7 @@ func (f Facts) configuration() Check {
 	case len(d.OnlyFrom)+len(d.OnlyTo) > 0:
 		c.Outcome, c.Text = Unknown, "some sidecars were there with one version alone"
 	case gone != nil:
-		c.Outcome, c.Text = Unknown, fmt.Sprintf("the new version leaves out %s: whether requests need it is not known", output.Many(len(gone), "part")+" ("+firstOf(gone, 3)+")")
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("the new version leaves out %s: whether requests need it is not known", output.Many(len(gone), "part")+" ("+output.FirstOf(gone, 3)+")")
 	case len(d.Groups) == 0:
 		c.Outcome, c.Text = Holds, fmt.Sprintf("all %d sidecars hold the same as before", d.Sidecars)
 	default:
@@ -287,15 +287,7 @@ func removes(g diff.Group) bool {
 // partText names what a group is about.
 func partText(g diff.Group) string {
 	if g.Path == "" {
-		return firstOf(g.Resources, 2)
+		return output.FirstOf(g.Resources, 2)
 	}
 	return g.Path
-}
-
-// firstOf are the first of some texts, and how many there are besides.
-func firstOf(all []string, n int) string {
-	if len(all) <= n {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:n], ", "), len(all)-n)
 }

@@ -129,7 +129,7 @@ func (f Facts) patches() Check {
 		}
 	}
 	if lost != nil {
-		c.Outcome, c.Text = Broken, "the new version does not apply "+firstOf(lost, 3)
+		c.Outcome, c.Text = Broken, "the new version does not apply "+output.FirstOf(lost, 3)
 		return c
 	}
 	c.Outcome, c.Text = Holds, fmt.Sprintf("nothing that their patches put in is gone (%d looked for)", len(f.Captured.Patches))

@@ -13,6 +13,7 @@ const (
 	shownGroups    = 8   // on a terminal
 	shownWorkloads = 4   // of a group
 	shownValue     = 160 // bytes of a value
+	shownNames     = 2   // of elements and resources
 	markdownGroups = 60  // keeps a comment below 60,000 characters
 )
 
@@ -138,7 +139,7 @@ func (g Group) text(number int, markdown bool) string {
 		lines = append(lines, fmt.Sprintf("and %s more", output.Many(more, "value")))
 	}
 	if len(g.Elements) > 0 {
-		lines = append(lines, "of "+quote(some(g.Elements)))
+		lines = append(lines, "of "+quote(output.FirstOf(g.Elements, shownNames)))
 	}
 	if g.Meaning != nil {
 		lines = append(lines, wrapped(g.Meaning.Text, "   ", markdown), g.Meaning.Source)
@@ -159,18 +160,10 @@ func (g Group) subject() string {
 	case len(g.Resources) == 1:
 		return g.Class + " " + g.Resources[0]
 	case len(g.Resources) == g.OfResources:
-		return fmt.Sprintf("all %d %ss (%s)", g.OfResources, g.Class, some(g.Resources))
+		return fmt.Sprintf("all %d %ss (%s)", g.OfResources, g.Class, output.FirstOf(g.Resources, shownNames))
 	default:
-		return fmt.Sprintf("%d of %d %ss (%s)", len(g.Resources), g.OfResources, g.Class, some(g.Resources))
+		return fmt.Sprintf("%d of %d %ss (%s)", len(g.Resources), g.OfResources, g.Class, output.FirstOf(g.Resources, shownNames))
 	}
-}
-
-// some are the first of some texts and how many there are besides.
-func some(all []string) string {
-	if len(all) <= 3 {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:2], ", "), len(all)-2)
 }
 
 func (v Value) text(quote func(string) string) string {

@@ -7,12 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -47,11 +47,7 @@ func contexts(raw clientcmdapi.Config) string {
 	if len(names) == 0 {
 		return "a context of the kubeconfig, which has none"
 	}
-	text := strings.Join(names[:min(len(names), contextsShown)], ", ")
-	if n := len(names) - contextsShown; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return "a context of the kubeconfig: " + text
+	return "a context of the kubeconfig: " + output.FirstOf(names, contextsShown)
 }
 
 // contextsShown limits the contexts that an error lists.
