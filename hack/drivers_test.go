@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/controlplane/external"
 )
@@ -30,7 +29,12 @@ var driverNameCommon = map[string]string{
 // control plane's name, and for comparisons with one's constant Name: what
 // depends on which control plane it is belongs in its driver.
 func driversAloneHaveNames(r *repository) []finding {
-	names := slices.DeleteFunc(controlplane.Names(drivers.All()), func(name string) bool { return driverNameCommon[name] != "" })
+	var names []string
+	for _, d := range drivers.All() {
+		if driverNameCommon[d.Name] == "" {
+			names = append(names, d.Name)
+		}
+	}
 	var found []finding
 	for _, s := range r.code {
 		if s.test || s.generated || below(s.folder(), []string{"internal/controlplane"}) || driverNameAllowed[s.folder()] != "" {

@@ -87,14 +87,9 @@ var kwokOptions = map[string]Setting{
 	},
 }
 
-// Settings returns all settings of a cluster with this configuration of KWOK that differ
+// settings returns all settings of a cluster with this layout and configuration of KWOK that differ
 // from stock, in the order of the components. They are read from the command lines and
 // the configuration file that its programs get.
-func Settings(kwokConfig []byte) ([]Setting, error) {
-	return layout{controllers: controllers}.settings(kwokConfig)
-}
-
-// settings returns the settings of a cluster with this layout.
 func (l layout) settings(kwokConfig []byte) ([]Setting, error) {
 	var all []Setting
 	for _, c := range l.components(Programs{}) {

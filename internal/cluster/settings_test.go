@@ -12,7 +12,7 @@ import (
 
 func settings(t *testing.T) []Setting {
 	t.Helper()
-	all, err := Settings(kwok.Stages())
+	all, err := layout{controllers: controllers}.settings(kwok.Stages())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestSettingsAreExplained(t *testing.T) {
 			t.Errorf("%s: %d settings, note %q; want some of both", c.name, of[c.name], Note(c.name))
 		}
 	}
-	if _, err := Settings([]byte("options: [")); err == nil {
+	if _, err := (layout{}).settings([]byte("options: [")); err == nil {
 		t.Error("a broken configuration of kwok: want an error")
 	}
 }

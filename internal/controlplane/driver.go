@@ -436,15 +436,6 @@ func ForLatency(all []Driver) []Driver {
 	return some
 }
 
-// Names are those of the drivers, in their order.
-func Names(all []Driver) []string {
-	var names []string
-	for _, d := range all {
-		names = append(names, d.Name)
-	}
-	return names
-}
-
 // Choices are the Values of the drivers as help prints them: "a, b or c".
 func Choices(all []Driver) string {
 	names := Values(all)

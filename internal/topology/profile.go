@@ -83,14 +83,6 @@ const (
 // ProfileNames returns the names of profiles.
 func ProfileNames() []string { return []string{Plain, Typical} }
 
-// ProfileName returns the name of the profile; "" for the plain one.
-func (s Spec) ProfileName() string {
-	if s.Profile == Plain {
-		return ""
-	}
-	return s.Profile
-}
-
 // Resolved returns the profile of the mesh: that of its name, overridden by the parts
 // that were set.
 func (s Spec) Resolved() Profile {

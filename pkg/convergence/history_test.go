@@ -205,8 +205,8 @@ func TestHistories(t *testing.T) {
 			tracker.Remove(id)
 		}
 		for key, tg := range tracker.targets {
-			if tg.matches.len() > 0 {
-				t.Fatalf("history %d: %d contents of target %q kept without a holder", seed, tg.matches.len(), key)
+			if left := len(tg.matches.byDigest) + len(tg.matches.byPointer); left > 0 {
+				t.Fatalf("history %d: %d contents of target %q kept without a holder", seed, left, key)
 			}
 		}
 	}

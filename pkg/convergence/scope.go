@@ -82,8 +82,6 @@ func (vs *verdicts) remove(v *verdict) {
 	}
 }
 
-func (vs *verdicts) len() int { return len(vs.byDigest) + len(vs.byPointer) }
-
 // all calls do with every verdict, in no order.
 func (vs *verdicts) all(do func(*verdict)) {
 	for _, v := range vs.byDigest {

@@ -106,7 +106,6 @@ func (o *Options) tokenFile() string { return filepath.Join(o.Dir, "istio-token"
 type Ztunnel struct {
 	process *process.Process
 	client  *http.Client
-	log     string
 }
 
 // Start starts a ztunnel. It returns before the ztunnel has connected.
@@ -130,11 +129,8 @@ func (p *Place) Start(o Options) (*Ztunnel, error) {
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			return p.network.Dial(ctx, address)
 		},
-	}}, o.Log}, nil
+	}}}, nil
 }
-
-// Log returns the path of its log file.
-func (z *Ztunnel) Log() string { return z.log }
 
 // Ended is closed when the ztunnel has ended.
 func (z *Ztunnel) Ended() <-chan struct{} { return z.process.Done() }
