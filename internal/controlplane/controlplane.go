@@ -91,6 +91,8 @@ type Captured struct {
 	Explain func(mesh *capture.Mesh, d convergence.Difference) string
 	// Templates are the names of the templates that pods can be injected by.
 	Templates func(ctx context.Context) ([]string, error)
+	// Assigned are the objects of the mesh that the control plane assigned addresses to, with these.
+	Assigned func(ctx context.Context) ([]record.AddressedObject, error)
 }
 
 // NodeProxies are the proxies of a mesh whose pods, or some of them, have no proxy of their own.

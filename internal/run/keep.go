@@ -7,8 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/steps"
-	"scaler.mesh/scaler/internal/worker"
+	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
@@ -29,15 +30,39 @@ func (r *run) keepConfiguration(ctx context.Context) (steps.Undo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing services: %w", err)
 	}
-	held := configurationOf(pods.Items, services.Items, r.workers.local)
+	held := configurationOf(pods.Items, services.Items, r.spec.mesh(), r.workers.local.Contents())
+	held.Unasked = r.spec.unasked()
+	if r.spec.Captured != nil {
+		assigned, err := r.adapter.Captured.Assigned(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading the addresses that the control plane assigned: %w", err)
+		}
+		held.Objects = append(held.Objects, assigned...)
+	}
 	return nil, r.journal.Writer().Configuration(held)
 }
 
-// configurationOf returns the resources that the proxies of a worker hold, by their pods. A resource that several
-// hold is in it once.
-func configurationOf(pods []corev1.Pod, services []corev1.Service, local *worker.Local) *record.Configuration {
+// unasked are the proxies of a captured mesh that a replay does not have.
+func (s Spec) unasked() (all []record.UnaskedProxies) {
+	if s.Captured == nil {
+		return nil
+	}
+	pods := s.Captured.Mesh.Pods()
+	for _, kind := range []capture.Proxy{capture.Ztunnel, capture.Waypoint} {
+		if n := pods[kind]; n > 0 {
+			all = append(all, record.UnaskedProxies{Kind: string(kind), Pods: n})
+		}
+	}
+	return all
+}
+
+// configurationOf returns the resources that proxies hold, by their pods. A resource that several hold is in it once.
+func configurationOf(pods []corev1.Pod, services []corev1.Service, mesh topology.Mesh, contents map[string][]*proxy.Resource) *record.Configuration {
 	c := new(record.Configuration)
-	contents := local.Contents()
+	gateways := map[string]bool{}
+	for _, s := range mesh.Services {
+		gateways[s.Name] = s.Gateway
+	}
 	index := map[*proxy.Resource]int{}
 	for _, p := range pods {
 		workload := p.Labels[kwok.ServiceLabel]
@@ -50,7 +75,7 @@ func configurationOf(pods []corev1.Pod, services []corev1.Service, local *worker
 		if !runs {
 			continue
 		}
-		by := record.HeldBy{Namespace: p.Namespace, Workload: workload, Pod: p.Name, Resources: make([]int, 0, len(all))}
+		by := record.HeldBy{Namespace: p.Namespace, Workload: workload, Pod: p.Name, Gateway: gateways[workload], Resources: make([]int, 0, len(all))}
 		for _, one := range all {
 			at, known := index[one]
 			if !known {

@@ -17,15 +17,23 @@ const (
 	maxUnpacked       = 4 << 30 // bytes of what is in it
 )
 
-// Configuration is what every simulated sidecar of a run held after the mesh had converged. A run has
+// Configuration is what every simulated sidecar and gateway of a run held after the mesh had converged. A run has
 // it only where it was asked to keep it, as `scaler diff` does.
 type Configuration struct {
 	// Resources are all that a sidecar held, each content once.
 	Resources []HeldResource `json:"resources"`
 	Sidecars  []HeldBy       `json:"sidecars"`
-	// Objects are the services and pods of the cluster, without which the addresses and generated
+	// Objects are the services and pods of the cluster, and hosts that the control plane assigned addresses to, without which the addresses and generated
 	// names in the resources mean nothing in another run.
 	Objects []AddressedObject `json:"objects"`
+	// Unasked are the proxies of a captured mesh that its replay does not have: what they would hold is not known.
+	Unasked []UnaskedProxies `json:"unasked,omitempty"`
+}
+
+// UnaskedProxies are proxies of one kind.
+type UnaskedProxies struct {
+	Kind string `json:"kind"` // ztunnel or waypoint
+	Pods int    `json:"pods"`
 }
 
 // HeldResource is one resource of an xDS server.
@@ -35,17 +43,18 @@ type HeldResource struct {
 	Message []byte `json:"message"` // encoded, of the message that the type has
 }
 
-// HeldBy are the resources of one sidecar.
+// HeldBy are the resources of one sidecar, or of one gateway.
 type HeldBy struct {
 	Namespace string `json:"namespace"`
 	Workload  string `json:"workload"` // name of the service or the owner that the pod is of
 	Pod       string `json:"pod"`
+	Gateway   bool   `json:"gateway,omitempty"`
 	Resources []int  `json:"resources"` // indices of Configuration.Resources
 }
 
-// AddressedObject is a service or a pod and its addresses.
+// AddressedObject is a service, a pod or a host and its addresses.
 type AddressedObject struct {
-	Kind      string   `json:"kind"` // Service or Pod
+	Kind      string   `json:"kind"` // Service, Pod or ServiceEntry, whose name is then that of one of its hosts
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	Workload  string   `json:"workload,omitempty"` // of a pod, as HeldBy has it

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"scaler.mesh/scaler/internal/analyse/diff"
 )
 
 var _ = Describe("a mesh of sixty pods in ten namespaces", func() {
@@ -48,5 +51,19 @@ var _ = Describe("a mesh of sixty pods in ten namespaces", func() {
 		for kind, bytes := range held {
 			Expect(known(second.XDS.ConfigurationBytes).ByType[kind]).To(BeNumerically("~", bytes, bytes/100), "bytes of %s that a sidecar holds", kind)
 		}
+	})
+
+	It("has gateways, which a diff of two versions compares as it does sidecars", acceptance, func() {
+		where := newPlace()
+		file := filepath.Join(filepath.Dir(where.state), "sixty.yaml")
+		objects, err := filepath.Glob(filepath.Join("testdata", "sixty", "*.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(wait(where.start(append([]string{"capture", "--output-file", file}, objects...)...))).To(Equal(exitDone))
+		result := where.diff(exitDone, "--mesh", file, "--from", "1.29.1", "--to", "1.31.0")
+		Expect([]int{result.Sidecars, result.Gateways, result.Changed}).To(Equal([]int{60, 5, 60}))
+		panics := slices.IndexFunc(result.Groups, func(g diff.Group) bool { return g.Path == "common_lb_config.healthy_panic_threshold" })
+		Expect(panics).To(BeNumerically(">=", 0))
+		Expect(result.Groups[panics].Workloads).To(ContainElements(
+			diff.Workload{Namespace: "istio-ingress", Name: "istio-ingressgateway", Sidecars: 2, Of: 2}, diff.Workload{Namespace: "istio-ingress", Name: "istio-egressgateway", Sidecars: 1, Of: 1}))
 	})
 })

@@ -30,9 +30,10 @@ type Result struct {
 
 	From Side `json:"from"`
 	To   Side `json:"to"`
-	// Sidecars is how many were compared, each with one of the same workload on the other side, and Changed how many
-	// of them differ.
+	// Sidecars is how many were compared, each with one of the same workload on the other side, Gateways how many of
+	// them are gateways, and Changed how many differ.
 	Sidecars int `json:"sidecars"`
+	Gateways int `json:"gateways"`
 	Changed  int `json:"changed"`
 	// Effects are the effects that some difference has, the largest consequence first.
 	Effects []EffectCount `json:"effects,omitempty"`
@@ -55,6 +56,8 @@ type Side struct {
 	// Resources are those that differ from each other, and Bytes what all sidecars hold together.
 	Resources int   `json:"resources"`
 	Bytes     int64 `json:"bytes"`
+	// Unasked are proxies of the mesh that its replay does not have.
+	Unasked []record.UnaskedProxies `json:"unasked,omitempty"`
 	// NotQuiet reports that the control plane still sent something shortly before the configuration was kept: the
 	// difference may be of two moments, and not of two sides.
 	NotQuiet bool `json:"notQuiet,omitempty"`
@@ -180,9 +183,10 @@ func classSizes(sides ...map[workloadName][]*sidecar) map[string]int {
 
 // sidecar is one of a side.
 type sidecar struct {
-	by   workloadName
-	pod  string
-	held []*resource // sorted by kind and name
+	by      workloadName
+	pod     string
+	gateway bool
+	held    []*resource // sorted by kind and name
 }
 
 type workloadName struct{ namespace, name string }
@@ -233,7 +237,7 @@ type identity struct {
 
 // read makes the sidecars of a side, by workload.
 func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (map[workloadName][]*sidecar, error) {
-	r := &reader{names: newNames(side.Objects, o.KeepNoise), unordered: !slices.Contains(o.KeepNoise, order), opaque: c.opaque}
+	r := &reader{names: newNames(side.Objects, o.KeepNoise), unordered: !slices.Contains(o.KeepNoise, order), versions: slices.Contains(o.KeepNoise, versions), opaque: c.opaque}
 	resources := make([]*resource, len(side.Resources))
 	for i, held := range side.Resources {
 		one, err := c.resource(r, held)
@@ -245,7 +249,7 @@ func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (m
 	all := map[workloadName][]*sidecar{}
 	different := map[int]bool{}
 	for _, s := range side.Sidecars {
-		one := &sidecar{by: workloadName{s.Namespace, s.Workload}, pod: s.Pod}
+		one := &sidecar{by: workloadName{s.Namespace, s.Workload}, pod: s.Pod, gateway: s.Gateway}
 		for _, i := range s.Resources {
 			one.held = append(one.held, resources[i])
 			shown.Bytes += int64(resources[i].size)
@@ -256,7 +260,7 @@ func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (m
 		})
 		all[one.by] = append(all[one.by], one)
 	}
-	shown.Sidecars, shown.Resources = len(side.Sidecars), len(different)
+	shown.Sidecars, shown.Resources, shown.Unasked = len(side.Sidecars), len(different), side.Unasked
 	return all, nil
 }
 
@@ -356,6 +360,9 @@ func (c *comparison) workload(w workloadName, from, to []*sidecar) {
 	slices.SortStableFunc(pairs, func(x, y pair) int { return cmp.Compare(x.distance, y.distance) })
 	of := min(len(from), len(to))
 	c.totals[w] = of
+	if of > 0 && to[0].gateway {
+		c.result.Gateways += of
+	}
 	for _, p := range pairs {
 		n := min(p.a.sidecars, p.b.sidecars)
 		if n == 0 {

@@ -17,6 +17,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	wasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/wasm/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -367,6 +368,30 @@ func TestSidecarsArePaired(t *testing.T) {
 	}
 }
 
+// Addresses that istiod chose for hosts count as these: the listeners of two hosts that changed places are the same.
+func TestAssignedAddresses(t *testing.T) {
+	side := func(first, second string) *record.Configuration {
+		c := plain.configuration(t)
+		for host, address := range map[string]string{"a.example": first, "b.example": second} {
+			encoded, err := proto.Marshal(&listenerv3.Listener{Name: address + "_443", Address: socket(address, 443), StatPrefix: host})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Sidecars[0].Resources = append(c.Sidecars[0].Resources, len(c.Resources))
+			c.Resources = append(c.Resources, record.HeldResource{Type: "LDS", Name: address + "_443", Message: encoded})
+			c.Objects = append(c.Objects, record.AddressedObject{Kind: "ServiceEntry", Namespace: "mesh", Name: host, Addresses: []string{address}})
+		}
+		return c
+	}
+	from, to := side("240.240.0.1", "240.240.0.2"), side("240.240.0.2", "240.240.0.1")
+	if r, err := Compare(from, to, Options{}); err != nil || len(r.Groups) > 0 {
+		t.Errorf("%v, %v", err, shown(r))
+	}
+	if r, err := Compare(from, to, Options{KeepNoise: []string{addresses}}); err != nil || len(r.Groups) == 0 {
+		t.Errorf("without the rule: %v, %v", err, r)
+	}
+}
+
 // Sidecars that one side alone has are listed and not compared.
 func TestOtherSidecars(t *testing.T) {
 	from, to := plain, plain
@@ -377,6 +402,40 @@ func TestOtherSidecars(t *testing.T) {
 	r := compare(t, from, to, Options{})
 	if r.Sidecars != 12 || len(r.Groups) != 0 || len(r.OnlyTo) != 4 || r.OnlyTo[0] != (Workload{"mesh", "svc-0", 1, 4}) {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Gateways are compared as sidecars are, and counted; proxies that a replay does not have are named with their numbers.
+func TestGatewaysAndWhatIsNotAsked(t *testing.T) {
+	from, to := plain.configuration(t), plain.configuration(t)
+	for _, side := range []*record.Configuration{from, to} {
+		for i := range side.Sidecars {
+			side.Sidecars[i].Gateway = side.Sidecars[i].Workload == "svc-1"
+		}
+		side.Unasked = []record.UnaskedProxies{{Kind: "ztunnel", Pods: 40}, {Kind: "waypoint", Pods: 1}}
+	}
+	for i, r := range to.Resources {
+		if r.Name == "virtualInbound" { // of each service one
+			var l listenerv3.Listener
+			if err := proto.Unmarshal(r.Message, &l); err != nil {
+				t.Fatal(err)
+			}
+			l.PerConnectionBufferLimitBytes = wrapperspb.UInt32(1)
+			to.Resources[i].Message, _ = proto.Marshal(&l)
+		}
+	}
+	r, err := Compare(from, to, Options{})
+	if err != nil || r.Gateways != 3 || r.Sidecars != 12 || len(r.Groups) != 1 || !slices.Contains(r.Groups[0].Workloads, Workload{"mesh", "svc-1", 3, 3}) {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	var text strings.Builder
+	if err := Print(&text, "table", r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"12 of 12 sidecars change, in 1 way. Of these 12, 3 are gateways.", "Not compared: 40 ztunnels and 1 waypoint of the mesh, which a replay does not have."} {
+		if strings.Count(text.String(), want) != 1 {
+			t.Errorf("want %q once in:\n%s", want, &text)
+		}
 	}
 }
 
@@ -407,6 +466,13 @@ func TestRules(t *testing.T) {
 	to := plain
 	to.offset = 90
 	to.route = func(_ int, r *routev3.RouteConfiguration) { slices.Reverse(r.VirtualHosts[0].Domains) }
+	versioned := func(m *mesh, version string) {
+		m.inbound = func(_ int, l *listenerv3.Listener) {
+			l.FilterChains[0].Filters = append(l.FilterChains[0].Filters, &listenerv3.Filter{Name: "module", ConfigType: &listenerv3.Filter_TypedConfig{
+				TypedConfig: pack(t, &wasmv3.EnvironmentVariables{KeyValues: map[string]string{versionKey: version, "MODE": "a"}}),
+			}})
+		}
+	}
 	named := func(m *mesh) *mesh {
 		m.endpoint = func(s int, a *endpointv3.ClusterLoadAssignment) {
 			for p, e := range a.Endpoints[0].LbEndpoints {
@@ -416,6 +482,8 @@ func TestRules(t *testing.T) {
 		return m
 	}
 	from := plain
+	versioned(&from, "533")
+	versioned(&to, "565")
 	if r := compare(t, *named(&from), *named(&to), Options{}); len(r.Groups) != 0 {
 		t.Fatalf("with all rules: %v", shown(r))
 	}

@@ -63,6 +63,7 @@ const maxDepth = 100
 type reader struct {
 	names     names
 	unordered bool            // lists whose order Envoy ignores are sorted
+	versions  bool            // resource versions are left as they are
 	opaque    map[string]bool // types that are not known, by type URL
 }
 
@@ -122,6 +123,9 @@ func (r *reader) field(of protoreflect.FullName, fd protoreflect.FieldDescriptor
 		v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
 			var entry *node
 			if entry, err = r.single(fd.MapValue(), v, depth); err == nil {
+				if k.String() == versionKey && !r.versions {
+					entry = leaf(word, "(version)", entry.size)
+				}
 				n.fields = append(n.fields, field{r.names.in(k.String()), entry})
 				n.size += tag + protowire.SizeBytes(len(k.String())+entry.size+4)
 			}

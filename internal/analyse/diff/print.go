@@ -101,12 +101,24 @@ func bullet(markdown bool) string {
 // sides are the names of both.
 func (r *Result) sides() string { return fmt.Sprintf("%s to %s", r.From.Name, r.To.Name) }
 
-// outcome is the result in a sentence.
+// outcome is the result in a sentence or two.
 func (r *Result) outcome() string {
+	text := fmt.Sprintf("%d of %d sidecars change, in %s.", r.Changed, r.Sidecars, output.Many(len(r.Groups), "way"))
 	if len(r.Groups) == 0 {
-		return fmt.Sprintf("no difference. Compared: %s with %s.", output.Many(r.Sidecars, "sidecar"), output.Many(r.To.Resources, "resource"))
+		text = fmt.Sprintf("no difference. Compared: %s with %s.", output.Many(r.Sidecars, "sidecar"), output.Many(r.To.Resources, "resource"))
 	}
-	return fmt.Sprintf("%d of %d sidecars change, in %s.", r.Changed, r.Sidecars, output.Many(len(r.Groups), "way"))
+	if r.Gateways > 0 {
+		text += fmt.Sprintf(" Of these %d, %s.", r.Sidecars, are(r.Gateways, "gateway"))
+	}
+	return text
+}
+
+// are is a number of things with its verb, as in "5 are gateways".
+func are(n int, noun string) string {
+	if n == 1 {
+		return "1 is a " + noun
+	}
+	return fmt.Sprintf("%d are %ss", n, noun)
 }
 
 // text is a group in a few lines.
@@ -234,6 +246,16 @@ func (r *Result) notes() (all []string) {
 		if len(side.workloads) > 0 {
 			all = append(all, fmt.Sprintf("Only with %s, and not compared: %s.", side.name, workloads(side.workloads)))
 		}
+	}
+	for i, side := range []Side{r.From, r.To} {
+		if len(side.Unasked) == 0 || i > 0 && slices.Equal(side.Unasked, r.From.Unasked) {
+			continue
+		}
+		var kinds []string
+		for _, u := range side.Unasked {
+			kinds = append(kinds, output.Many(u.Pods, u.Kind))
+		}
+		all = append(all, fmt.Sprintf("Not compared: %s of the mesh, which a replay does not have.", strings.Join(kinds, " and ")))
 	}
 	if len(r.Opaque) > 0 {
 		all = append(all, fmt.Sprintf("Compared as bytes, since their type is not known: %s.", strings.Join(r.Opaque, ", ")))

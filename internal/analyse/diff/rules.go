@@ -18,14 +18,16 @@ const (
 	addresses = "addresses"
 	podNames  = "pod-names"
 	order     = "order"
+	versions  = "versions"
 )
 
 // Rules are what is removed before sides are compared. Versions and nonces need none: they belong to
 // responses and not to resources.
 var Rules = []Rule{
-	{addresses, "addresses of the mesh's services and pods, which each cluster assigns anew, count as the names of service and workload"},
+	{addresses, "addresses of the mesh's services, pods and hosts of ServiceEntries, which each cluster or istiod assigns anew, count as the names of service, workload and host"},
 	{podNames, "generated names of pods count as the workload's name"},
 	{order, "the order of lists that Envoy reads as sets has no meaning: endpoints, filter chains, virtual hosts and their domains, permissions and principals of a policy, names in a filter chain's match and in a certificate's check"},
+	{versions, "the resource version of a WasmPlugin, which istiod gives to the module as a variable, is that of the cluster's store, and has no meaning"},
 }
 
 // RuleNames are the names of the rules.
@@ -58,6 +60,9 @@ var unordered = map[string]bool{
 	"envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext.match_typed_subject_alt_names": true,
 	"envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext.match_subject_alt_names":       true,
 }
+
+// versionKey is the variable of a module that has the resource version of its object.
+const versionKey = "ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION"
 
 // names are the texts of one side that differ in every run, and what they count as.
 type names map[string]string

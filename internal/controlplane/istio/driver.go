@@ -68,7 +68,7 @@ func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 		Sidecars: c.membership(), Probes: configuration{c}, Revision: c.revisions(), MakeGateway: makeGateway,
 	}
 	mesh := captured{c}
-	parts.Captured = &controlplane.Captured{Prepare: mesh.Prepare, Replay: mesh.Replay, Templates: mesh.Templates, Machines: mesh.Machines, Explain: mesh.Explain, Probes: mesh.Probes, Distributed: mesh.Distributed}
+	parts.Captured = &controlplane.Captured{Prepare: mesh.Prepare, Replay: mesh.Replay, Templates: mesh.Templates, Assigned: mesh.Assigned, Machines: mesh.Machines, Explain: mesh.Explain, Probes: mesh.Probes, Distributed: mesh.Distributed}
 	if c.replicas != nil {
 		parts.Running = controlplane.Running{Replicas: c.replicas}
 	}

@@ -386,4 +386,6 @@ func findRootSidecar(ctx context.Context, client dynamic.Interface, i *controlpl
 	return nil
 }
 
+var serviceEntries = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "serviceentries"}
+
 var sidecars = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "sidecars"}

@@ -474,6 +474,32 @@ func (c captured) Templates(ctx context.Context) ([]string, error) {
 	return append(slices.Collect(maps.Keys(config.Templates)), slices.Collect(maps.Keys(config.Aliases))...), nil
 }
 
+// Assigned are the hosts of ServiceEntries that istiod chose an address for, in the order in which it met them.
+func (c captured) Assigned(ctx context.Context) (all []record.AddressedObject, err error) {
+	entries, err := c.dynamic.Resource(serviceEntries).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing ServiceEntries: %w", err)
+	}
+	for _, entry := range entries.Items {
+		addresses, _, err := unstructured.NestedSlice(entry.Object, "status", "addresses")
+		if err != nil {
+			return nil, fmt.Errorf("reading the addresses of ServiceEntry %s/%s: %w", entry.GetNamespace(), entry.GetName(), err)
+		}
+		of := map[string][]string{} // by host
+		for _, address := range addresses {
+			if a, ok := address.(map[string]any); ok {
+				host, _, _ := unstructured.NestedString(a, "host")
+				value, _, _ := unstructured.NestedString(a, "value")
+				of[host] = append(of[host], value)
+			}
+		}
+		for _, host := range slices.Sorted(maps.Keys(of)) {
+			all = append(all, record.AddressedObject{Kind: "ServiceEntry", Namespace: entry.GetNamespace(), Name: host, Addresses: of[host]})
+		}
+	}
+	return all, nil
+}
+
 // Prepare installs the kinds of the Gateway API where the mesh has objects of it.
 func (c captured) Prepare(ctx context.Context, mesh *capture.Mesh) error {
 	definitions := gatewayDefinitions(mesh)

@@ -1,0 +1,54 @@
+package run
+
+import (
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/record"
+)
+
+// What a gateway holds is kept as what a sidecar holds, a resource of both once; pods without a proxy have addresses alone.
+func TestConfigurationOf(t *testing.T) {
+	pod := func(name, service, ip string) corev1.Pod {
+		return corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{kwok.ServiceLabel: service}},
+			Status:     corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: ip}}},
+		}
+	}
+	shared, own := new(proxy.Resource), new(proxy.Resource)
+	mesh := topology.Mesh{Services: []topology.Service{{Name: "cart"}, {Name: "ingress", Gateway: true}, {Name: "cron", Outside: true}}}
+	c := configurationOf(
+		[]corev1.Pod{pod("cart-1", "cart", "10.0.0.1"), pod("ingress-1", "ingress", "10.0.0.2"), pod("cron-1", "cron", "10.0.0.3")}, nil, mesh,
+		map[string][]*proxy.Resource{"n/cart-1": {shared}, "n/ingress-1": {shared, own}},
+	)
+	want := []record.HeldBy{
+		{Namespace: "n", Workload: "cart", Pod: "cart-1", Resources: []int{0}},
+		{Namespace: "n", Workload: "ingress", Pod: "ingress-1", Gateway: true, Resources: []int{0, 1}},
+	}
+	if !reflect.DeepEqual(c.Sidecars, want) || len(c.Resources) != 2 || len(c.Objects) != 3 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Proxies of a captured mesh that a replay does not have are counted.
+func TestUnasked(t *testing.T) {
+	workload := func(p capture.Proxy, pods int) capture.Workload {
+		return capture.Workload{Spec: capture.WorkloadSpec{Proxy: p, Replicas: pods}}
+	}
+	var s Spec
+	if got := s.unasked(); got != nil {
+		t.Errorf("of no captured mesh: %v", got)
+	}
+	s.Captured = new(MeshFile)
+	s.Captured.Mesh.Workloads = []capture.Workload{workload(capture.Waypoint, 2), workload(capture.Sidecar, 3), workload(capture.Ambient, 4), workload(capture.Ztunnel, 5), workload(capture.Waypoint, 1)}
+	if got, want := s.unasked(), []record.UnaskedProxies{{Kind: "ztunnel", Pods: 5}, {Kind: "waypoint", Pods: 3}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
