@@ -76,6 +76,17 @@ var ownArgValues = map[string]string{"domain": domain, "keepaliveMaxServerConnec
 // variableName is what a name of the environment may be here; in a pod it may have dots and hyphens.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
+// stock reports that a variable says nothing: it has no value, or every installation sets it by itself.
+func (v Variable) stock() bool {
+	own, known := ownValues[v.Name]
+	return ownSettings[v.Name] || known && v.Value == own || v.Value == "" && v.From == ""
+}
+
+// Variables are those of a revision that not every installation sets by itself.
+func (r *Revision) Variables() []Variable {
+	return slices.DeleteFunc(slices.Clone(r.Env), Variable.stock)
+}
+
 // Settings are the variables (NAME=VALUE) of a revision that a replay takes over, in their order, and the
 // differences for which the others are not.
 func (r *Revision) Settings() (env []string, not []Difference) {
@@ -87,8 +98,8 @@ func (r *Revision) Settings() (env []string, not []Difference) {
 			not = append(not, Difference{"setting " + v.Name, v.Value, changes})
 		}
 		changes, other := otherSettings[v.Name]
-		switch own, known := ownValues[v.Name]; {
-		case ownSettings[v.Name], known && v.Value == own, v.Value == "" && v.From == "":
+		switch {
+		case v.stock():
 		case strings.HasPrefix(v.From, "field "), strings.HasPrefix(v.From, "resource "):
 			differ(ofReferences)
 		case v.From != "":

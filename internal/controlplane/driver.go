@@ -54,6 +54,10 @@ type Driver struct {
 	// Installed is how one is used that a cluster has already; nil = that is not possible.
 	Installed *Installed
 
+	// Variables lists the variables of the environment that a program of it reads, with their defaults; nil = that is not
+	// known. It asks the program, of those that Programs names.
+	Variables func(ctx context.Context, programs map[string]string) (map[string]string, error)
+
 	// Sized is how it is given what a plan requests; nil = that is not known.
 	Sized func(capacity.Target, capacity.Request) *capacity.Install
 

@@ -22,6 +22,8 @@ type Facts struct {
 	// From is the captured version at the captured state, Onto the new version with the same mesh, and Upgrade the
 	// move from one to the other in waves.
 	From, Onto, Upgrade Step
+	// Environment is what becomes of the variables that are set; nil = it was not looked at.
+	Environment *Environment
 	// Diff is what differs between what sidecars hold of both versions; nil = a side did not keep it.
 	Diff *diff.Result
 }
@@ -47,8 +49,9 @@ type Captured struct {
 	Autoscaler *capture.Autoscaler `json:"autoscaler,omitempty"`
 	Requests   map[string]string   `json:"requests,omitempty"` // of each replica, by resource
 	Limits     map[string]string   `json:"limits,omitempty"`
-	History    *capture.History    `json:"history,omitempty"` // nil = it was captured without a Prometheus
-	Patches    []Patch             `json:"patches,omitempty"` // of EnvoyFilters
+	History    *capture.History    `json:"history,omitempty"`   // nil = it was captured without a Prometheus
+	Variables  []capture.Variable  `json:"variables,omitempty"` // that not every installation sets
+	Patches    []Patch             `json:"patches,omitempty"`   // of EnvoyFilters
 }
 
 // NewCaptured returns what is known of a captured mesh; stated is [Captured.Stated].
@@ -56,6 +59,7 @@ func NewCaptured(m *capture.Mesh, stated bool) Captured {
 	c := Captured{Stated: stated, Patches: patchesOf(m)}
 	if r := m.Served(); r != nil {
 		c.Release, c.Installed = r.Release(), r.Replicas > 0
+		c.Variables = r.Variables()
 		c.Replicas, c.Autoscaler, c.Requests, c.Limits, c.History = r.Replicas, r.Autoscaler, r.Requests, r.Limits, r.History
 	}
 	return c
@@ -149,7 +153,7 @@ func Judge(f Facts) Assessment {
 	a.Settings = append(a.Settings, settings...)
 	a.Checks = []Check{
 		f.version(), f.state(), model, f.pushes(), f.bytes(),
-		f.onto(), f.upgrade(), f.recovery(), f.changes(), memory, f.patches(), f.configuration(),
+		f.onto(), f.upgrade(), f.recovery(), f.changes(), memory, f.environment(), f.patches(), f.configuration(),
 	}
 	a.Verdict, a.Reasons = conclude(a.Checks)
 	return a

@@ -2,6 +2,7 @@ package assess
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -100,6 +101,12 @@ func TestJudge(t *testing.T) {
 			f.Diff.Groups = []diff.Group{{Op: diff.Changed, Path: "connect_timeout", Values: []diff.Value{{From: "7s", To: "10s"}}, Sidecars: 6}}
 		}, NoGo, "EnvoyFilters: the new version does not apply EnvoyFilter shop/c (patch 2)", ""},
 
+		"a variable that the new version does not read": {func(f *Facts) {
+			f.Environment = &Environment{Removed: []Variable{{Name: "A", Value: "false", Default: "true"}, {Name: "B", Value: "1", Default: "1"}}, Unlisted: []string{"C"}}
+		}, NoGo, "settings: istiod 1.31.0 does not read A=false (default true) any more: what it sets is lost; B had the default and is not read any more; 1 variable that neither version lists: C", ""},
+		"a removed variable that had its default": {func(f *Facts) {
+			f.Environment = &Environment{Removed: []Variable{{Name: "B", Value: "1", Default: "1"}}}
+		}, Go, "version", ""},
 		"another version was rehearsed":                      {func(f *Facts) { f.Captured.Release = "1.27.3" }, CannotTell, "version: production runs 1.27.3", ""},
 		"an unknown version":                                 {func(f *Facts) { f.Captured.Release = "" }, CannotTell, "version: the version that production runs is not known", ""},
 		"a version in place of the one that production runs": {func(f *Facts) { replace(f.From.Run, "1.29.4") }, CannotTell, "version: 1.29.1 was rehearsed in place of 1.29.4, whose images could not be had", ""},
@@ -155,6 +162,14 @@ func TestWithoutHistory(t *testing.T) {
 	i := slices.IndexFunc(a.Checks, func(c Check) bool { return c.Name == "memory of the model" })
 	if c := a.Checks[i]; c.Outcome != NotChecked || c.Text != "the mesh file has no history (capture --prometheus)" {
 		t.Errorf("got %+v", c)
+	}
+}
+
+func TestCompareEnvironment(t *testing.T) {
+	got := CompareEnvironment(map[string]string{"KEPT": "a", "GONE": "b", "NEW": "c", "OTHER": "d"}, map[string]string{"KEPT": "", "GONE": "x"}, map[string]string{"KEPT": "", "NEW": ""})
+	want := &Environment{Kept: []string{"KEPT", "NEW"}, Removed: []Variable{{Name: "GONE", Value: "b", Default: "x"}}, Unlisted: []string{"OTHER"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

@@ -28,6 +28,7 @@ func Driver() controlplane.Driver {
 		Replicas:   true,
 		Dilation:   &controlplane.Dilation{Dilate: dilate, Cost: &cost, RestsInRealTime: true},
 		Installed:  installed(),
+		Variables:  variables,
 		Sized:      sized,
 		Figures:    controlplane.Figures{Work: "istiod: configuration, certificates and injection", Panels: panels(), Limits: Limits},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {

@@ -11,11 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/assess"
 	"scaler.mesh/scaler/internal/analyse/diff"
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series"
@@ -43,13 +45,16 @@ type Options struct {
 	Captured assess.Captured // zero = nothing is known of production
 	Progress run.Progress    // zero = silent
 	Run      run.Runner      // nil = run.RunOne
+	// Variables lists the variables that the control plane of a run reads, with their defaults; nil = run.Variables.
+	Variables func(context.Context, run.Spec) (map[string]string, error)
 }
 
 // Result is how far a rehearsal came.
 type Result struct {
 	series.Head
-	Captured assess.Captured `json:"captured"`
-	Steps    []Done          `json:"steps"`
+	Captured    assess.Captured     `json:"captured"`
+	Environment *assess.Environment `json:"environment,omitempty"` // once all steps are done
+	Steps       []Done              `json:"steps"`
 }
 
 // Done is a step that came to a result.
@@ -138,6 +143,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	if o.Variables == nil {
+		o.Variables = run.Variables
+	}
 	if o.Run == nil {
 		o.Run = run.RunOne
 		for _, s := range o.steps() {
@@ -164,7 +172,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if earlier != nil {
-		result.Steps = earlier.Steps
+		result.Steps, result.Environment = earlier.Steps, earlier.Environment
 	}
 	p := &plan{Options: o, result: result, resumed: earlier != nil, left: o.steps()[min(len(result.Steps), len(o.steps())):]}
 	p.choose(ctx)
@@ -172,7 +180,35 @@ func Run(ctx context.Context, o Options) (err error) {
 		Plan: p, Headline: fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "sidecar"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To),
 		Out: o.Spec.Out, Folder: folder, Result: result, Before: len(result.Steps), Say: o.Progress.Say, Begun: o.Progress.Begun,
 	}.Run(ctx)
+	if err == nil && result.Environment == nil { // the programs are there: steps ran them
+		result.Environment, err = o.environment(ctx)
+		if err != nil && ctx.Err() == nil { // a version that does not list its variables can be assessed
+			result.Environment, err = &assess.Environment{Unknown: err.Error()}, nil
+		}
+	}
 	return errors.Join(err, folder.Save(result))
+}
+
+// environment finds what becomes of the variables that are set for the new version.
+func (o Options) environment(ctx context.Context) (*assess.Environment, error) {
+	from, onto := o.steps()[0].spec, o.steps()[1].spec
+	set := map[string]string{}
+	for _, v := range o.Captured.Variables {
+		set[v.Name] = v.Value
+	}
+	for _, kv := range mask.Env(onto.ControlPlane.Env) {
+		name, value, _ := strings.Cut(kv, "=")
+		set[name] = value
+	}
+	before, err := o.Variables(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	now, err := o.Variables(ctx, onto)
+	if err != nil || before == nil || now == nil {
+		return nil, err
+	}
+	return assess.CompareEnvironment(set, before, now), nil
 }
 
 // plan is the plan of a series: the steps that are not done yet.
@@ -256,7 +292,7 @@ func Read(dir string) (f assess.Facts, err error) {
 	case result.Kind != Kind:
 		return f, fmt.Errorf("reading %s: got kind %q, want %s", filepath.Join(dir, File), result.Kind, Kind)
 	}
-	f.Captured = result.Captured
+	f.Captured, f.Environment = result.Captured, result.Environment
 	into := map[string]*assess.Step{From: &f.From, Onto: &f.Onto, Upgrade: &f.Upgrade}
 	for _, done := range result.Steps {
 		if into[done.Name] == nil || !filepath.IsLocal(done.Record) {

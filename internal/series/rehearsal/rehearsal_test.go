@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -33,6 +34,9 @@ func options(t *testing.T, out string) rehearsal.Options {
 		t.Fatal(err)
 	}
 	o := rehearsal.Options{Spec: spec, Captured: assess.NewCaptured(&spec.Captured.Mesh, true)}
+	o.Variables = func(_ context.Context, s run.Spec) (map[string]string, error) {
+		return map[string]map[string]string{"1.29.1": {"A": "x"}, "1.31.0": {"C": ""}}[s.ControlPlane.Version], nil
+	}
 	o.FitWaves() // the sample is one namespace
 	return o
 }
@@ -121,6 +125,9 @@ func TestResume(t *testing.T) {
 	facts, err := rehearsal.Read(out)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if e := facts.Environment; e == nil || !reflect.DeepEqual(*e, assess.Environment{Kept: []string{"C"}, Removed: []assess.Variable{{Name: "A", Value: "b", Default: "x"}}}) {
+		t.Errorf("got the variables %+v", e)
 	}
 	for _, folder := range []string{"to", "to-interrupted-1"} { // 'scaler diff' wants one record in each of its folders
 		if runs, err := record.Read(filepath.Join(out, folder)); err != nil || len(runs) != 1 {
