@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -16,6 +18,8 @@ const (
 	headroom = 0.3
 	// roundTo is what a limit is rounded up to a multiple of.
 	roundTo = 64 << 20
+	// chartRequest is the memory that the chart of istiod requests by itself (manifests/charts/istio-control/istio-discovery/values.yaml).
+	chartRequest = 2 << 30
 )
 
 // Moment is what one istiod needed in one phase of a run.
@@ -165,10 +169,7 @@ func (f Facts) memory(worst *Moment, model agreement) (Check, []Setting) {
 		}
 		return c, nil
 	}
-	set := []Setting{{
-		Path: "resources.limits.memory", Value: mebibytes(worst.High * (1 + headroom)),
-		Why: fmt.Sprintf("%s; the upper end with %s of headroom; it is %s", worst.text(), output.Percent(headroom), output.Bytes(limit)),
-	}}
+	set := f.limitTo(math.Ceil(worst.High*(1+headroom)/roundTo)*roundTo, fmt.Sprintf("%s; the upper end with %s of headroom; it is %s", worst.text(), output.Percent(headroom), output.Bytes(limit)))
 	need := fmt.Sprintf("istiod needs %s", worst.text())
 	switch {
 	case worst.High <= limit && model == below, worst.Low > limit && model == above:
@@ -185,5 +186,19 @@ func (f Facts) memory(worst *Moment, model agreement) (Check, []Setting) {
 	return c, set
 }
 
-// mebibytes is an amount as a quantity, rounded up.
-func mebibytes(v float64) string { return fmt.Sprintf("%.0fMi", math.Ceil(v/roundTo)*roundTo/(1<<20)) }
+// limitTo sets the memory limit, and a request below it: the API server refuses pods that request more than their limit.
+func (f Facts) limitTo(limit float64, why string) []Setting {
+	text := func(v float64) string { return fmt.Sprintf("%.0fMi", v/(1<<20)) }
+	set := []Setting{{Path: "resources.limits.memory", Value: text(limit), Why: why}}
+	if limit >= chartRequest {
+		return set
+	}
+	request := Setting{
+		Path: "resources.requests.memory", Value: text(limit),
+		Why: fmt.Sprintf("no more than the limit; the chart has %s where it is not set, and pods that request more than their limit are refused", output.Bytes(chartRequest)),
+	}
+	if q, err := resource.ParseQuantity(f.Captured.Requests["memory"]); err == nil && q.AsApproximateFloat64() <= limit {
+		request.Value, request.Why = f.Captured.Requests["memory"], "as it is; "+request.Why
+	}
+	return append(set, request)
+}

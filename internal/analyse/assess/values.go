@@ -21,6 +21,7 @@ func (a *Assessment) Values() string {
 		b.WriteString("# Nothing has to be set that a figure supports.\n{}\n")
 		return b.String()
 	}
+	b.WriteString("# For Helm; with istioctl they are below spec.values.pilot of an IstioOperator.\n")
 	var open []string // parts of the path that are written
 	for _, s := range a.Settings {
 		parts := strings.Split(s.Path, ".")
