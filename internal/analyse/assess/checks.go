@@ -251,15 +251,20 @@ func (f Facts) configuration() Check {
 		return c
 	}
 	var gone, effects []string
-	rest := "nothing is removed"
+	rest, renamed := "nothing is removed", 0
 	for _, g := range d.Groups {
 		switch {
+		case g.Op == diff.Renamed:
+			renamed++
 		case !removes(g):
 		case slices.ContainsFunc(f.Captured.Patches, func(p Patch) bool { return p.lostIn(g) }):
 			rest = "nothing is removed but parts of EnvoyFilters"
 		default:
 			gone = append(gone, fmt.Sprintf("%s of %s on %d of %d sidecars", partText(g), g.Class, g.Sidecars, g.OfSidecars))
 		}
+	}
+	if renamed > 0 {
+		rest += fmt.Sprintf(", %d renamed", renamed)
 	}
 	for _, e := range d.Effects {
 		effects = append(effects, fmt.Sprintf("%s on %d", e.Effect, e.Sidecars))

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -15,7 +16,7 @@ const (
 	Added   Op = "added"
 	Changed Op = "changed"
 	Moved   Op = "moved"   // a list has its elements in another order, which has a meaning
-	Renamed Op = "renamed" // a resource with the same content has another name
+	Renamed Op = "renamed" // a resource or an element with the same content has another name
 )
 
 // change is one difference between two nodes.
@@ -84,14 +85,62 @@ func (c *comparer) fields(a, b *node) {
 		}
 		c.under(step, key, func() { c.compare(x, y) })
 	}
+	var same map[string]string
+	if a.kind == mapping {
+		gone, come := named{}, named{}
+		for _, f := range a.fields {
+			if b.get(f.name) == nil {
+				gone[f.name] = f.value
+			}
+		}
+		for _, f := range b.fields {
+			if a.get(f.name) == nil {
+				come[f.name] = f.value
+			}
+		}
+		same = c.renamed(gone, come)
+	}
 	for _, f := range a.fields {
-		each(f.name, f.value, b.get(f.name))
+		if same[f.name] == "" {
+			each(f.name, f.value, b.get(f.name))
+		}
 	}
 	for _, f := range b.fields {
-		if a.get(f.name) == nil {
+		if a.get(f.name) == nil && same[f.name] == "" {
 			each(f.name, nil, f.value)
 		}
 	}
+}
+
+// named are elements by their names.
+type named map[string]*node
+
+// renamed adds a difference for each element of one side that the other one has under another name. It returns the other
+// name of each, of both sides.
+func (c *comparer) renamed(gone, come named) map[string]string {
+	if len(gone) == 0 || len(come) == 0 {
+		return nil
+	}
+	content := func(name string, n *node) string { return strings.ReplaceAll(n.String(), name, "{name}") }
+	left := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(come)) {
+		if n := come[name]; n.kind < word {
+			left[content(name, n)] = append(left[content(name, n)], name)
+		}
+	}
+	same := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		n := gone[name]
+		if n.kind >= word {
+			continue
+		}
+		if others := left[content(name, n)]; len(others) > 0 {
+			same[name], same[others[0]] = others[0], name
+			left[content(name, n)] = others[1:]
+			c.under("[*]", "", func() { c.add(Renamed, leaf(word, name, len(name)), leaf(word, others[0], len(others[0]))) })
+		}
+	}
+	return same
 }
 
 // kinds are the messages in lists whose names are those of extensions, and not of data.
@@ -162,19 +211,29 @@ func (c *comparer) lists(a, b *node) {
 		c.sequence(a.items, b.items)
 		return
 	}
+	gone, come := maps.Clone(before), maps.Clone(after)
+	maps.DeleteFunc(gone, func(key string, _ *node) bool { return after[key] != nil })
+	maps.DeleteFunc(come, func(key string, _ *node) bool { return before[key] != nil })
+	same := c.renamed(gone, come)
 	var kept [2][]string
 	for _, x := range a.items {
-		y := after[keyOf(x)]
+		key := keyOf(x)
+		if other := same[key]; other != "" {
+			kept[0] = append(kept[0], other)
+			continue
+		}
+		y := after[key]
 		c.element(x, y)
 		if y != nil {
-			kept[0] = append(kept[0], keyOf(x))
+			kept[0] = append(kept[0], key)
 		}
 	}
 	for _, y := range b.items {
-		if before[keyOf(y)] == nil {
+		switch key := keyOf(y); {
+		case before[key] != nil || same[key] != "":
+			kept[1] = append(kept[1], key)
+		default:
 			c.element(nil, y)
-		} else {
-			kept[1] = append(kept[1], keyOf(y))
 		}
 	}
 	if !slices.Equal(kept[0], kept[1]) && !a.set && !b.set {

@@ -646,3 +646,40 @@ func BenchmarkCompare1600(b *testing.B) {
 		}
 	}
 }
+
+// Elements of a list, and values of a map, that have another name and are else the same were renamed: they are not gone.
+func TestRenamedElements(t *testing.T) {
+	named := func(text string) *node { return leaf(word, text, len(text)) }
+	message := func(fields ...field) *node { return (&node{kind: message, fields: fields}).hashed() }
+	side := func(filter, policy, value string, more ...*node) *node {
+		filters := &node{kind: list}
+		filters.items = append(filters.items, message(field{"name", named("first")}), message(field{"name", named(filter)}, field{"source", named("of " + filter)}))
+		filters.items = append(filters.items, more...)
+		return message(
+			field{"filters", filters.hashed()},
+			field{"policies", (&node{kind: mapping, fields: []field{{policy, message(field{"rule", named("any")})}}}).hashed()},
+			field{"labels", (&node{kind: mapping, fields: []field{{value, named("x")}}}).hashed()},
+		)
+	}
+	text := func(all []change) (lines []string) {
+		for _, ch := range all {
+			line := string(ch.op) + " " + ch.path
+			if ch.op == Renamed {
+				line += " " + ch.from.text + " > " + ch.to.text
+			}
+			lines = append(lines, line)
+		}
+		return lines
+	}
+	// A value that is a text says nothing of itself: its label was removed and another one added.
+	want := []string{"renamed filters[*] old > new", "renamed policies[*] p-1 > p-2", "removed labels[*]", "added labels[*]"}
+	if got := text(changesOf(side("old", "p-1", "a"), side("new", "p-2", "b"))); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	// One that differs in more than its name is another one.
+	other := message(field{"name", named("new")}, field{"source", named("elsewhere")})
+	want = []string{"removed filters[*]", "added filters[*]"}
+	if got := text(changesOf(side("second", "p", "a", message(field{"name", named("old")}, field{"source", named("here")})), side("second", "p", "a", other))); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -121,6 +121,8 @@ func ownNames(name string) *strings.Replacer {
 	replace := []string{name, "{name}"}
 	if parts := strings.Split(name, "|"); len(parts) == 4 && parts[3] != "" {
 		replace = append(replace, strings.Join(append([]string{parts[0], parts[1], parts[2]}, parts[3]), "_."), "{name}", parts[3], "{host}")
+	} else if at := strings.LastIndexByte(name, '/'); at >= 0 && at < len(name)-1 {
+		replace = append(replace, name[at+1:], "{object}") // of an extension: extensions.istio.io/wasmplugin/NAMESPACE.NAME
 	}
 	return strings.NewReplacer(replace...)
 }
