@@ -152,8 +152,8 @@ func Judge(f Facts) Assessment {
 	memory, settings := f.memory(a.Worst, agreement)
 	a.Settings = append(a.Settings, settings...)
 	a.Checks = []Check{
-		f.version(), f.state(), model, f.pushes(), f.bytes(),
-		f.onto(), f.upgrade(), f.recovery(), f.changes(), memory, f.environment(), f.patches(), f.configuration(),
+		f.version(), f.state(), model, f.onto(), f.upgrade(), memory, f.configuration(), f.patches(), f.environment(),
+		f.recovery(), f.changes(), f.pushes(), f.bytes(),
 	}
 	a.Verdict, a.Reasons = conclude(a.Checks)
 	return a
