@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"scaler.mesh/scaler/internal/analyse/assess"
-	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series/rehearsal"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -44,8 +43,8 @@ Nothing is created in that cluster. Three runs follow:
   upgrade  the move from one version to the other in waves
 
 The greatest memory that an istiod needs at any moment is compared with the limit that it
-has. The answer has at most 25 lines; -o wide has all of it, and -o markdown less than
-60,000 characters, for a comment of a pull request. values.yaml in --out has what to set.
+has. The answer has at most 25 lines; -o wide has all of it, -o html as a page, and -o markdown
+less than 60,000 characters, for a comment of a pull request. values.yaml in --out has what to set.
 
 The records of all runs go to --out; 'scaler assess DIR' and 'scaler report DIR' answer
 again without running anything. The same command with the same --out resumes one that
@@ -90,7 +89,7 @@ var (
 )
 
 func (o *assessOptions) run(cmd *cobra.Command, s streams, args []string) error {
-	if err := parseOutput(o.output, output.Formats...); err != nil {
+	if err := parseOutput(o.output, assess.Formats...); err != nil {
 		return err
 	}
 	if len(args) > 0 {

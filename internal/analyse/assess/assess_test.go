@@ -1,6 +1,7 @@
 package assess
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -210,7 +211,7 @@ func TestPatches(t *testing.T) {
 // The answer has at most 25 lines, and Markdown is shorter than a comment may be, however much there is to tell.
 func TestPrintBounds(t *testing.T) {
 	f := facts()
-	long := strings.Repeat("word ", 400)
+	long := strings.Repeat("word ", 400) + "<script>alert(1)</script>"
 	for i := range 500 {
 		f.Diff.Groups = append(f.Diff.Groups, diff.Group{Op: diff.Removed, Path: fmt.Sprintf("list[%d]", i), Class: long})
 		f.From.Run.Mesh.NotReproduced = append(f.From.Run.Mesh.NotReproduced, record.NotReproduced{What: long, Changes: "all"})
@@ -235,6 +236,12 @@ func TestPrintBounds(t *testing.T) {
 			return nil
 		},
 		"json": func(string) error { return nil },
+		"html": func(text string) error {
+			if !strings.Contains(text, "<h1>NO GO: istiod 1.29.1 to 1.31.0</h1>") || strings.Count(text, "<table>") < 2 || strings.Contains(text, "<script") {
+				return errors.New("want its title, its tables and no script")
+			}
+			return nil
+		},
 	} {
 		var b strings.Builder
 		if err := Print(&b, format, "dir", &a); err != nil {

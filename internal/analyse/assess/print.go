@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"scaler.mesh/scaler/internal/analyse/diff"
 	"scaler.mesh/scaler/internal/output"
 )
 
@@ -16,8 +17,14 @@ const (
 	markdownBytes = 60_000 // less than a comment may have
 )
 
-// Print writes an assessment in one of output.Formats; a table is an answer of at most 25 lines. dir is its folder.
+// Formats are the formats that an assessment can be printed in, the default first.
+var Formats = diff.Formats
+
+// Print writes an assessment in one of Formats; a table is an answer of at most 25 lines. dir is its folder.
 func Print(w io.Writer, format, dir string, a *Assessment) error {
+	if format == "html" {
+		return writePage(w, a.title(), a.page(dir, true))
+	}
 	return output.PrintAnswer(w, format, "the assessment", a, func(width int) string { return a.answer(dir, width) }, func(markdown bool) string { return a.page(dir, markdown) })
 }
 
@@ -173,12 +180,24 @@ func (a *Assessment) differences(b *strings.Builder, dir string, escaped func(st
 			break
 		}
 		text := fmt.Sprintf("[%s] %d of %d sidecars: %s %s %s", g.Effect, g.Sidecars, g.OfSidecars, g.Class, partText(g), g.Op)
+		text += valueOf(g)
 		if g.Meaning != nil {
 			text += ". " + g.Meaning.Text
 		}
 		fmt.Fprintf(b, "- %s\n", escaped(text))
 	}
 	fmt.Fprintf(b, "\nscaler diff %s lists all with their values.\n", escaped(dir))
+}
+
+// maxValue is how long the values of a difference may be to be listed.
+const maxValue = 240
+
+// valueOf is what a field was and is; "" of several, or long ones.
+func valueOf(g diff.Group) string {
+	if len(g.Values) != 1 || g.Op != diff.Renamed && g.Op != diff.Changed || len(g.Values[0].From)+len(g.Values[0].To) > maxValue {
+		return ""
+	}
+	return fmt.Sprintf(" from %s to %s", g.Values[0].From, g.Values[0].To)
 }
 
 // cores prints a number of cores; "-" where it is not known.
