@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane/istio"
 )
 
 // Only what needs no istiod of another version: building one takes four minutes.
@@ -36,5 +37,12 @@ var _ = Describe("another version of Istio", func() {
 		// A function of 1.31's injection template, which an istiod 1.29 does not know.
 		Expect(rendered(component.IstioDefault)).To(ContainSubstring("otelResourceAttributes"))
 		Expect(rendered("1.29")).To(And(ContainSubstring("istio/pilot:1.29.1"), Not(ContainSubstring("otelResourceAttributes"))))
+	})
+
+	It("lists the variables that it reads", func(ctx SpecContext) {
+		paths, err := component.Paths(ctx, component.Options{CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) }}, component.Istiod)
+		Expect(err).NotTo(HaveOccurred())
+		// 1.29.1 has the second as well: an assessment of an upgrade refuses it.
+		Expect(istio.Driver().Variables(ctx, paths)).To(And(HaveKeyWithValue("PILOT_DEBOUNCE_AFTER", "100ms"), Not(HaveKey("PILOT_SPAWN_UPSTREAM_SPAN_FOR_GATEWAY"))))
 	})
 })
