@@ -211,9 +211,10 @@ func (c *comparer) lists(a, b *node) {
 		c.sequence(a.items, b.items)
 		return
 	}
+	// What is identified otherwise, as endpoints are by their addresses, is another one.
 	gone, come := maps.Clone(before), maps.Clone(after)
-	maps.DeleteFunc(gone, func(key string, _ *node) bool { return after[key] != nil })
-	maps.DeleteFunc(come, func(key string, _ *node) bool { return before[key] != nil })
+	maps.DeleteFunc(gone, func(key string, n *node) bool { return after[key] != nil || n.get("name") == nil })
+	maps.DeleteFunc(come, func(key string, n *node) bool { return before[key] != nil || n.get("name") == nil })
 	same := c.renamed(gone, come)
 	var kept [2][]string
 	for _, x := range a.items {

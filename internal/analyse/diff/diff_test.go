@@ -682,4 +682,14 @@ func TestRenamedElements(t *testing.T) {
 	if got := text(changesOf(side("second", "p", "a", message(field{"name", named("old")}, field{"source", named("here")})), side("second", "p", "a", other))); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	// So is one that is identified by something else than a name.
+	header := func(name string) *node {
+		option := message(field{"header", message(field{"key", named(name)})})
+		option.typ = "envoy.config.core.v3.HeaderValueOption"
+		return (&node{kind: list, items: []*node{option.hashed()}}).hashed()
+	}
+	want = []string{"removed [*]", "added [*]"}
+	if got := text(changesOf(header("x-a"), header("x-b"))); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
