@@ -63,8 +63,18 @@ type document struct {
 		Type, Title, Description string
 		GridPos                  struct{ X, Y, W, H int }
 		Datasource               struct{ UID string }
-		FieldConfig              struct{ Defaults struct{ Unit string } }
-		Targets                  []struct {
+		FieldConfig              struct {
+			Defaults struct {
+				Unit     string
+				Mappings []struct {
+					Options map[string]struct{ Text, Color string }
+				}
+			}
+		}
+		Options struct {
+			Legend struct{ ShowLegend bool }
+		}
+		Targets []struct {
 			RefID, Expr string
 			Datasource  struct{ UID string }
 		}
@@ -75,7 +85,7 @@ type document struct {
 	Annotations struct {
 		List []struct {
 			Name, Expr, Step, TitleFormat, TagKeys string
-			UseValueForTime                        bool
+			UseValueForTime, Enable                bool
 		}
 	}
 }
@@ -110,11 +120,14 @@ func TestDashboards(t *testing.T) {
 			var annotations []string
 			for _, a := range d.Annotations.List {
 				annotations = append(annotations, a.Name)
+				if few := strings.Contains(a.Expr, `phase=~"rollout|`); a.Enable != few {
+					t.Errorf("annotation %s: shown by default %t, want it of a few phases alone: %s", a.Name, a.Enable, a.Expr)
+				}
 				if !strings.Contains(a.Expr, "_start_timestamp_seconds{") || !a.UseValueForTime || a.Step != "1s" || a.TitleFormat == "" || !strings.HasPrefix(a.TagKeys, "run,mode") {
 					t.Errorf("annotation %+v", a)
 				}
 			}
-			if want := []string{"Phases", "Runs"}; !slices.Equal(annotations, want) {
+			if want := []string{"Rollouts, faults and upgrades", "All phases", "Runs"}; !slices.Equal(annotations, want) {
 				t.Errorf("annotations %q, want %q", annotations, want)
 			}
 			checkPanels(t, d)
@@ -144,6 +157,20 @@ func checkPanels(t *testing.T, d document) {
 		}
 		if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" || p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 {
 			t.Errorf("%s: description %q, unit %q, data source %q, %d queries", p.Title, p.Description, p.FieldConfig.Defaults.Unit, p.Datasource.UID, len(p.Targets))
+		}
+		if p.Type == "state-timeline" {
+			colors := map[string]string{}
+			for _, m := range p.FieldConfig.Defaults.Mappings {
+				for number, state := range m.Options {
+					if other := colors[state.Color]; other != "" || state.Text == "" || state.Color == "" || !strings.Contains(p.Targets[0].Expr, number+" * ") {
+						t.Errorf("%s: %s is %q in %q, which %q has, too", p.Title, number, state.Text, state.Color, other)
+					}
+					colors[state.Color] = state.Text
+				}
+			}
+			if len(colors) < 5 || !p.Options.Legend.ShowLegend {
+				t.Errorf("%s: %d colors, legend %t", p.Title, len(colors), p.Options.Legend.ShowLegend)
+			}
 		}
 		for _, q := range p.Targets {
 			if q.Datasource.UID != "${datasource}" || !strings.Contains(q.Expr, `run=~"$run",mode=~"$mode"`) {

@@ -148,7 +148,12 @@ func moment(selected promql) promql { return "1000 * " + recent(selected) }
 
 var annotations = []annotation{
 	{
-		name: "Phases", on: true, color: "blue",
+		name: "Rollouts, faults and upgrades", on: true, color: "orange",
+		expr:  moment(metric("scaler_phase_start_timestamp_seconds", byPhase, events)),
+		title: "{{phase}}", text: "{{run}}", tags: "run,mode,phase",
+	},
+	{
+		name: "All phases", color: "blue",
 		expr:  moment(metric("scaler_phase_start_timestamp_seconds", byPhase)),
 		title: "{{phase}}", text: "{{run}}", tags: "run,mode,phase",
 	},

@@ -60,6 +60,7 @@ func (p panel) outside() panel {
 
 const (
 	height    = 8
+	lowHeight = 5 // of panels with a row for each run
 	fullWidth = 24
 )
 
@@ -133,10 +134,14 @@ func graph(p panel, id, width uint32) *timeseries.PanelBuilder {
 	return b
 }
 
+// drawStates draws the phases of each run in a row of its own.
 func drawStates(p panel, id, _ uint32) cog.Builder[dashboard.Panel] {
 	return frame(statetimeline.NewPanelBuilder(), p, id, fullWidth, overTime).
-		ShowValue(common.VisibilityModeNever).RowHeight(0.8).
-		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdPaletteClassicByName))
+		Height(lowHeight).
+		ShowValue(common.VisibilityModeAuto).RowHeight(0.8).FillOpacity(80).LineWidth(0).
+		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdPaletteClassic)). // with the default, a gradient, there is no legend
+		Mappings(phaseMappings()).
+		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
 }
 
 func drawValues(p panel, id, _ uint32) cog.Builder[dashboard.Panel] {
@@ -163,6 +168,7 @@ func drawValues(p panel, id, _ uint32) cog.Builder[dashboard.Panel] {
 		order[column] = i
 	}
 	return frame(table.NewPanelBuilder(), p, id, fullWidth, atOnce).
+		Height(lowHeight).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
 			"excludeByName": hide, "renameByName": rename, "indexByName": order,
