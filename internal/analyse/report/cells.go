@@ -13,6 +13,7 @@ import (
 type cell struct {
 	Text   string
 	Href   string      // of another place in the page; "" = the text is no link
+	Class  string      // in the style, of a result; "" = none
 	Mark   *chart.Link // nil = nothing limits it
 	limits []int       // numbers of reasons, ascending
 }

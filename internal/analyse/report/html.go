@@ -26,6 +26,7 @@ type page struct {
 	Answers     [][]cell // paragraphs of sentences
 	Glances     []grid
 	Notes       []string // below the overview tables
+	Thresholds  []grid   // of all runs; nil = there are none
 	Style       template.CSS
 	Limits      []limited
 	Sections    []section
@@ -64,6 +65,7 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 	p := page{
 		Title: output.Plain(measured(runs, latencies)), Made: output.Plain(made(runs, latencies)),
 		Style: template.CSS(output.PageStyle + pageStyle), Limits: d.limits(len(runs)+len(latencies) > 1), Definitions: definitions,
+		Thresholds: d.thresholdGrid(runs),
 	}
 	for _, paragraph := range append(answers(runs, &d), planeAnswers(runs, &d)...) {
 		p.Answers = append(p.Answers, d.cells(paragraph))

@@ -54,6 +54,9 @@ func (r *runReport) section(id string, draw *drawer) section {
 	}
 	s := section{ID: id, Title: runTitle(r.run), Facts: r.warnings.facts(r.facts())}
 	for _, p := range r.parts() {
+		if p.name == "thresholds" {
+			continue // the head of the page has those of all runs
+		}
 		made := section{ID: id + "-" + p.name, Title: p.title, Defined: p.defined, Tables: r.warnings.grids(p.tables...)}
 		if draw := drawn[p.name]; draw != nil {
 			made.Charts = draw()

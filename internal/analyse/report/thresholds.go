@@ -23,6 +23,29 @@ func (d *warnings) thresholds(runs ...*record.Run) table {
 	return t
 }
 
+// thresholdGrid is the table of the thresholds of all runs at the head of a page, with the color of each result; nil if there are none.
+func (d *warnings) thresholdGrid(runs []record.Run) []grid {
+	var outcomes []compare.Outcome
+	var all []*record.Run
+	for i := range runs {
+		all = append(all, &runs[i])
+		for _, judged := range compare.Thresholds(&runs[i]) {
+			outcomes = append(outcomes, judged.Outcome)
+		}
+	}
+	grids := d.grids(d.thresholds(all...))
+	for _, g := range grids {
+		g.Name = "Thresholds"
+		for i, row := range g.Rows {
+			row[len(row)-1].Class = thresholdClasses[outcomes[i]]
+		}
+	}
+	return grids
+}
+
+// thresholdClasses are the classes of results in the style of a page.
+var thresholdClasses = map[compare.Outcome]string{compare.Inside: "met", compare.Beyond: "missed", compare.Undecided: "open", compare.Unknown: "open"}
+
 // thresholdWords are the outcomes of a threshold as a table has them.
 var thresholdWords = map[compare.Outcome]string{
 	compare.Inside: "met", compare.Beyond: "missed", compare.Undecided: "undecided", compare.Unknown: "unknown",

@@ -2,6 +2,9 @@ package report
 
 import (
 	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -39,5 +42,33 @@ func TestThresholds(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the rows are %q, want %q", got, want)
+	}
+}
+
+// The head of a page has a row for each threshold of each run, with a class for its result, once.
+func TestThresholdsOfPage(t *testing.T) {
+	small, big := fullRun(), fullRun()
+	small.Warnings, big.Warnings = nil, nil // which leave some undecided
+	small.Scenario.Thresholds = []string{"rollout.cores<100", "rollout.cores>100", "no.such.figure<1"}
+	big.Name, big.Scenario.Mesh.Pods, big.Scenario.Thresholds = "istiod-strict-400", []int{400}, []string{"rollout.cores<100"}
+	for _, c := range []struct {
+		runs []record.Run
+		want []string
+	}{
+		{[]record.Run{small}, []string{"met", "missed", "open"}},
+		{[]record.Run{small, big}, []string{"met", "missed", "open", "met"}},
+		{[]record.Run{killedRun()}, nil},
+	} {
+		var page strings.Builder
+		if err := HTML(&page, c.runs, nil); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, found := range regexp.MustCompile(`<span class="(met|missed|open)">`).FindAllStringSubmatch(page.String(), -1) {
+			got = append(got, found[1])
+		}
+		if !slices.Equal(got, c.want) || strings.Contains(page.String(), `id="thresholds"`) != (c.want != nil) {
+			t.Errorf("%d runs: the results are %q, want %q", len(c.runs), got, c.want)
+		}
 	}
 }
