@@ -35,9 +35,12 @@ func (d *warnings) thresholdGrid(runs []record.Run) []grid {
 	}
 	grids := d.grids(d.thresholds(all...))
 	for _, g := range grids {
-		g.Name = "Thresholds"
-		for i, row := range g.Rows {
-			row[len(row)-1].Class = thresholdClasses[outcomes[i]]
+		for i, row := range append([][]cell{g.Head}, g.Rows...) {
+			result := row[3]
+			if i > 0 {
+				result.Class = thresholdClasses[outcomes[i-1]]
+			}
+			row[1], row[3] = result, row[1] // which a narrow page shows without scrolling, in place of the run
 		}
 	}
 	return grids
