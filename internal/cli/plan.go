@@ -103,7 +103,7 @@ within its interval. Otherwise the exit code is 3.`,
 	f.IntVar(&o.PodsPerNode, "pods-per-node", 0, "with runs of --dataplane ambient, the number of pods for which that mesh has a node (default as in most runs of the largest size)")
 	f.DurationVar(&o.Within, "rollout-within", 0, "time that the rollout may take, as in 10m (default any)")
 	f.DurationVar(&o.Wait, "wait", 0, "longest that a sidecar of a burst may wait to be served, as in 5s (default until it would be refused)")
-	f.StringVar(&o.headroom, "headroom", "30%", "share added to the upper bound of the forecast")
+	f.StringVar(&o.headroom, "headroom", fmt.Sprintf("%.0f%%", 100*capacity.DefaultHeadroom), "share added to the upper bound of the forecast")
 	f.IntVar(&o.Processors, "control-plane-cpus", 0, "processors per replica (default: as few as are sufficient)")
 	f.BoolVar(&o.LimitProcessors, "cpu-limit", false, "print a processor limit, too; without it GOMAXPROCS bounds what a replica uses, and nothing throttles it")
 	f.StringVar(&o.memory, "control-plane-memory", "", "memory per replica, as in 512Mi or 2Gi (default: as much as is needed)")

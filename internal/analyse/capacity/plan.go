@@ -50,6 +50,9 @@ type Options struct {
 	Known map[string]*record.Limits
 }
 
+// DefaultHeadroom is the share above the interval's upper end that plans ask for by default.
+const DefaultHeadroom = 0.3
+
 // Plan states what a mesh of the target's size needs.
 type Plan struct {
 	APIVersion string   `json:"apiVersion"`

@@ -27,6 +27,8 @@ type page struct {
 	Glances     []grid
 	Notes       []string // below the overview tables
 	Thresholds  []grid   // of all runs; nil = there are none
+	Requests    []grid   // nil = the runs do not determine any
+	Requested   string   // explains them
 	Style       template.CSS
 	Limits      []limited
 	Sections    []section
@@ -67,6 +69,7 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 		Style: template.CSS(output.PageStyle + pageStyle), Limits: d.limits(len(runs)+len(latencies) > 1), Definitions: definitions,
 		Thresholds: d.thresholdGrid(runs),
 	}
+	p.Requests, p.Requested = requestsGrid(runs)
 	for _, paragraph := range append(answers(runs, &d), planeAnswers(runs, &d)...) {
 		p.Answers = append(p.Answers, d.cells(paragraph))
 	}
