@@ -13,8 +13,8 @@ import (
 // requestsGrid is the table of the requests and limits for the largest mesh of each setting, as `scaler plan` has them, and what
 // explains it; nil where the runs are too few for a plan.
 func requestsGrid(runs []record.Run) ([]grid, string) {
-	g := grid{Name: "Requests and limits"}
-	for _, name := range []string{"pods", "mode", "replicas", "GOMAXPROCS", "CPU request", "memory request", "memory limit", "warnings of the plan"} {
+	g := grid{Name: "Requests and limits", Left: 1}
+	for _, name := range []string{"pods", "mode", "CPU request", "memory request", "memory limit", "GOMAXPROCS", "replicas", "warnings of the plan"} {
 		g.Head = append(g.Head, cell{Text: name})
 	}
 	groups := settings(runs)
@@ -33,8 +33,8 @@ func requestsGrid(runs []record.Run) ([]grid, string) {
 		}
 		r := plan.Request.Resources
 		row := []string{
-			strconv.Itoa(plan.Target.Pods), names[i], strconv.Itoa(plan.Request.Replicas), strconv.Itoa(plan.Request.Processors),
-			orAbsent(r.Requests.CPU), orAbsent(r.Requests.Memory), orAbsent(r.Limits.Memory), strconv.Itoa(len(plan.Warnings)),
+			strconv.Itoa(plan.Target.Pods), names[i], orAbsent(r.Requests.CPU), orAbsent(r.Requests.Memory), orAbsent(r.Limits.Memory),
+			strconv.Itoa(plan.Request.Processors), strconv.Itoa(plan.Request.Replicas), strconv.Itoa(len(plan.Warnings)),
 		}
 		g.Rows = append(g.Rows, plainCells(row))
 	}

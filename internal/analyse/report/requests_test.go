@@ -39,7 +39,7 @@ func TestRequestsOfPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := plan.Request.Resources
-	want := []string{"500", "strict", strconv.Itoa(plan.Request.Replicas), strconv.Itoa(plan.Request.Processors), r.Requests.CPU, r.Requests.Memory, r.Limits.Memory, strconv.Itoa(len(plan.Warnings))}
+	want := []string{"500", "strict", r.Requests.CPU, r.Requests.Memory, r.Limits.Memory, strconv.Itoa(plan.Request.Processors), strconv.Itoa(plan.Request.Replicas), strconv.Itoa(len(plan.Warnings))}
 	grids, _ := requestsGrid(runs)
 	if len(grids) != 1 || len(grids[0].Rows) != 1 {
 		t.Fatalf("%+v", grids)
