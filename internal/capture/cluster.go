@@ -29,8 +29,8 @@ type Cluster struct {
 	Ask func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error)
 }
 
-// monitoringPort is the port of the control plane at which it states its version.
-const monitoringPort = 15014
+// MonitoringPort is the port of the control plane at which it states its version and metrics.
+const MonitoringPort = 15014
 
 // FromCluster captures the mesh of a cluster. Kinds that the cluster does not have are
 // not part of it; kinds that may not be read are left out and listed as such, and the
@@ -109,7 +109,7 @@ func (c Cluster) versions(ctx context.Context, g *Gatherer) error {
 		if !p.ready || g.control.reported[revision] != "" {
 			continue
 		}
-		text, err := c.Ask(ctx, p.namespace, p.name, monitoringPort, "/version")
+		text, err := c.Ask(ctx, p.namespace, p.name, MonitoringPort, "/version")
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -92,6 +92,9 @@ func (r *Revision) Deployment() string {
 	return controlPlaneApp + "-" + r.Name
 }
 
+// Has reports whether a pod of a control plane is one of the revision, by its labels.
+func (r *Revision) Has(labels map[string]string) bool { return revisionOf(labels) == r.Name }
+
 // Release is the version that a revision runs: what it reports, else that of its image; "" = not known.
 func (r *Revision) Release() string { return cmp.Or(r.Reported, r.Version) }
 

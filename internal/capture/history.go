@@ -150,7 +150,7 @@ func (h *History) anonymous() *History {
 	to := *h
 	to.Missing = slices.Clone(h.Missing)
 	for i := range to.Missing {
-		to.Missing[i].Why = "the Prometheus did not state it"
+		to.Missing[i].Why = "the reason is left out, as it may contain names"
 	}
 	return &to
 }

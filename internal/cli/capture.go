@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -19,6 +20,7 @@ import (
 	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/measure/clusterprometheus"
 	"scaler.mesh/scaler/internal/place/existing"
+	"scaler.mesh/scaler/internal/task"
 )
 
 type captureOptions struct {
@@ -27,6 +29,7 @@ type captureOptions struct {
 	out                 string
 	anonymize           bool
 	history             historyOptions
+	observe             time.Duration
 }
 
 func newCaptureCommand(s streams) *cobra.Command {
@@ -41,7 +44,8 @@ arguments, environment, requests and limits, replicas, autoscaler, mesh configur
 injection, tags, and the namespaces that follow it. It reads the kinds that the guide
 lists and no other, no Secrets in particular, masks what looks like a credential, and
 leaves out status, and images, commands and environment of workloads. With --prometheus
-it adds what istiod used in the last days. A summary states what there is, what was left
+it adds what istiod used in the last days, and with --observe what it uses in a few minutes,
+by its own metrics. A summary states what there is, what was left
 out and why, and what a rollout does not reproduce.
 
 The cluster is that of the current context of the kubeconfig, as kubectl has it, or
@@ -70,6 +74,7 @@ files that 'kubectl get -A -o yaml' wrote.`,
 	f.StringArrayVar(&o.from, "from", nil, "`FILE` with objects as 'kubectl get -A -o yaml' prints them, repeatable, in place of a cluster")
 	f.StringVar(&o.out, "output-file", "mesh.yaml", "`FILE` to write; - is stdout")
 	o.history.addTo(f)
+	f.DurationVar(&o.observe, "observe", 0, "without a Prometheus: `TIME` between two readings of istiod's own metrics, 1m to 1h, which the capture waits for (default none is read)")
 	f.BoolVar(&o.anonymize, "anonymize", false, "hash names, hosts and values of labels; references stay intact")
 	return cmd
 }
@@ -84,6 +89,9 @@ func (o *captureOptions) run(ctx context.Context, f *pflag.FlagSet, args []strin
 	}
 	asked, withHistory, err := o.history.options(f, len(files) > 0)
 	if err != nil {
+		return err
+	}
+	if err := checkObserved(f, o.observe, len(files) > 0, withHistory); err != nil {
 		return err
 	}
 	mesh, err := o.gather(ctx, files, asked, withHistory, s)
@@ -107,7 +115,24 @@ func (o *captureOptions) gather(ctx context.Context, files []string, asked clust
 	if err == nil && withHistory {
 		err = o.history.history(ctx, asked, config, &mesh)
 	}
+	if err == nil && o.observe > 0 {
+		err = o.observed(ctx, config, &mesh, s)
+	}
 	return mesh, err
+}
+
+// observed adds to a mesh what its control plane reports of itself.
+func (o *captureOptions) observed(ctx context.Context, config *rest.Config, mesh *capture.Mesh, s streams) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return observation{
+		client: client, wait: task.WaitUntil, now: time.Now, say: func(text string) { fmt.Fprintln(s.err, text) },
+		ask: func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
+			return ask(ctx, config, namespace, pod, port, path)
+		},
+	}.history(ctx, o.observe, mesh)
 }
 
 // capture captures the mesh of files, or of a cluster, whose configuration it returns, too.

@@ -108,17 +108,27 @@ func observed(length time.Duration, read func() (from, to time.Time, all []clust
 	from, to, all, err := read()
 	if err != nil {
 		now := time.Now().Truncate(clusterprometheus.HistoryStep)
-		h := capture.NewHistory(now.Add(-length), now, clusterprometheus.HistoryStep)
-		h.Lacks("all", err.Error())
-		return h
+		return unknownHistory(now.Add(-length), now, clusterprometheus.HistoryStep, err)
 	}
-	h := capture.NewHistory(from, to, clusterprometheus.HistoryStep)
+	return historyOf(from, to, clusterprometheus.HistoryStep, all)
+}
+
+// unknownHistory is one of which nothing is known.
+func unknownHistory(from, to time.Time, step time.Duration, why error) *capture.History {
+	h := capture.NewHistory(from, to, step)
+	h.Lacks("all", why.Error())
+	return h
+}
+
+// historyOf converts figures whose values are of a step each.
+func historyOf(from, to time.Time, step time.Duration, all []clusterprometheus.Range) *capture.History {
+	h := capture.NewHistory(from, to, step)
 	for _, r := range all {
 		if r.Err != nil {
 			h.Lacks(r.Name, r.Err.Error())
 		}
 		for _, k := range r.Kinds {
-			h.Observe(r.Name, k.Kind, r.Unit, clusterprometheus.HistoryStep, k.Values)
+			h.Observe(r.Name, k.Kind, r.Unit, step, k.Values)
 		}
 	}
 	return h

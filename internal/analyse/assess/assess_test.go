@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -161,7 +162,7 @@ func TestJudge(t *testing.T) {
 func TestWithoutHistory(t *testing.T) {
 	a := Judge(facts())
 	i := slices.IndexFunc(a.Checks, func(c Check) bool { return c.Name == "memory of the model" })
-	if c := a.Checks[i]; c.Outcome != NotChecked || c.Text != "the mesh file has no history (capture --prometheus)" {
+	if c := a.Checks[i]; c.Outcome != NotChecked || c.Text != "the mesh file has no history (capture --prometheus, or --observe)" {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -249,6 +250,16 @@ func TestPrintBounds(t *testing.T) {
 		}
 		if err := check(b.String()); err != nil {
 			t.Errorf("%s: %v\n%.3000s", format, err, b.String())
+		}
+	}
+}
+
+// A history of minutes is stated as one.
+func TestSpanOfHistory(t *testing.T) {
+	begin := time.Unix(1_800_000_000, 0)
+	for length, want := range map[time.Duration]string{7 * 24 * time.Hour: "7 days", 24 * time.Hour: "1 day", 5 * time.Minute: "5m0s"} {
+		if got := spanText(&capture.History{From: begin, To: begin.Add(length)}); got != want {
+			t.Errorf("%s: %q", length, got)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/internal/analyse/diff"
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -82,8 +83,8 @@ func (f Facts) model() (Check, agreement) {
 		return c, unknown
 	}
 	rest, peak := *level(plane.Steady).Mean*(1-spread), *level(plane.Rollout).Peak*(1+spread)
-	c.Text = fmt.Sprintf("production used %s (p50) to %s (most), the replay %s (at rest) to %s (rollout), with ±%s",
-		output.Bytes(used.P50), output.Bytes(used.Max), output.Bytes(*level(plane.Steady).Mean), output.Bytes(*level(plane.Rollout).Peak), output.Percent(spread))
+	c.Text = fmt.Sprintf("production used %s (p50) to %s (most) in %s, the replay %s (at rest) to %s (rollout), with ±%s",
+		output.Bytes(used.P50), output.Bytes(used.Max), spanText(f.Captured.History), output.Bytes(*level(plane.Steady).Mean), output.Bytes(*level(plane.Rollout).Peak), output.Percent(spread))
 	switch {
 	case used.Max < rest:
 		c.Outcome = Holds
@@ -98,10 +99,19 @@ func (f Facts) model() (Check, agreement) {
 	return c, agrees
 }
 
+// spanText is the length of a history, which may be of days or of some minutes.
+func spanText(h *capture.History) string {
+	length := h.To.Sub(h.From)
+	if days := int(length.Hours() / 24); days > 0 {
+		return output.Many(days, "day")
+	}
+	return length.String()
+}
+
 // noHistory states why a figure has no history.
 func (f Facts) noHistory(figure string) string {
 	if f.Captured.History == nil {
-		return "the mesh file has no history (capture --prometheus)"
+		return "the mesh file has no history (capture --prometheus, or --observe)"
 	}
 	for _, m := range f.Captured.History.Missing {
 		if m.Figure == figure || m.Figure == "all" {
