@@ -138,18 +138,18 @@ func (s Spec) checkExisting(d controlplane.Driver) error {
 		{s.ControlPlane.Processors > 0, "controlPlane.processors", "whose control plane is not changed"},
 		{s.ControlPlane.Memory > 0, "controlPlane.memory", "whose control plane is not changed"},
 		{len(s.ControlPlane.Env) > 0, "controlPlane.env", "whose control plane is not changed"},
-		{len(s.Load.Faults) > 0, "load.faults", "where nothing is broken"},
 		{s.topology().Resolved() != topology.Profile{}, "mesh.profile", "where it is not supported yet"},
 		{s.Captured != nil, "mesh.file", "where it is not supported yet"},
 		{s.Instrument.Workers > 1 && s.Existing.WorkerImage == "", "instrument.workers", "without place.workerImage, from which they run in the cluster"},
-		{s.Load.Churn > 0, "load.churn", "where it is not supported yet"},
-		{s.Load.Changes.PerSecond > 0, "load.changes", "where it is not supported yet"},
 		{s.Phases.Cycle > 0, "phases.cycle", "where it is not supported yet"},
 		{s.Load.CertificateStorm, "load.certificateStorm", "where it is not supported yet"},
 	} {
 		if refused.given {
 			return s.Scenario.Refuse(refused.path, "none with place.context, "+refused.why)
 		}
+	}
+	if err := s.checkOwnObjects(); err != nil {
+		return err
 	}
 	if s.Keep {
 		return errors.New("--keep: want none with place.context, where a run deletes what it made")
@@ -167,6 +167,26 @@ func (s Spec) checkExisting(d controlplane.Driver) error {
 	}
 	return nil
 }
+
+// checkOwnObjects checks that faults and changes are of nothing but what the run made.
+func (s Spec) checkOwnObjects() error {
+	for _, fault := range s.Load.Faults {
+		if !slices.Contains(ownFaults, fault.Kind) {
+			return scenario.Refuse("load.faults", fault, "%s or %s with place.context, where nothing is broken but what the run made", ownFaults[0], ownFaults[1])
+		}
+	}
+	switch c := s.Load.Changes; {
+	case c.PerSecond == 0:
+	case c.Kind == scenario.MeshWideChange:
+		return scenario.Refuse("load.changes", c, "another kind with place.context, where nothing is changed but what the run made")
+	case c.Kind == scenario.EndpointChange:
+		return scenario.Refuse("load.changes", c, "another kind with place.context, as in %v:%s: the rights of a run do not include writing EndpointSlices", c.PerSecond, scenario.RouteChange)
+	}
+	return nil
+}
+
+// ownFaults are the faults that concern only sidecars and workloads of the run, while it goes on watching the cluster.
+var ownFaults = []scenario.FaultName{scenario.ResetStreams, scenario.RollingRestart}
 
 func (e *Existing) programs(controlplane.Driver) []string {
 	if e.KwokImage != "" {

@@ -3,13 +3,17 @@ package run
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // The record in the folder has the label of what a run makes in a cluster before it makes anything:
@@ -45,5 +49,37 @@ func TestLabelIsSaved(t *testing.T) {
 	}}
 	if _, _, err := e.startControlPlane(t.Context(), r); !errors.Is(err, attached) {
 		t.Errorf("%v, want %v", err, attached)
+	}
+}
+
+// Faults and changes in an existing cluster are of what the run made alone.
+func TestOwnObjects(t *testing.T) {
+	for want, change := range map[string]func(*scenario.Load){
+		"": func(l *scenario.Load) {
+			l.Churn = 1
+			l.Changes = scenario.Changes{PerSecond: 2, Kind: scenario.RouteChange}
+			l.Faults = []scenario.Fault{
+				{Kind: scenario.ResetStreams, Share: 1, Phase: scenario.PhaseSteady}, {Kind: scenario.RollingRestart, Phase: scenario.PhaseSteady},
+			}
+		},
+		`load.faults: got "kill-control-plane@steady", want reset-streams or rolling-restart with place.context`: func(l *scenario.Load) {
+			l.Faults = []scenario.Fault{{Kind: scenario.KillControlPlane, Phase: scenario.PhaseSteady}}
+		},
+		`load.faults: got "pause-scaler:1s@steady", want reset-streams or rolling-restart with place.context`: func(l *scenario.Load) {
+			l.Faults = []scenario.Fault{{Kind: scenario.PauseScaler, Time: time.Second, Phase: scenario.PhaseSteady}}
+		},
+		`load.changes: got "2/s:meshwide", want another kind with place.context`: func(l *scenario.Load) {
+			l.Changes = scenario.Changes{PerSecond: 2, Kind: scenario.MeshWideChange}
+		},
+		`load.changes: got "2/s:endpoint", want another kind with place.context, as in 2/s:route`: func(l *scenario.Load) {
+			l.Changes = scenario.Changes{PerSecond: 2, Kind: scenario.EndpointChange}
+		},
+	} {
+		s := DefaultSpec()
+		s.Existing = &Existing{Place: attach.Place{ID: "3f9a1c"}}
+		change(&s.Load)
+		if err := s.checkExisting(drivers.Default()); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }
