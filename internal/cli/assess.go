@@ -173,9 +173,6 @@ func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehear
 		return options, done, err
 	}
 	options = rehearsal.Options{Spec: spec, Captured: assess.NewCaptured(&spec.Captured.Mesh, stated)}
-	if !document.Given("controlPlane.upgrade.canary") {
-		options.FitWaves()
-	}
 	if err := options.Validate(); err != nil {
 		return options, false, usageError{err}
 	}

@@ -125,17 +125,6 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// FitWaves leaves out the first waves until each has a namespace to move, as one is moved as a whole.
-func (o *Options) FitWaves() {
-	for u := &o.Spec.ControlPlane.Upgrade; len(u.Canary) > 1; u.Canary = u.Canary[1:] {
-		steps := o.steps()
-		refused, ok := errors.AsType[*scenario.Error](steps[len(steps)-1].spec.Validate())
-		if !ok || refused.Path != "controlPlane.upgrade.canary" {
-			return
-		}
-	}
-}
-
 // Run does the steps that are not done yet, and keeps the result after each. A step whose mesh did not converge, or whose
 // control plane exceeded its memory, is a result. The error wraps context.Canceled if ctx ended it; a field that cannot be
 // used is a *[scenario.Error], and then nothing was started.

@@ -37,7 +37,6 @@ func options(t *testing.T, out string) rehearsal.Options {
 	o.Variables = func(_ context.Context, s run.Spec) (map[string]string, error) {
 		return map[string]map[string]string{"1.29.1": {"A": "x"}, "1.31.0": {"C": ""}}[s.ControlPlane.Version], nil
 	}
-	o.FitWaves() // the sample is one namespace
 	return o
 }
 
