@@ -261,14 +261,14 @@ func (f Facts) configuration() Check {
 		return c
 	}
 	var gone, effects []string
-	rest, renamed := "nothing is removed", 0
+	rest, renamed := "nothing is left out", 0
 	for _, g := range d.Groups {
 		switch {
 		case g.Op == diff.Renamed:
 			renamed++
 		case !removes(g):
 		case slices.ContainsFunc(f.Captured.Patches, func(p Patch) bool { return p.lostIn(g) }):
-			rest = "nothing is removed but parts of EnvoyFilters"
+			rest = "nothing is left out but parts of EnvoyFilters"
 		default:
 			gone = append(gone, fmt.Sprintf("%s of %s on %d of %d sidecars", partText(g), g.Class, g.Sidecars, g.OfSidecars))
 		}
