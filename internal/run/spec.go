@@ -265,8 +265,7 @@ func (s Spec) upgrade() *upgrade.Plan {
 		Rate: float64(u.Rate), Pause: time.Duration(u.Pause), ToEnv: u.Env,
 	}
 	if s.Captured != nil {
-		to, _ := component.NearestIstio(u.To)
-		plan.Units = upgrade.UnitsOf(&s.Captured.Mesh, s.version(), to)
+		plan.Units = upgrade.UnitsOf(&s.Captured.Mesh, s.version(), s.nextVersion())
 	}
 	if u.InPlace {
 		plan.Waves = nil

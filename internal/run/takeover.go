@@ -128,8 +128,8 @@ func (s Spec) notReproduced() (all []capture.Difference) {
 	if s.Mesh.Sidecars.Real > 0 && r.MeshConfig["defaultProviders"] != nil {
 		differ("meshConfig.defaultProviders", "", "metrics, and what sidecars are sent for them: the Envoys of real sidecars do not have Istio's filters, so that no sidecar is sent any")
 	}
-	if u := s.upgrade(); u != nil {
-		to, _ := component.NearestIstio(u.To)
+	if s.upgrade() != nil {
+		to := s.nextVersion()
 		for i := range s.Captured.Mesh.ControlPlane.Revisions {
 			if other := &s.Captured.Mesh.ControlPlane.Revisions[i]; other != r && other.Release() == to {
 				differ("configuration of revision "+other.Name, "", "what it sets: the new control plane of the upgrade has that of revision %s", r.Name)
@@ -157,9 +157,16 @@ func (s Spec) IsCaptured(variable string) bool {
 
 // version returns the version of the control plane of a run, in full. Before settleVersions, it is the one that is asked for.
 func (s Spec) version() string {
-	version, err := component.IstioRelease(cmp.Or(s.Programs.Istio, s.ControlPlane.Version))
-	if err != nil {
-		return s.ControlPlane.Version // which is refused when the run is checked
+	return inFull(cmp.Or(s.Programs.Istio, s.ControlPlane.Version))
+}
+
+// nextVersion returns the version that an upgrade leads to, in full. Before settleVersions, it is the one that is asked for.
+func (s Spec) nextVersion() string { return inFull(cmp.Or(s.NextVersion, s.ControlPlane.Upgrade.To)) }
+
+// inFull returns a version in place of a line of versions. What is neither is refused when the run is checked.
+func inFull(version string) string {
+	if release, err := component.IstioRelease(version); err == nil {
+		return release
 	}
 	return version
 }

@@ -207,3 +207,17 @@ func ladderWith(t *testing.T, set map[string]string) Ladder {
 	}
 	return l
 }
+
+// The version that an upgrade leads to is the one that is asked for, also where scaler cannot build it, and the one that runs
+// in its place once that is known.
+func TestNextVersion(t *testing.T) {
+	for _, c := range []struct{ to, next, want string }{
+		{"1.31.0", "", "1.31.0"}, {"1.31", "", "1.31.0"}, {"1.30.2", "", "1.30.2"}, {"1.30.2", "1.29.1", "1.29.1"},
+	} {
+		s := DefaultSpec()
+		s.ControlPlane.Upgrade.To, s.NextVersion = c.to, c.next
+		if got := s.nextVersion(); got != c.want {
+			t.Errorf("to %s, in its place %q: got %s, want %s", c.to, c.next, got, c.want)
+		}
+	}
+}
