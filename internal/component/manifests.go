@@ -188,12 +188,13 @@ func (s *store) render(ctx context.Context, release, revision, module, dir strin
 	}
 	cmd := exec.CommandContext(ctx, programs[Istioctl], renderArgs(module, release, revision)...)
 	cmd.Env = []string{"HOME=" + dir, "PATH=/usr/bin:/bin"} // no setting of the user's
-	var rendered, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &rendered, &log
-	if err := process.Run(cmd); err != nil {
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	rendered, err := process.Output(cmd)
+	if err != nil {
 		return nil, fmt.Errorf("running %s: %w: %s", commandLine(cmd.Args), err, lastLines(log.String(), 3))
 	}
-	return rendered.Bytes(), nil
+	return rendered, nil
 }
 
 // gatewayAPI gives the standard kinds of the Gateway API at the version that a module of Istio
@@ -241,17 +242,15 @@ func (g *Graph) moduleFolder(ctx context.Context, module string, tc toolchain, d
 	cmd := exec.CommandContext(ctx, tc.path, "mod", "download", "-json", module+"@"+version)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PWD="+dir, "GO111MODULE=on", "GOWORK=off", strings.TrimSpace("GOFLAGS=-mod=readonly "+tc.flags))
-	var out, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &log
-	err := process.Run(cmd)
+	out, err := process.Output(cmd)
 	var got struct{ Dir, Sum, Error string }
-	if parseErr := json.Unmarshal(out.Bytes(), &got); parseErr == nil && got.Error != "" {
+	if parseErr := json.Unmarshal(out, &got); parseErr == nil && got.Error != "" {
 		err = errors.New(got.Error)
 	} else if err == nil {
 		err = parseErr
 	}
-	if _, ok := errors.AsType[*exec.ExitError](err); ok {
-		err = fmt.Errorf("%w: %s", err, lastLines(log.String(), 3))
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, lastLines(string(exit.Stderr), 3))
 	}
 	if err == nil && (hash == "" || got.Sum != hash) {
 		err = fmt.Errorf("its hash is %s, want %s", got.Sum, hash)

@@ -1,7 +1,6 @@
 package component
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,16 +65,15 @@ func probeToolchain(ctx context.Context, dir string) (toolchain, error) {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		cmd.Dir = dir
 	}
-	var out, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := process.Run(cmd); err != nil {
-		if _, ok := errors.AsType[*exec.ExitError](err); ok {
-			err = fmt.Errorf("%w: %s", err, lastLines(log.String(), 3))
+	out, err := process.Output(cmd)
+	if err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = fmt.Errorf("%w: %s", err, lastLines(string(exit.Stderr), 3))
 		}
 		return toolchain{}, fmt.Errorf("asking %s env GOVERSION: %w; repair the Go installation, or name a folder with ready programs (--bin-dir)", path, err)
 	}
 	var env map[string]string
-	if err := json.Unmarshal(out.Bytes(), &env); err != nil {
+	if err := json.Unmarshal(out, &env); err != nil {
 		return toolchain{}, fmt.Errorf("reading the answer of %s env: %w", path, err)
 	}
 	return toolchain{

@@ -1,7 +1,6 @@
 package grafana
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -77,14 +76,11 @@ func Find(ctx context.Context, opts FindOptions) (Launcher, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
-	info := exec.CommandContext(limited, docker, "info", "--format", "{{.ServerVersion}}")
-	var printed bytes.Buffer
-	info.Stdout, info.Stderr = &printed, &printed
-	if err := process.Run(info); err != nil {
+	if out, err := process.CombinedOutput(exec.CommandContext(limited, docker, "info", "--format", "{{.ServerVersion}}")); err != nil {
 		if ctx.Err() != nil {
 			return Launcher{}, context.Cause(ctx)
 		}
-		return Launcher{}, fmt.Errorf("%w: grafana is not in PATH, and docker info reports: %s", ErrNone, lastLine(printed.Bytes(), err))
+		return Launcher{}, fmt.Errorf("%w: grafana is not in PATH, and docker info reports: %s", ErrNone, lastLine(out, err))
 	}
 	if opts.Image == "" {
 		opts.Image = Image
