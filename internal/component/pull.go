@@ -157,6 +157,13 @@ type failure struct {
 	err      error // of the first of them
 }
 
+// String states a failure in one line, whatever a registry answers.
+func (f failure) String() string {
+	return fmt.Sprintf("%s from %s (%s)", strings.Join(f.programs, ", "), f.registry, f.reason())
+}
+
+func (f failure) reason() string { return strings.Join(strings.Fields(f.err.Error()), " ") }
+
 // pullMissing takes those of the missing programs of each graph that are released from their
 // images, and gives their paths. It reports in one line for each registry those that could not be
 // taken, which are left to be built.
@@ -182,8 +189,7 @@ func (s *store) pullMissing(ctx context.Context, missing [][]Program) map[string
 		return taken
 	}
 	for _, f := range failed {
-		reason := strings.Join(strings.Fields(f.err.Error()), " ") // in one line, whatever a registry answers
-		s.progress(fmt.Sprintf("building instead of taking released programs: %s from %s (%s)", strings.Join(f.programs, ", "), f.registry, reason))
+		s.progress("building instead of taking released programs: " + f.String())
 	}
 	return taken
 }

@@ -42,11 +42,10 @@ func SettleIstio(ctx context.Context, o Options, names ...string) (Options, erro
 	nearest, _ := NearestIstio(release)
 	var reasons []string
 	for _, f := range failed {
-		reason := strings.Join(strings.Fields(f.err.Error()), " ")
 		if image.Absent(f.err) {
-			return o, scenario.Refuse("controlPlane.version", o.Istio, "a released version: %s; the nearest that is built is %s", reason, nearest)
+			return o, scenario.Refuse("controlPlane.version", o.Istio, "a released version: %s; the nearest that is built is %s", f.reason(), nearest)
 		}
-		reasons = append(reasons, fmt.Sprintf("%s from %s (%s)", strings.Join(f.programs, ", "), f.registry, reason))
+		reasons = append(reasons, f.String())
 	}
 	s.unreachable.add(ofRelease(release))
 	o.Istio = nearest
