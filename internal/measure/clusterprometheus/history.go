@@ -40,6 +40,15 @@ type ranged struct {
 	name, unit string
 	exprs      []string // with SERIES for the labels of the program's own metrics, CONTAINER for those of its container, and STEP
 	by         []model.LabelName
+	reported   // how two readings of a pod's own metrics give it
+}
+
+// reported is how two readings of what a pod reports of itself give a figure: by the value of a metric before and after, or a
+// quantile of what a histogram took in between.
+type reported struct {
+	metric  string
+	between func(before, after, seconds float64) float64
+	share   float64 // of the quantile; 0 = between
 }
 
 // ofProgram lists the figures of a control plane of Istio. Where several jobs scrape a pod, one series counts.
@@ -47,22 +56,22 @@ var ofProgram = []ranged{
 	{"processorTime", "cores", []string{
 		`sum(max by (pod) (rate(process_cpu_seconds_total{SERIES}[STEP])))`,
 		`sum(max by (pod) (rate(container_cpu_usage_seconds_total{CONTAINER,cpu=~"total|"}[STEP])))`,
-	}, nil},
+	}, nil, reported{metric: ownProcessorTime, between: rate}},
 	{"memory", "B", []string{
 		`sum(max by (pod) (max_over_time(process_resident_memory_bytes{SERIES}[STEP])))`,
 		`sum(max by (pod) (max_over_time(container_memory_rss{CONTAINER}[STEP])))`,
-	}, nil},
-	{"proxies", "", []string{`sum(max by (pod, version) (pilot_xds{SERIES}))`}, nil},
-	{"pushes", "1/s", []string{`sum by (type) (max by (pod, type) (rate(pilot_xds_pushes{SERIES}[STEP])))`}, []model.LabelName{"type"}},
-	{"convergenceP50", "s", []string{`histogram_quantile(0.5, sum by (le) (rate(pilot_proxy_convergence_time_bucket{SERIES}[STEP])))`}, nil},
-	{"convergenceP99", "s", []string{`histogram_quantile(0.99, sum by (le) (rate(pilot_proxy_convergence_time_bucket{SERIES}[STEP])))`}, nil},
-	{"clusterEvents", "1/s", []string{`sum by (type, event) (max by (pod, type, event) (rate(pilot_k8s_reg_events{SERIES}[STEP])))`}, []model.LabelName{"type", "event"}},
-	{"configurationEvents", "1/s", []string{`sum by (type, event) (max by (pod, type, event) (rate(pilot_k8s_cfg_events{SERIES}[STEP])))`}, []model.LabelName{"type", "event"}},
+	}, nil, reported{metric: "process_resident_memory_bytes", between: greater}},
+	{"proxies", "", []string{`sum(max by (pod, version) (pilot_xds{SERIES}))`}, nil, reported{metric: "pilot_xds", between: last}},
+	{"pushes", "1/s", []string{`sum by (type) (max by (pod, type) (rate(pilot_xds_pushes{SERIES}[STEP])))`}, []model.LabelName{"type"}, reported{metric: "pilot_xds_pushes", between: rate}},
+	{"convergenceP50", "s", []string{`histogram_quantile(0.5, sum by (le) (rate(pilot_proxy_convergence_time_bucket{SERIES}[STEP])))`}, nil, reported{metric: convergenceTime, share: 0.5}},
+	{"convergenceP99", "s", []string{`histogram_quantile(0.99, sum by (le) (rate(pilot_proxy_convergence_time_bucket{SERIES}[STEP])))`}, nil, reported{metric: convergenceTime, share: 0.99}},
+	{"clusterEvents", "1/s", []string{`sum by (type, event) (max by (pod, type, event) (rate(pilot_k8s_reg_events{SERIES}[STEP])))`}, []model.LabelName{"type", "event"}, reported{metric: "pilot_k8s_reg_events", between: rate}},
+	{"configurationEvents", "1/s", []string{`sum by (type, event) (max by (pod, type, event) (rate(pilot_k8s_cfg_events{SERIES}[STEP])))`}, []model.LabelName{"type", "event"}, reported{metric: "pilot_k8s_cfg_events", between: rate}},
 }
 
 // ofAPIServer lists the figures of all replicas of the API server. Where several jobs scrape them, the job with the most requests counts.
 var ofAPIServer = []ranged{
-	{"requests", "1/s", []string{`max by (verb) (sum by (job, verb) (rate(apiserver_request_total[STEP])))`}, []model.LabelName{"verb"}},
+	{"requests", "1/s", []string{`max by (verb) (sum by (job, verb) (rate(apiserver_request_total[STEP])))`}, []model.LabelName{"verb"}, reported{}},
 }
 
 // History reads the figures of the program over a length of time up to now, in whole steps by the clock of the Prometheus. A

@@ -26,21 +26,11 @@ type Reading struct {
 // processStarted is the Unix time at which a process started, by which a restart is seen.
 const processStarted = "process_start_time_seconds"
 
-// reported are the figures that two readings give, with the names, units and kinds that ofProgram has.
-var reported = []struct {
-	name, unit, metric string
-	by                 []model.LabelName
-	of                 func(before, after, seconds float64) float64
-}{
-	{"processorTime", "cores", "process_cpu_seconds_total", nil, rate},
-	{"memory", "B", "process_resident_memory_bytes", nil, func(before, after, _ float64) float64 { return max(before, after) }},
-	{"proxies", "", "pilot_xds", nil, func(_, after, _ float64) float64 { return after }},
-	{"pushes", "1/s", "pilot_xds_pushes", []model.LabelName{"type"}, rate},
-	{"clusterEvents", "1/s", "pilot_k8s_reg_events", []model.LabelName{"type", "event"}, rate},
-	{"configurationEvents", "1/s", "pilot_k8s_cfg_events", []model.LabelName{"type", "event"}, rate},
-}
-
 func rate(before, after, seconds float64) float64 { return (after - before) / seconds }
+
+func greater(before, after, _ float64) float64 { return max(before, after) }
+
+func last(_, after, _ float64) float64 { return after }
 
 // convergenceTime is the histogram of which two readings give the quantiles.
 const convergenceTime = "pilot_proxy_convergence_time"
@@ -66,8 +56,10 @@ func Read(at time.Time, text []byte) (Reading, error) {
 			r.values[metric][kindOf(labels, by)] += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 		}
 	}
-	for _, f := range reported {
-		take(f.metric, f.by)
+	for _, f := range ofProgram {
+		if f.share == 0 {
+			take(f.metric, f.by)
+		}
 	}
 	if take(processStarted, nil); r.values[processStarted] == nil {
 		return Reading{}, fmt.Errorf("reading its metrics: it has no %s", processStarted)
@@ -107,43 +99,43 @@ func Between(before, after map[string]Reading) (from, to time.Time, all []Range,
 	if seconds <= 0 {
 		return from, to, nil, errors.New("no time passed between the readings")
 	}
-	for _, f := range reported {
-		r := Range{Name: f.name, Unit: f.unit}
-		sums := map[string]float64{} // over pods, by kind
-		for name, second := range after {
-			first := before[name]
-			between := second.at.Sub(first.at).Seconds()
-			for kind, value := range second.values[f.metric] {
-				sums[kind] += f.of(first.values[f.metric][kind], value, between) // a kind that was not there has begun at 0
-			}
-		}
-		for _, kind := range slices.Sorted(maps.Keys(sums)) {
-			r.Kinds = append(r.Kinds, KindRange{kind, []timeseries.Sample{{At: to, Value: sums[kind]}}})
-		}
-		if len(sums) == 0 {
-			r.Err = fmt.Errorf("it has no %s", f.metric)
-		}
-		all = append(all, r)
-	}
-	grown := map[float64]float64{}
+	grown := map[float64]float64{} // observations between the readings, up to a bound
 	for name, second := range after {
 		for bound, n := range second.buckets {
 			grown[bound] += n - before[name].buckets[bound]
 		}
 	}
-	for _, q := range []struct {
-		name  string
-		share float64
-	}{{"convergenceP50", 0.5}, {"convergenceP99", 0.99}} {
-		r := Range{Name: q.name, Unit: "s"}
-		if value, known := quantile(q.share, grown); known {
-			r.Kinds = []KindRange{{"", []timeseries.Sample{{At: to, Value: value}}}}
-		} else {
-			r.Err = errors.New("nothing was pushed between the readings, or it has no " + convergenceTime)
+	for _, f := range ofProgram {
+		r := Range{Name: f.name, Unit: f.unit}
+		values := map[string]float64{} // by kind
+		if f.share > 0 {
+			if value, known := quantile(f.share, grown); known {
+				values[""] = value
+			} else {
+				r.Err = errors.New("nothing was pushed between the readings, or it has no " + f.metric)
+			}
+		} else if values = sums(f, before, after); len(values) == 0 {
+			r.Err = fmt.Errorf("it has no %s", f.metric)
+		}
+		for _, kind := range slices.Sorted(maps.Keys(values)) {
+			r.Kinds = append(r.Kinds, KindRange{kind, []timeseries.Sample{{At: to, Value: values[kind]}}})
 		}
 		all = append(all, r)
 	}
 	return from, to, all, nil
+}
+
+// sums returns a figure over all pods, by kind.
+func sums(f ranged, before, after map[string]Reading) map[string]float64 {
+	all := map[string]float64{}
+	for name, second := range after {
+		first := before[name]
+		seconds := second.at.Sub(first.at).Seconds()
+		for kind, value := range second.values[f.metric] {
+			all[kind] += f.between(first.values[f.metric][kind], value, seconds) // a kind that was not there has begun at 0
+		}
+	}
+	return all
 }
 
 // quantile is what histogram_quantile of PromQL gives for buckets by their bounds: interpolated within the bucket, and the greatest finite
