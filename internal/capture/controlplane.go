@@ -92,6 +92,9 @@ func (r *Revision) Deployment() string {
 	return controlPlaneApp + "-" + r.Name
 }
 
+// Home is the namespace of the revision's control plane.
+func (r *Revision) Home() string { return cmp.Or(r.Namespace, rootNamespace) }
+
 // Has reports whether a pod of a control plane is one of the revision, by its labels.
 func (r *Revision) Has(labels map[string]string) bool { return revisionOf(labels) == r.Name }
 

@@ -129,9 +129,7 @@ func (o *captureOptions) observed(ctx context.Context, config *rest.Config, mesh
 	}
 	return observation{
 		client: client, wait: task.WaitUntil, now: time.Now, say: func(text string) { fmt.Fprintln(s.err, text) },
-		ask: func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
-			return ask(ctx, config, namespace, pod, port, path)
-		},
+		ask: asking(config),
 	}.history(ctx, o.observe, mesh)
 }
 
@@ -165,15 +163,20 @@ func (o *captureOptions) capture(ctx context.Context, files []string, s streams)
 	}
 	mesh, err = capture.FromCluster(ctx, capture.Cluster{
 		Discovery: kinds, Dynamic: client, Progress: func(text string) { fmt.Fprintln(s.err, text) },
-		Ask: func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
-			return ask(ctx, config, namespace, pod, port, path)
-		},
+		Ask: asking(config),
 	})
 	return mesh, config, err
 }
 
 // askTimeout is how long the answer of a pod of the control plane may take.
 const askTimeout = 10 * time.Second
+
+// asking returns ask for a cluster.
+func asking(config *rest.Config) func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
+	return func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
+		return ask(ctx, config, namespace, pod, port, path)
+	}
+}
 
 // ask gets a path of a port of a pod, through the API server.
 func ask(ctx context.Context, config *rest.Config, namespace, pod string, port int, path string) ([]byte, error) {

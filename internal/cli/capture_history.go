@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -88,7 +87,7 @@ func (o *historyOptions) history(ctx context.Context, p clusterprometheus.Option
 	length := time.Duration(o.days) * 24 * time.Hour
 	for i := range c.Revisions {
 		r := &c.Revisions[i]
-		p.Program = clusterprometheus.Program{Namespace: cmp.Or(r.Namespace, "istio-system"), Deployment: r.Deployment(), Container: "discovery"}
+		p.Program = clusterprometheus.Program{Namespace: r.Home(), Deployment: r.Deployment(), Container: "discovery"}
 		source := clusterprometheus.Look(ctx, p)
 		r.History = observed(length, func() (time.Time, time.Time, []clusterprometheus.Range, error) { return source.History(ctx, length) })
 		if c.APIServer == nil || len(c.APIServer.Figures) == 0 { // the Prometheus of this revision may have it

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/measure/clusterprometheus"
+	"scaler.mesh/scaler/internal/observe"
 )
 
 // Bounds of the time between two readings of the control plane's metrics.
@@ -110,14 +110,14 @@ func (o observation) readAll(ctx context.Context, revisions []capture.Revision) 
 
 // read reads the metrics of all ready pods of a revision.
 func (o observation) read(ctx context.Context, r *capture.Revision) (map[string]clusterprometheus.Reading, error) {
-	pods, err := o.client.CoreV1().Pods(cmp.Or(r.Namespace, "istio-system")).List(ctx, metav1.ListOptions{LabelSelector: "app=istiod"})
+	pods, err := o.client.CoreV1().Pods(r.Home()).List(ctx, metav1.ListOptions{LabelSelector: "app=istiod"})
 	if err != nil {
 		return nil, fmt.Errorf("listing its pods: %w", err)
 	}
 	all := map[string]clusterprometheus.Reading{}
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		if !r.Has(p.Labels) || !isReady(p) {
+		if !r.Has(p.Labels) || !observe.Ready(p) || p.DeletionTimestamp != nil {
 			continue
 		}
 		text, err := o.ask(ctx, p.Namespace, p.Name, capture.MonitoringPort, "/metrics")
@@ -129,11 +129,4 @@ func (o observation) read(ctx context.Context, r *capture.Revision) (map[string]
 		}
 	}
 	return all, nil
-}
-
-// isReady reports whether a pod runs and is ready.
-func isReady(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
