@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"scaler.mesh/scaler/internal/analyse/assess"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series/rehearsal"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -89,7 +90,7 @@ var (
 )
 
 func (o *assessOptions) run(cmd *cobra.Command, s streams, args []string) error {
-	if err := parseOutput(o.output, assess.Formats...); err != nil {
+	if err := parseOutput(o.output, output.PageFormats...); err != nil {
 		return err
 	}
 	if len(args) > 0 {

@@ -174,7 +174,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
 
 // checkComparison checks the flags of the comparison.
 func (o *diffOptions) checkComparison(ctx context.Context) error {
-	if err := parseOutput(o.output, diff.Formats...); err != nil {
+	if err := parseOutput(o.output, output.PageFormats...); err != nil {
 		return err
 	}
 	for _, rule := range o.keepNoise {

@@ -8,6 +8,7 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/series/rehearsal"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -50,12 +51,12 @@ a 'scaler assess' is printed as its answer; its page is that of its runs.`,
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(s, args) },
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`format`: table (the answer), wide (all tables), json, yaml, markdown or html")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(report.Formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.PageFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (o reportOptions) run(s streams, dirs []string) error {
-	if err := parseOutput(o.output, report.Formats...); err != nil {
+	if err := parseOutput(o.output, output.PageFormats...); err != nil {
 		return err
 	}
 	if len(dirs) == 0 {

@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaler.mesh/scaler/internal/analyse/assess"
 	"scaler.mesh/scaler/internal/analyse/compare"
-	"scaler.mesh/scaler/internal/analyse/diff"
 	"scaler.mesh/scaler/internal/analyse/report"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/output"
@@ -108,11 +106,8 @@ them, which takes about a quarter of an hour on two cores; see 'scaler component
 func (o *rolloutOptions) addFlags(cmd *cobra.Command, s streams, command string, defaults scenario.Scenario) {
 	o.addTo(cmd, s, command, defaults)
 	formats := output.Formats
-	switch command {
-	case scenario.Diff:
-		formats = diff.Formats
-	case scenario.Assess:
-		formats = assess.Formats
+	if command == scenario.Diff || command == scenario.Assess {
+		formats = output.PageFormats
 	}
 	addRunFlags(cmd, &o.spec.Out, &o.output, &o.spec.Programs, formats)
 	if f := cmd.Flags(); command == scenario.Rollout || command == scenario.Bench {

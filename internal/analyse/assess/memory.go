@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -14,8 +15,6 @@ const (
 	// spread is by how much the peak of memory of one run may differ from those of others like it: the greatest deviation
 	// from the mean of five (docs/reading-results.md). Each step is done once.
 	spread = 0.09
-	// headroom is added to the upper end of a need, as `scaler plan` does.
-	headroom = 0.3
 	// roundTo is what a limit is rounded up to a multiple of.
 	roundTo = 64 << 20
 	// chartRequest is the memory that the chart of istiod requests by itself (manifests/charts/istio-control/istio-discovery/values.yaml).
@@ -169,7 +168,7 @@ func (f Facts) memory(worst *Moment, model agreement) (Check, []Setting) {
 		}
 		return c, nil
 	}
-	set := f.limitTo(math.Ceil(worst.High*(1+headroom)/roundTo)*roundTo, fmt.Sprintf("%s; the upper end with %s of headroom; it is %s", worst.text(), output.Percent(headroom), output.Bytes(limit)))
+	set := f.limitTo(math.Ceil(worst.High*(1+capacity.DefaultHeadroom)/roundTo)*roundTo, fmt.Sprintf("%s; the upper end with %s of headroom; it is %s", worst.text(), output.Percent(capacity.DefaultHeadroom), output.Bytes(limit)))
 	need := fmt.Sprintf("istiod needs %s", worst.text())
 	switch {
 	case worst.High <= limit && model == below, worst.Low > limit && model == above:

@@ -17,10 +17,7 @@ const (
 	markdownBytes = 60_000 // less than a comment may have
 )
 
-// Formats are the formats that an assessment can be printed in, the default first.
-var Formats = diff.Formats
-
-// Print writes an assessment in one of Formats; a table is an answer of at most 25 lines. dir is its folder.
+// Print writes an assessment in one of output.PageFormats; a table is an answer of at most 25 lines. dir is its folder.
 func Print(w io.Writer, format, dir string, a *Assessment) error {
 	if format == "html" {
 		return writePage(w, a.title(), a.page(dir, true))

@@ -17,10 +17,7 @@ const (
 	markdownGroups = 60  // keeps a comment below 60,000 characters
 )
 
-// Formats are the formats that a result can be printed in, the default first.
-var Formats = append(slices.Clone(output.Formats), "html")
-
-// Print writes a result in one of Formats. A table is a page: the groups with the largest consequences.
+// Print writes a result in one of output.PageFormats. A table is a page: the groups with the largest consequences.
 func Print(w io.Writer, format string, r *Result) error {
 	if format == "html" {
 		return HTML(w, r)

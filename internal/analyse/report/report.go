@@ -22,16 +22,13 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Formats are what Print and PrintAll take, the default first.
-var Formats = append(slices.Clone(output.Formats), "html")
-
-// Print writes runs in one of Formats; as JSON and YAML they are a record.RunList.
+// Print writes runs in one of output.PageFormats; as JSON and YAML they are a record.RunList.
 func Print(w io.Writer, format string, runs []record.Run) error {
 	switch {
 	case format == "html":
 		return HTML(w, runs, nil)
-	case !slices.Contains(Formats, format):
-		return fmt.Errorf("printing runs as %q: want one of %s", format, strings.Join(Formats, ", "))
+	case !slices.Contains(output.PageFormats, format):
+		return fmt.Errorf("printing runs as %q: want one of %s", format, strings.Join(output.PageFormats, ", "))
 	}
 	list := record.RunList{APIVersion: record.APIVersion, Kind: record.ListKind, Items: sorted(runs)}
 	return output.PrintAnswer(w, format, "runs", list,

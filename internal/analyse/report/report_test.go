@@ -14,6 +14,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"sigs.k8s.io/yaml"
 
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
@@ -144,11 +145,11 @@ func TestGolden(t *testing.T) {
 
 func TestPrint(t *testing.T) {
 	seen := map[string]bool{}
-	for _, format := range Formats {
+	for _, format := range output.PageFormats {
 		seen[text(t, as(format), ladder())] = true
 	}
-	if len(seen) != len(Formats) {
-		t.Errorf("%d formats print %d different texts", len(Formats), len(seen))
+	if len(seen) != len(output.PageFormats) {
+		t.Errorf("%d formats print %d different texts", len(output.PageFormats), len(seen))
 	}
 	if err := Print(io.Discard, "xml", ladder()); err == nil {
 		t.Error("xml: want an error")
@@ -226,7 +227,7 @@ func FuzzReport(f *testing.F) {
 		if json.Unmarshal(data, &runs) != nil {
 			return
 		}
-		for _, format := range Formats {
+		for _, format := range output.PageFormats {
 			if err := Print(io.Discard, format, runs); err != nil {
 				t.Errorf("printing as %s: %v", format, err)
 			}
