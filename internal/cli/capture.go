@@ -85,7 +85,7 @@ func (o *captureOptions) run(ctx context.Context, f *pflag.FlagSet, args []strin
 		return usagef(`parsing --output-file "": want a file, or - for stdout`)
 	}
 	if len(files) > 0 && (o.context != "" || o.kubeconfig != "") {
-		return usagef("parsing --context %q: want none with files, which stand for the cluster", o.context)
+		return usagef("parsing --context %q: want none with files, which are captured in place of a cluster", o.context)
 	}
 	asked, withHistory, err := o.history.options(f, len(files) > 0)
 	if err != nil {

@@ -45,7 +45,7 @@ func (o *historyOptions) options(f *pflag.FlagSet, files bool) (p clusterprometh
 	case p.Address == clusterprometheus.Address{}:
 		return p, false, usagef(`parsing --prometheus "": want an address`)
 	case p.Address.URL == "" && files:
-		return p, false, usagef("parsing --prometheus %q: want a URL with files, which stand for the cluster", o.address)
+		return p, false, usagef("parsing --prometheus %q: want a URL with files, which are captured in place of a cluster", o.address)
 	case p.Address.URL == "" && o.token+o.ca != "":
 		return p, false, usagef("parsing --prometheus-token, --prometheus-ca: want a URL with them, or none: the API server is asked with the kubeconfig's credentials")
 	case o.days < 1 || o.days > most:

@@ -23,7 +23,7 @@ const (
 	mostObserved  = time.Hour
 )
 
-// observation reads what the pods of a control plane report of themselves twice, where no Prometheus has it.
+// observation reads the metrics of the pods of a control plane twice, for clusters without a Prometheus.
 type observation struct {
 	client kubernetes.Interface
 	ask    func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error)
@@ -38,7 +38,7 @@ func checkObserved(f *pflag.FlagSet, length time.Duration, files, prometheus boo
 	case !f.Changed("observe"):
 		return nil
 	case files:
-		return usagef("parsing --observe %s: want none with files, which stand for the cluster", length)
+		return usagef("parsing --observe %s: want none with files, which are captured in place of a cluster", length)
 	case prometheus:
 		return usagef("parsing --observe %s: want none with --prometheus, which has the last days", length)
 	case length < leastObserved || length > mostObserved:

@@ -22,7 +22,7 @@ type Facts struct {
 	// From is the captured version at the captured state, Onto the new version with the same mesh, and Upgrade the
 	// move from one to the other in waves.
 	From, Onto, Upgrade Step
-	// Environment is what becomes of the variables that are set; nil = it was not looked at.
+	// Environment states which variables that are set the new version still reads; nil = the versions were not asked.
 	Environment *Environment
 	// Diff is what differs between what sidecars hold of both versions; nil = a side did not keep it.
 	Diff *diff.Result

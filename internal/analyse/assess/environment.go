@@ -8,8 +8,8 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// Environment is what becomes of the variables that are set for the control plane, by the variables that the programs of
-// both versions list.
+// Environment states which of the variables that are set for the control plane the new version still reads. The programs of both
+// versions list the variables that they read.
 type Environment struct {
 	Kept     []string   `json:"kept,omitempty"`     // that the new version lists
 	Removed  []Variable `json:"removed,omitempty"`  // that the old one lists alone
@@ -25,7 +25,8 @@ type Variable struct {
 	Default string `json:"default"`         // of the old version
 }
 
-// CompareEnvironment sorts variables that are set, by the defaults of those that both versions list.
+// CompareEnvironment sorts the variables that are set by which version reads them. from and onto are the variables that the old
+// and the new version list, with their defaults.
 func CompareEnvironment(set, from, onto map[string]string) *Environment {
 	e := new(Environment)
 	for _, name := range slices.Sorted(maps.Keys(set)) {

@@ -178,7 +178,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return errors.Join(err, folder.Save(result))
 }
 
-// environment finds what becomes of the variables that are set for the new version.
+// environment finds which of the variables that are set the new version still reads.
 func (o Options) environment(ctx context.Context) (*assess.Environment, error) {
 	from, onto := o.steps()[0].spec, o.steps()[1].spec
 	set := map[string]string{}
