@@ -20,7 +20,8 @@ const (
 	finishingPerPod = 7 * time.Millisecond
 	perProbe        = 1100 * time.Millisecond
 	perProbePerPod  = 2 * time.Millisecond
-	lastPush        = time.Second // of a rollout, after its last pod
+	lastPush        = time.Second     // of a rollout, after its last pod
+	removing        = 2 * time.Second // of the old control plane of an upgrade
 )
 
 // Stages of a run that are no phases of the record.
@@ -54,7 +55,9 @@ func (s Spec) stages() []stage {
 	atOnce := perSecond(pods, s.readyPerSecond())
 	var upgrade, storm, changes, churn time.Duration
 	if u := s.upgrade(); u != nil {
-		upgrade = 2*u.Pause + perSecond(pods, cmp.Or(u.Rate, s.readyPerSecond()))
+		waves := max(1, len(u.Waves)) // each waits for its last pods
+		upgrade = 2*u.Pause + perSecond(pods, cmp.Or(u.Rate, s.readyPerSecond())) +
+			time.Duration(waves)*(s.startDelay().Longest(pods)+lastPush) + removing
 	}
 	if s.Load.CertificateStorm {
 		storm = atOnce
