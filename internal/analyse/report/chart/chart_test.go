@@ -49,6 +49,21 @@ func TestScales(t *testing.T) {
 	}
 }
 
+// Labels of bytes are round in the units that they are printed in.
+func TestScaleOfBytes(t *testing.T) {
+	for most, want := range map[float64]string{
+		1.66 * (1 << 30): "0B 512MiB 1GiB 1.5GiB 2GiB", 250 << 20: "0B 64MiB 128MiB 192MiB 256MiB", 3: "0B 1B 2B 3B", 1 << 20: "0B 256KiB 512KiB 768KiB 1MiB",
+	} {
+		var ticks []string
+		for _, tick := range (Axis{Format: Bytes}).over([]float64{most}).ticks {
+			ticks = append(ticks, Bytes(tick))
+		}
+		if got := strings.Join(ticks, " "); got != want {
+			t.Errorf("up to %g: %s, want %s", most, got, want)
+		}
+	}
+}
+
 // A tick beyond the end would be drawn at the end, and say of it what it is not.
 func TestAxisThatEndsHasNoTicksBeyond(t *testing.T) {
 	for end, want := range map[float64][]float64{226: {0, 100, 200}, 200: {0, 50, 100, 150, 200}, 0: {0, 0.5, 1}} {

@@ -59,17 +59,21 @@ func (a Axis) over(values []float64) scale {
 	case Percentile:
 		s = percentileScale(most)
 	default:
-		s = linearScale(most)
+		s = linearScale(most, a.Format != nil && a.Format(1<<30) == Bytes(1<<30))
 	}
 	s.name, s.format = a.Name, a.Format
 	return s
 }
 
-func linearScale(most float64) scale {
+// linearScale is a scale from 0, with labels that are round numbers: of bytes powers of two.
+func linearScale(most float64, bytes bool) scale {
 	if !(most > 0) || math.IsInf(most, 0) {
 		most = 1
 	}
 	step := niceStep(most / 4)
+	if bytes {
+		step = math.Exp2(math.Ceil(math.Log2(most/4) - 1e-9))
+	}
 	s := scale{high: math.Ceil(most/step-1e-9) * step, bend: func(v float64) float64 { return v }}
 	for i := 0; float64(i)*step <= s.high*(1+1e-9); i++ {
 		s.ticks = append(s.ticks, float64(i)*step)

@@ -18,7 +18,7 @@ func Seconds(v float64) string {
 	}
 }
 
-// Bytes prints a size at an axis, in binary units.
+// Bytes prints a size at an axis, in binary units. Steps of an axis that has it are powers of two.
 func Bytes(v float64) string {
 	for _, unit := range []struct {
 		name string
