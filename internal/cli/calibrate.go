@@ -205,3 +205,15 @@ func (o *calibrateOptions) runFidelity(cmd *cobra.Command, s streams) error {
 	}
 	return nil
 }
+
+// readSpeed reads the file of --node-speed, which has what 'scaler calibrate --speed -o json' printed.
+func readSpeed(file string) (*record.Speed, error) {
+	var s record.MachineSpeed
+	if err := record.ReadResult(file, &s); err != nil {
+		return nil, usagef("--node-speed: %w", err)
+	}
+	if s.Kind != record.SpeedKind || s.Speed.Work == "" || !(s.Speed.Speed > 0) {
+		return nil, usagef("--node-speed: got %s, want what 'scaler calibrate --speed -o json' prints", file)
+	}
+	return &s.Speed, nil
+}

@@ -23,9 +23,10 @@ import (
 
 type planOptions struct {
 	capacity.Options
-	headroom string
-	memory   string
-	output   string
+	headroom  string
+	memory    string
+	nodeSpeed string
+	output    string
 
 	verify bool
 	spec   run.Spec // of the run that verifies: its folders and programs
@@ -112,6 +113,7 @@ within its interval. Otherwise the exit code is 3.`,
 	f.BoolVar(&o.verify, "verify", false, "run the planned mesh with the recommended limits, and compare")
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record of --verify, which the same command resumes (default ./scaler-runs/DATE-TIME)")
 	addComponentFlags(f, &o.spec.Programs)
+	f.StringVar(&o.nodeSpeed, "node-speed", "", "`FILE` with what 'scaler calibrate --speed -o json' printed on the nodes that are planned for: processor time and cores are those of their processors (default those of the runs)")
 	f.BoolVar(&o.Force, "force", false, "forecast although there are too few runs, or too far ahead")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table (the answer), wide (all tables), json, yaml or markdown")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
@@ -244,6 +246,12 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 		return usagef("parsing --headroom %q: want a share from 0%% to 1000%%, as in 30%%", o.headroom)
 	}
 	o.Headroom = share
+	if given("node-speed") {
+		var err error
+		if o.NodeSpeed, err = readSpeed(o.nodeSpeed); err != nil {
+			return err
+		}
+	}
 	if given("control-plane-memory") {
 		var bytes scenario.Bytes
 		if err := bytes.UnmarshalText([]byte(o.memory)); err != nil {

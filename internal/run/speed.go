@@ -9,6 +9,7 @@ import (
 
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/speed"
+	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -34,6 +35,15 @@ func (r *run) speedBefore(ctx context.Context) {
 	r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.Before = s })
 }
 
+// speedInPause measures the speed between two phases, if that was possible before the run.
+func (r *run) speedInPause(ctx context.Context) (steps.Undo, error) {
+	if p := r.journal.Run().Environment.Processor; p == nil || p.Before == nil {
+		return nil, nil
+	}
+	r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.Pauses = append(p.Pauses, *s) })
+	return nil, context.Cause(ctx)
+}
+
 // speedAfter measures the speed once all that the run started has ended, unless it is kept,
 // and puts what the run used into units of the reference processor.
 func (r *run) speedAfter(ctx context.Context) {
@@ -48,8 +58,8 @@ func (r *run) speedAfter(ctx context.Context) {
 			"before": p.Before.Speed, "after": p.After.Speed, "share": math.Abs(drift), "bound": record.SpeedBound,
 		}})
 	}
-	if _, ok := p.Speed(); ok {
-		r.progress.say(fmt.Sprintf("a processor of this machine: %.3g reference processors before the run, %.3g after it", p.Before.Speed, p.After.Speed))
+	if s, ok := p.Speed(); ok {
+		r.progress.say(fmt.Sprintf("a processor of this machine: %.3g reference processors (%.3g before the run, %.3g after it)", s.Speed, p.Before.Speed, p.After.Speed))
 	}
 }
 

@@ -30,7 +30,7 @@ var UsageFigures = []FigureOf[Usage]{
 		Definition: "Processor time, user and system, between the edges of the phase, of all processes that were the program meanwhile.",
 		Source:     "counters of `/proc`, read at the edges of the phase"}, Of: func(u *Usage) *float64 { return u.CPUSeconds }},
 	{Figure: Figure{Path: "referenceCPUSeconds", Unit: UnitSeconds, Label: "CPU time, reference", Counts: "phase", Better: BetterLower,
-		Definition: "`cpuSeconds` times the [speed of the machine](definitions/machine.md#speed-of-the-machine), the mean of before and after the run: what a reference processor would need. Of the control plane on this machine alone; absent if the speed is not known.",
+		Definition: "`cpuSeconds` times the [speed of the machine](definitions/machine.md#speed-of-the-machine), the mean of all that were measured in the run: what a reference processor would need. Of the control plane on this machine alone; absent if the speed is not known.",
 		Source:     "the same, and the measured speed"}, Of: func(u *Usage) *float64 { return u.ReferenceCPUSeconds }},
 	{Figure: Figure{Path: "referenceCores", Unit: UnitCores, Label: "cores, reference, mean", Counts: "phase", Better: BetterLower, NotCompared: true,
 		Definition: "`cores.mean` times the speed of the machine, as `referenceCPUSeconds`.",

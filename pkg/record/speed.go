@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Processor is the processor of the machine of a run, and how fast it was.
@@ -15,6 +16,8 @@ type Processor struct {
 	// it had ended.
 	Before *Speed `json:"before,omitempty"`
 	After  *Speed `json:"after,omitempty"`
+	// Pauses are those between the phases of the run, in their order, while nothing of it went on.
+	Pauses []Speed `json:"pauses,omitempty"`
 }
 
 // Speed is how fast a processor did a fixed piece of work, in units of the reference
@@ -34,16 +37,31 @@ type Speed struct {
 // be equal.
 const SpeedBound = 0.05
 
-// Speed is the mean speed before and after the run; false where one of them is not known, or
-// the work changed.
-func (p *Processor) Speed() (Speed, bool) {
-	if p == nil || p.Before == nil || p.After == nil || p.Before.Work != p.After.Work || !(p.Before.Speed > 0) || !(p.After.Speed > 0) {
-		return Speed{}, false
+// Measured returns all speeds of a run in their order; nil where that before or after it is not known, or one is of another work.
+func (p *Processor) Measured() []Speed {
+	if p == nil || p.Before == nil || p.After == nil {
+		return nil
 	}
-	return Speed{
-		Work: p.Before.Work, Speed: (p.Before.Speed + p.After.Speed) / 2,
-		Low: min(p.Before.Low, p.After.Low), High: max(p.Before.High, p.After.High), CPUSeconds: p.Before.CPUSeconds + p.After.CPUSeconds,
-	}, true
+	all := slices.Concat([]Speed{*p.Before}, p.Pauses, []Speed{*p.After})
+	for _, s := range all {
+		if s.Work != all[0].Work || !(s.Speed > 0) {
+			return nil
+		}
+	}
+	return all
+}
+
+// Speed is the mean of all speeds of the run; false where it is not known.
+func (p *Processor) Speed() (mean Speed, known bool) {
+	all := p.Measured()
+	for i, s := range all {
+		if i == 0 {
+			mean = Speed{Work: s.Work, Low: s.Low, High: s.High}
+		}
+		mean.Speed, mean.CPUSeconds = mean.Speed+s.Speed/float64(len(all)), mean.CPUSeconds+s.CPUSeconds
+		mean.Low, mean.High = min(mean.Low, s.Low), max(mean.High, s.High)
+	}
+	return mean, all != nil
 }
 
 // Drift is by which share the speed after the run differs from that before it; 0 where it is
@@ -103,6 +121,62 @@ func (r *Run) Normalize() {
 			u.ReferenceCPUSeconds, u.ReferenceCores = new(*u.CPUSeconds*speed.Speed), new(*u.Cores.Mean*speed.Speed)
 		}
 	}
+}
+
+// Scaled returns a copy of the run in which the processor time and the cores of its control plane are multiplied by a factor, as a
+// processor of another speed needs them. What other programs used is as it was.
+func (r *Run) Scaled(factor float64) *Run {
+	scaled := func(v *float64) *float64 {
+		if v == nil {
+			return nil
+		}
+		return new(*v * factor)
+	}
+	usage := func(of *Usage) *Usage {
+		if of == nil {
+			return nil
+		}
+		u := *of
+		u.CPUSeconds = scaled(u.CPUSeconds)
+		if u.Cores != nil {
+			u.Cores = &Level{Mean: scaled(u.Cores.Mean), Peak: scaled(u.Cores.Peak), Peak100ms: scaled(u.Cores.Peak100ms)}
+		}
+		return &u
+	}
+	byPhase := func(all *ByPhase[*Usage]) {
+		for _, phase := range FigurePhases {
+			u := all.At(phase)
+			*u = usage(*u)
+		}
+	}
+	to := *r
+	if to.ControlPlane != nil {
+		to.ControlPlane = new(*r.ControlPlane)
+		byPhase(to.ControlPlane)
+	}
+	if to.Replicas != nil {
+		to.Replicas = new(*r.Replicas)
+		to.Replicas.Each = map[string]*Replica{}
+		for name, of := range r.Replicas.Each {
+			one := *of
+			byPhase(&one.Usage)
+			to.Replicas.Each[name] = &one
+		}
+	}
+	to.Faults = slices.Clone(r.Faults)
+	for i := range to.Faults {
+		to.Faults[i].ControlPlane = usage(to.Faults[i].ControlPlane)
+	}
+	if to.Cycle != nil {
+		to.Cycle = new(*r.Cycle)
+		to.Cycle.Cores, to.Cycle.CPUSeconds = scaled(to.Cycle.Cores), scaled(to.Cycle.CPUSeconds)
+	}
+	if to.Upgrade != nil && to.Upgrade.Room != nil {
+		to.Upgrade = new(*r.Upgrade)
+		to.Upgrade.Room = new(*r.Upgrade.Room)
+		to.Upgrade.Room.Cores = scaled(to.Upgrade.Room.Cores)
+	}
+	return &to
 }
 
 // SpeedKind is the kind of a MachineSpeed.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -72,5 +73,39 @@ func TestNormalize(t *testing.T) {
 	}
 	if u := made(&Processor{Before: speedAt(1)}); u.ReferenceCPUSeconds != nil || u.ReferenceCores != nil {
 		t.Error("processor time in a unit that is not known")
+	}
+}
+
+// Processor time and cores of the control plane alone are those of another processor; the run stays as it was.
+func TestScaled(t *testing.T) {
+	of := func() *Usage {
+		return &Usage{
+			CPUSeconds: new(3.0), Cores: &Level{Mean: new(0.3), Peak: new(0.6), Peak100ms: new(0.9)}, MemoryBytes: &Level{Peak: new(7.0)},
+			ReferenceCPUSeconds: new(6.0), ReferenceCores: new(0.6),
+		}
+	}
+	r := Run{
+		ControlPlane: &ByPhase[*Usage]{Rollout: of()}, Replicas: &Replicas{Each: map[string]*Replica{"istiod-0": {}}},
+		Faults: []Fault{{ControlPlane: of()}}, Cycle: &Cycle{Cores: new(0.3), CPUSeconds: new(3.0)},
+		Upgrade: &Upgrade{Room: &UpgradeRoom{Cores: new(0.3), MemoryBytes: new(7.0)}},
+		Cluster: map[string]ByPhase[*Usage]{"etcd": {Rollout: of()}},
+	}
+	r.Replicas.Each["istiod-0"].Usage.Rollout = of()
+	text := func(r *Run) string {
+		var b strings.Builder
+		for _, u := range []*Usage{r.ControlPlane.Rollout, r.Replicas.Each["istiod-0"].Usage.Rollout, r.Faults[0].ControlPlane, r.Cluster["etcd"].Rollout} {
+			fmt.Fprintf(&b, "%g %g %g %g %g %g; ", *u.CPUSeconds, *u.Cores.Mean, *u.Cores.Peak, *u.Cores.Peak100ms, *u.MemoryBytes.Peak, *u.ReferenceCPUSeconds)
+		}
+		fmt.Fprintf(&b, "%g %g %g %g", *r.Cycle.Cores, *r.Cycle.CPUSeconds, *r.Upgrade.Room.Cores, *r.Upgrade.Room.MemoryBytes)
+		return b.String()
+	}
+	before := text(&r)
+	on := r.Scaled(0.5)
+	const half, whole = "1.5 0.15 0.3 0.45 7 6; ", "3 0.3 0.6 0.9 7 6; "
+	if want := half + half + half + whole + "0.15 1.5 0.15 7"; text(on) != want {
+		t.Errorf("got %s, want %s", text(on), want)
+	}
+	if text(&r) != before {
+		t.Errorf("the run is %s now, was %s", text(&r), before)
 	}
 }

@@ -22,7 +22,7 @@ func (p *Plan) answer(width int) string {
 		return strings.Join(all, " ")
 	}
 	a.Paragraphs(
-		paragraph(fmt.Sprintf("Forecast from runs of %s pods.", p.runs()), p.Request.sentence(p.Target, p.Request.Resources.text(p.Request.Processors)), p.bindsSentence()),
+		paragraph(fmt.Sprintf("Forecast from runs of %s pods.", p.runs()), p.Request.sentence(p.Target, p.Request.Resources.text(p.Request.Processors)), p.processorSentence(), p.bindsSentence()),
 		paragraph(p.Decides.sentence(), p.Reconnect.sentence(p.Target), p.Sidecars.sentence(p.Target.Pods)),
 		paragraph(p.Upgrade.sentence(p.Target.Pods)),
 	)

@@ -159,12 +159,21 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 	return m
 }
 
-// pace is the ratio of rollout times to the time of the limit that binds.
+// pace is the ratio of rollout times, without the start delay of the last pods, to the time of the limit that binds.
 type pace struct {
 	fit     stats.Fit
 	scatter // of runs about it
 	known   bool
 	arrival float64 // pods a second at the largest size
+	delay   float64 // seconds from when the last pods have addresses until their proxies start
+}
+
+// startDelay returns the start delay of the last pods of a run in seconds.
+func startDelay(r *record.Run, pods int) float64 {
+	if d := r.Scenario.Mesh.Sidecars.StartDelay; d != nil {
+		return d.Longest(pods).Seconds()
+	}
+	return 0
 }
 
 // measurePace fits the factor, from runs whose rollout was not saturated if there are
@@ -202,8 +211,9 @@ func (s *sample) measurePace(known map[string]*record.Limits) pace {
 	for _, r := range chosen {
 		m := meshOf(r, known)
 		if longest := m.times()[0].Seconds; longest > 0 {
-			x, y, sizes = append(x, []float64{longest}), append(y, *r.RolloutSeconds()), append(sizes, pointOf(r).size())
-			p.arrival = m.arrival // of the last: runs are in order of size
+			p.delay = startDelay(r, r.PodCount())
+			x, y, sizes = append(x, []float64{longest}), append(y, max(0, *r.RolloutSeconds()-p.delay)), append(sizes, pointOf(r).size())
+			p.arrival = m.arrival // of the last, as the delay: runs are in order of size
 		}
 	}
 	var err error
@@ -240,7 +250,7 @@ func (p pace) at(m mesh) estimate {
 	longest := []float64{m.times()[0].Seconds}
 	value := p.fit.At(longest)
 	if p.fit.Spare < 1 {
-		return estimate{value: value}
+		return estimate{value: value + p.delay}
 	}
 	half := p.half(p.fit, longest)
 	up, down := 0.0, 0.0
@@ -250,7 +260,7 @@ func (p pace) at(m mesh) estimate {
 		m.cpuSeconds = m.cpuLeast
 		down = value - p.fit.At([]float64{m.times()[0].Seconds})
 	}
-	return estimate{value, max(0, value-math.Hypot(half, down)), value + math.Hypot(half, up), true}
+	return estimate{value + p.delay, max(0, value-math.Hypot(half, down)) + p.delay, value + math.Hypot(half, up) + p.delay, true}
 }
 
 // duration converts seconds, rounded to milliseconds, for texts and flags.

@@ -38,6 +38,9 @@ type Options struct {
 	// with more replicas are not forecast.
 	ReplicasMax int
 
+	// NodeSpeed is the speed of the processors that the plan is for; nil = the mean of those of the runs.
+	NodeSpeed *record.Speed
+
 	Validate bool // leave the largest size out and forecast it
 	Force    bool // forecast from too little, or too far
 
@@ -60,6 +63,8 @@ type Plan struct {
 	Target     Target   `json:"target"`
 	Runs       []Size   `json:"runs"` // that it is made from
 	Figures    []Figure `json:"figures"`
+	// Processor is the speed of the processors that processor time and cores are of; nil = it is not known: those of the runs.
+	Processor *record.Speed `json:"processor,omitempty"`
 	// States are the states of the mesh in the runs. The request is sized for the worst
 	// of them, which Decides names.
 	States  []State `json:"states"`
@@ -177,6 +182,9 @@ func Make(runs []record.Run, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.onOneProcessor(o); err != nil {
+		return nil, err
+	}
 	if o.Pods, err = s.podsOf(o); err != nil {
 		return nil, err
 	}
@@ -276,7 +284,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	last := s.runs[len(s.runs)-1]
 	c := last.Environment.ControlPlane
 	p = &Plan{
-		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(), like: last,
+		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(), Processor: s.processor, like: last,
 		Target: Target{
 			Pods: o.Pods, Services: t.services, Mode: modeOf(last), Mesh: t.captured, Knobs: last.Environment.Knobs,
 			ControlPlane: c.Name, Version: c.Version, ConfigurationBytes: t.configuration,
@@ -355,17 +363,6 @@ func (s *sample) warnIfVague(figure string, e estimate, o Options) {
 	}
 }
 
-// warnOfSpeed adds warnings about the processor time of runs that were not made at one speed.
-func (s *sample) warnOfSpeed() {
-	differing, drifted := record.SpeedsOf(s.runs)
-	if differing != "" {
-		s.warn(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", differing)
-	}
-	if drifted > 0 {
-		s.warn(rolloutCPU, "in %s of %d a processor was more than %.0f%% faster or slower after the run than before it", output.Many(drifted, "run"), len(s.runs), record.SpeedBound*100)
-	}
-}
-
 // existing counts the runs in an existing cluster.
 func existing(runs []*record.Run) (n int) {
 	for _, r := range runs {
@@ -420,6 +417,10 @@ func (p *Plan) add(name, unit string, e estimate, measured *float64, model []Par
 // settle adds the rollout time with these processors.
 func (p *Plan) settle(m mesh, pace pace, measured *float64) {
 	if pace.known {
-		p.add(rolloutTime, secondsUnit, pace.at(m), measured, []Part{{"time of the limit that binds", pace.fit.Terms[0].Value}})
+		parts := []Part{{"time of the limit that binds", pace.fit.Terms[0].Value}}
+		if pace.delay > 0 { // the start delay of the last pods
+			parts = append(parts, Part{constant.name, pace.delay})
+		}
+		p.add(rolloutTime, secondsUnit, pace.at(m), measured, parts)
 	}
 }

@@ -75,6 +75,9 @@ func (p *Plan) text(request string, markdown bool) string {
 	}
 	fmt.Fprintf(&b, "%s%s\n\nfrom runs of %s pods\n\n", heading, shown(p.title(), markdown), p.runs())
 	b.WriteString(grid(p.figuresTable(true), markdown))
+	if text := p.processorSentence(); text != "" {
+		b.WriteString("\n" + text + "\n")
+	}
 	if p.Request.Replicas > 1 {
 		b.WriteString("\nMemory is that of the replica that needs most, processor time that of all replicas together.\n")
 	}

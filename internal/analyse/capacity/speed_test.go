@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ func TestPlanOfDifferentSpeeds(t *testing.T) {
 		want        string
 	}{
 		"one speed":   {1.02, 1.03, ""},
-		"two speeds":  {1.2, 1.2, "1 to 1.2 reference processors, which differ by more than 5%"},
+		"two speeds":  {1.2, 1.2, ""},
 		"one changed": {1.1, 0.9, "in 1 run of 8 a processor was more than 5% faster or slower"},
 	} {
 		all := strict().runs(nil, 2, 200, 400, 600, 800)
@@ -40,3 +41,83 @@ func TestPlanOfDifferentSpeeds(t *testing.T) {
 		}
 	}
 }
+
+// Runs of one mesh on machines of several speeds give one plan: processor time and cores are of one processor, that of the runs on
+// average or that of the nodes.
+func TestPlanOnOneProcessor(t *testing.T) {
+	of := func(speeds ...float64) []record.Run {
+		all := strict().runs(nil, 2, 200, 400, 600, 800)
+		for i := range all {
+			speed := speeds[i%len(speeds)]
+			all[i] = *withSpeed(*all[i].Scaled(1 / speed), speed)
+		}
+		return all
+	}
+	cpu := func(runs []record.Run, nodes *record.Speed) (float64, *record.Speed) {
+		t.Helper()
+		p, err := Make(runs, Options{Pods: 1600, NodeSpeed: nodes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range p.Figures {
+			if f.Name == rolloutCPU {
+				return f.Forecast, p.Processor
+			}
+		}
+		t.Fatal("no processor time is planned")
+		return 0, nil
+	}
+	same, _ := cpu(of(1), nil)
+	for name, test := range map[string]struct {
+		speeds []float64
+		nodes  *record.Speed
+		speed  float64
+	}{
+		"two speeds":           {[]float64{0.8, 1.2}, nil, 1},
+		"quicker nodes":        {[]float64{1}, &record.Speed{Work: "1", Speed: 2}, 2},
+		"nodes and two speeds": {[]float64{0.8, 1.2}, &record.Speed{Work: "1", Speed: 0.5}, 0.5},
+	} {
+		got, on := cpu(of(test.speeds...), test.nodes)
+		if want := same / test.speed; math.Abs(got/want-1) > 1e-6 || on == nil || math.Abs(on.Speed-test.speed) > 1e-9 {
+			t.Errorf("%s: %g s on %+v, want %g s", name, got, on, want)
+		}
+	}
+	if _, err := Make(of(1), Options{Pods: 1600, NodeSpeed: &record.Speed{Work: "2", Speed: 1}}); err == nil || !strings.Contains(err.Error(), "nodeSpeed") {
+		t.Errorf("got %v, want an error of nodeSpeed", err)
+	}
+}
+
+// withSpeed is a run on a machine of this speed.
+func withSpeed(r record.Run, speed float64) *record.Run {
+	r.Environment.Processor = &record.Processor{Before: &record.Speed{Work: "1", Speed: speed}, After: &record.Speed{Work: "1", Speed: speed}}
+	return &r
+}
+
+func TestCommonSpeed(t *testing.T) {
+	for name, c := range map[string]struct {
+		speeds    [][2]float64 // before and after each run
+		pauses    []record.Speed
+		mean      float64
+		alike, ok bool
+	}{
+		"one machine, which varies":     {[][2]float64{{1.42, 1.16}, {1.21, 1.43}, {1.46, 1.46}, {1.27, 1.37}, {1.54, 1.59}, {1.43, 1.27}}, nil, 1.384, true, true},
+		"two machines":                  {[][2]float64{{1.0, 1.05}, {1.02, 0.98}, {1.5, 1.45}, {1.48, 1.55}}, nil, 1.254, false, true},
+		"one machine that never varies": {[][2]float64{{1, 1}, {1, 1}}, nil, 1, true, true},
+		"with pauses":                   {[][2]float64{{1.1, 1.15}, {1.4, 1.35}}, []record.Speed{{Work: "1", Speed: 1.25}}, 1.25, true, true},
+		"one of them is not known":      {[][2]float64{{1, 1}, {0, 1}}, nil, 0, false, false},
+		"no runs":                       {nil, nil, 0, true, false},
+	} {
+		var runs []*record.Run
+		for _, s := range c.speeds {
+			r := &record.Run{}
+			r.Environment.Processor = &record.Processor{Before: speedOf(s[0]), After: speedOf(s[1]), Pauses: c.pauses}
+			runs = append(runs, r)
+		}
+		mean, alike, ok := commonSpeed(runs)
+		if math.Abs(mean.Speed-c.mean) > 1e-3 || alike != c.alike || ok != c.ok {
+			t.Errorf("%s: got %g, alike %v, %v", name, mean.Speed, alike, ok)
+		}
+	}
+}
+
+func speedOf(speed float64) *record.Speed { return &record.Speed{Work: "1", Speed: speed} }

@@ -103,9 +103,12 @@ func (v *Verification) sentence() string {
 	return text
 }
 
-// Measured returns a run's value of a figure that plans forecast, by its name in the
-// plan; nil if the run did not measure it, or plans have no such figure.
-func Measured(run *record.Run, name string) *float64 {
+// Measured returns a run's value of a figure that plans forecast, by its name in the plan, on the plan's processor; nil if the run did
+// not measure it, or plans have no such figure.
+func (p *Plan) Measured(run *record.Run, name string) *float64 {
+	if own, ok := run.Environment.Processor.Speed(); ok && p.Processor != nil && own.Work == p.Processor.Work {
+		run = run.Scaled(own.Speed / p.Processor.Speed)
+	}
 	if f, planned := figureNamed(name); planned {
 		return f.of(run)
 	}

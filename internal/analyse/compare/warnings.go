@@ -165,7 +165,7 @@ func speedRemarks(a, b []*record.Run) (all []string) {
 		all = append(all, fmt.Sprintf("processor time and cores of these runs are not in one unit: %s; referenceCPUSeconds is", differing))
 	}
 	if drifted > 0 {
-		all = append(all, fmt.Sprintf("in %d of %d runs a processor was more than %.0f%% faster or slower after the run than before it: processor time and cores may be off by as much, and referenceCPUSeconds, for which the mean of both speeds is taken, by about half of it, if the speed lay between the two", drifted, len(runs), record.SpeedBound*100))
+		all = append(all, fmt.Sprintf("in %d of %d runs a processor was more than %.0f%% faster or slower after the run than before it: processor time and cores may be off by as much, and referenceCPUSeconds, for which the mean of all speeds of a run is taken, by less", drifted, len(runs), record.SpeedBound*100))
 	}
 	return all
 }

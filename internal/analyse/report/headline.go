@@ -88,8 +88,11 @@ func (s *sentence) rollout(names []string, size int, controlPlane string) marked
 	if slices.ContainsFunc(slices.Concat(s.groups...), short) {
 		text += " (an upper bound: processors were saturated)"
 	}
-	text = fmt.Sprintf("%s; %s used %s of CPU time, %s cores on average and %s at the peak,", text, controlPlane,
-		s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds),
+	used := s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds) + " of CPU time"
+	if reference := func(u *record.Usage) *float64 { return u.ReferenceCPUSeconds }; s.known(usageFigure(record.PhaseRollout, reference)) {
+		used += ", which is " + s.usage(record.PhaseRollout, "referenceCPUSeconds", reference, seconds) + " on a reference processor"
+	}
+	text = fmt.Sprintf("%s; %s used %s, %s cores on average and %s at the peak,", text, controlPlane, used,
 		s.usage(record.PhaseRollout, "cores.mean", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number),
 		s.usage(record.PhaseRollout, "cores.peak", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Peak }, number))
 	if s.known(pushesPerSidecar) {

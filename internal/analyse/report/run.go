@@ -261,6 +261,9 @@ func processorText(p *record.Processor) string {
 			parts = append(parts, fmt.Sprintf("%.3g reference processors %s the run (%.3g to %.3g)", s.of.Speed, s.when, s.of.Low, s.of.High))
 		}
 	}
+	if s, ok := p.Speed(); ok && len(p.Pauses) > 0 {
+		parts = append(parts, fmt.Sprintf("%.3g on average of %d measurements", s.Speed, len(p.Measured())))
+	}
 	var steal []string
 	for _, phase := range phasesShown {
 		if share, known := p.Steal[phase.name]; known && share >= 0.001 {

@@ -1,0 +1,86 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
+)
+
+// commonSpeed returns the mean speed of the processors of runs; false where that of one is not known, or they are of different works.
+// alike reports that runs differ by no more than the measurements of one run do (analysis of variance): then it is the best
+// estimate of the speed of each. A measurement takes a second, and a shared machine differs by more from one second to the next than from
+// one run to the next.
+func commonSpeed(runs []*record.Run) (mean record.Speed, alike, ok bool) {
+	n, measured := float64(len(runs)), 0.0
+	var within, between float64 // sums of squares
+	for i, run := range runs {
+		own, known := run.Environment.Processor.Speed()
+		if !known || i > 0 && own.Work != mean.Work {
+			return record.Speed{}, false, false
+		}
+		if i == 0 {
+			mean = record.Speed{Work: own.Work, Low: own.Low, High: own.High}
+		}
+		mean.Speed, mean.CPUSeconds = mean.Speed+own.Speed/n, mean.CPUSeconds+own.CPUSeconds
+		mean.Low, mean.High = min(mean.Low, own.Low), max(mean.High, own.High)
+		for _, s := range run.Environment.Processor.Measured() {
+			within += (s.Speed - own.Speed) * (s.Speed - own.Speed)
+			measured++
+		}
+	}
+	for _, run := range runs {
+		own, _ := run.Environment.Processor.Speed()
+		between += float64(len(run.Environment.Processor.Measured())) * (own.Speed - mean.Speed) * (own.Speed - mean.Speed)
+	}
+	if within == 0 || n < 2 {
+		return mean, between == 0, n > 0
+	}
+	groups, rest := n-1, measured-n
+	return mean, distuv.F{D1: groups, D2: rest}.Survival(between/groups/(within/rest)) >= 1-confidence, true
+}
+
+// onOneProcessor states the processor time and cores of all runs as those of one processor: that of o.NodeSpeed or, without it, of
+// the mean speed of the runs. Where the speed of a run is not known in the unit of the others, they stay as they are.
+func (s *sample) onOneProcessor(o Options) error {
+	mean, alike, ok := commonSpeed(s.runs)
+	to := cmp.Or(o.NodeSpeed, &mean)
+	switch {
+	case o.NodeSpeed != nil && (!ok || mean.Work != to.Work):
+		return scenario.Refuse("nodeSpeed", to.Speed, "runs that all have the speed of their machine, by the same work (%s)", output.Plain(to.Work))
+	case !ok:
+		return nil
+	}
+	for i, r := range s.runs {
+		own, _ := r.Environment.Processor.Speed()
+		if alike { // the difference of each from the others is that of its moments
+			own = mean
+		}
+		s.runs[i] = r.Scaled(own.Speed / to.Speed)
+	}
+	s.processor = to
+	return nil
+}
+
+// processorSentence states the processor that processor time and cores are of; "" where it is not known.
+func (p *Plan) processorSentence() string {
+	if p.Processor == nil {
+		return ""
+	}
+	return fmt.Sprintf("CPU time and cores are of processors that do the work of %.3g reference processors.", p.Processor.Speed)
+}
+
+// warnOfSpeed adds warnings about the processor time of runs that were not made at one speed.
+func (s *sample) warnOfSpeed() {
+	differing, drifted := record.SpeedsOf(s.runs)
+	if differing != "" && s.processor == nil {
+		s.warn(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", differing)
+	}
+	if drifted > 0 {
+		s.warn(rolloutCPU, "in %s of %d a processor was more than %.0f%% faster or slower after the run than before it", output.Many(drifted, "run"), len(s.runs), record.SpeedBound*100)
+	}
+}
