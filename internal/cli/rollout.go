@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -139,11 +140,7 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 		return err
 	}
 	if ladder.Spec.Existing != nil {
-		found, err := run.Inspect(cmd.Context(), ladder.Runs()[0])
-		if err != nil {
-			return misused(err)
-		}
-		if goOn, err := o.existing.prepare(cmd.Context(), s, found.Found, meshDetails(found)); err != nil || !goOn {
+		if goOn, err := o.inspect(cmd.Context(), s, ladder.Runs()); err != nil || !goOn {
 			return err
 		}
 	} else if err := o.existing.refuse(cmd.Flags()); err != nil {
@@ -170,6 +167,26 @@ func (o *rolloutOptions) run(cmd *cobra.Command, s streams) error {
 		return notConverged(err)
 	}
 	return judgeThresholds(runs)
+}
+
+// inspect looks at the existing cluster in which runs are to be made, shows what the largest of them would make there, and asks. goOn is
+// false where nothing is to be done.
+func (o *rolloutOptions) inspect(ctx context.Context, s streams, runs []run.Spec) (goOn bool, err error) {
+	var largest *run.Found
+	for _, one := range runs {
+		found, err := run.Inspect(ctx, one)
+		if err != nil {
+			return false, misused(err)
+		}
+		if largest == nil || len(found.Objects) > len(largest.Objects) {
+			largest = found
+		}
+	}
+	details := meshDetails(largest)
+	if n := len(runs); n > 1 {
+		details += fmt.Sprintf("\n  runs:         %d, one after the other, each with objects of its own; these are those of the largest", n)
+	}
+	return o.existing.prepare(ctx, s, largest.Found, details)
 }
 
 // judgeThresholds returns errBound if a run misses a threshold of its scenario, and otherwise errUndecided if

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -40,6 +41,7 @@ type Existing struct {
 	KwokImage string
 
 	found    *Found // what Inspect found
+	anew     bool   // the cluster is inspected when the run begins: others were made there meanwhile
 	env      *existing.Environment
 	requests *guard.Requests
 }
@@ -69,6 +71,13 @@ func Inspect(ctx context.Context, s Spec) (*Found, error) {
 	}
 	e.found = f
 	return f, nil
+}
+
+// ofSeveral returns the place of the n-th of several runs, which are made one after the other.
+func (e *Existing) ofSeveral(n int) *Existing {
+	one := *e
+	one.ID, one.anew = fmt.Sprintf("%s-%d", e.ID, n), true
+	return &one
 }
 
 // describeObjects makes a list of what the run creates.

@@ -65,9 +65,6 @@ func (l Ladder) Validate() error {
 	if len(runs) > 1 && l.Spec.Keep {
 		return scenario.Refuse("keep", nil, "it with one run alone, not with %d", len(runs))
 	}
-	if len(runs) > 1 && l.Spec.Existing != nil {
-		return scenario.Refuse("place.context", nil, "one run, and one size and mode, in an existing cluster, not %d", len(runs))
-	}
 	if own := l.Spec.Mesh.Settings; len(m.Mode) > 1 && own.MTLS != "" && own.Scope != "" && own.Authz != "" {
 		return scenario.Refuse("mesh.mode", nil, "it without mesh.settings.mtls, mesh.settings.scope or mesh.settings.authz: all of them together leave the modes nothing to differ in")
 	}
@@ -129,10 +126,10 @@ func (l Ladder) one(ctx context.Context, progress Progress) (record.Run, error) 
 }
 
 // Runs returns the runs in their order: all sizes in the order given, the modes of a size, and the data planes
-// of a mode, next to each other; and this again for each repeat.
+// of a mode, next to each other; and this again for each repeat. In an existing cluster the objects of each have names of their own.
 func (l Ladder) Runs() []Spec {
 	m := l.Spec.Mesh
-	return series.Turns(max(1, l.Spec.Repeats), func(repeat int) (round []Spec) {
+	runs := series.Turns(max(1, l.Spec.Repeats), func(repeat int) (round []Spec) {
 		for _, run := range l.Spec.sizes() {
 			for _, mode := range m.Mode {
 				for _, dataplane := range m.Dataplane {
@@ -146,6 +143,12 @@ func (l Ladder) Runs() []Spec {
 		}
 		return round
 	})
+	if e := l.Spec.Existing; e != nil && len(runs) > 1 {
+		for i := range runs {
+			runs[i].Existing = e.ofSeveral(i + 1)
+		}
+	}
+	return runs
 }
 
 // sizes returns the specification with each of its numbers of pods alone or, of a captured mesh, each of its scales.
@@ -289,6 +292,9 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 			}
 		}
 		s.Headline = climb.ladder.Spec.pace() + "; rollouts, each with a cluster and a control plane of its own"
+		if e := l.Spec.Existing; e != nil {
+			s.Headline = climb.ladder.Spec.pace() + "; rollouts in the existing cluster of context " + e.Target.Context
+		}
 	case len(done) == 1:
 		progress.say("resumed, the run was done before: " + done[0].Dir)
 	default:

@@ -102,6 +102,11 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	if spec, err = spec.settleVersions(ctx, driver, progress.say); err != nil {
 		return record.Run{}, err
 	}
+	if e := spec.Existing; e != nil && e.anew {
+		if _, err := Inspect(ctx, spec); err != nil {
+			return record.Run{}, err
+		}
+	}
 	outer := ctx
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

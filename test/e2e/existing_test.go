@@ -98,7 +98,8 @@ var _ = Describe("a cluster that is there already", func() {
 		Expect(wait(doctor)).To(Equal(exitDone))
 
 		By("rolling out")
-		session := where.start(cluster.inside(where, "--yes", "--steady", "2s")...)
+		session := where.start(cluster.inside(where, "--yes", "--steady", "2s", "--change", "2/s:route", "--change-duration", "3s", "--churn", "2/s",
+			"--fault", "reset-streams:50%@steady", "--fault", "rolling-restart@steady")...)
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
 		Expect(known(run.Pods.Converged)).To(Equal(10))
@@ -107,6 +108,20 @@ var _ = Describe("a cluster that is there already", func() {
 		Expect(known(run.ControlPlane.Rollout).CPUSeconds).To(HaveValue(BeNumerically(">", 0)))
 		Expect(known(known(run.ControlPlane.Rollout).MemoryBytes).Peak).To(HaveValue(BeNumerically(">", 50e6)))
 		Expect(run.Latencies.Push[record.RouteChange]).To(HaveField("Lost", BeZero()))
+		Expect(known(known(run.Change).Push)).To(And(HaveField("Count", BeNumerically(">", 0)), HaveField("Lost", BeZero())))
+		Expect(known(known(run.Churn).Replaced)).To(BeNumerically(">", 0))
+		Expect(run.Faults).To(HaveLen(2))
+		Expect(run.Faults).To(HaveEach(HaveField("Seconds", Not(BeNil()))), "the mesh converges again after each")
+		Expect(all.objects(ctx)).To(Equal(before))
+
+		By("rolling out twice")
+		where.out += "-twice"
+		Expect(wait(where.start(cluster.inside(where, "--yes", "--repeats", "2", "--steady", "1s", "--probes", "0")...))).To(Equal(exitDone))
+		twice, err := record.Read(where.out)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(twice).To(HaveLen(2))
+		Expect(twice).To(HaveEach(HaveField("Status", record.StatusCompleted)))
+		Expect(twice[0].Environment.Existing.Run).NotTo(Equal(twice[1].Environment.Existing.Run))
 		Expect(all.objects(ctx)).To(Equal(before))
 
 		By("ending a rollout at a limit")
