@@ -20,7 +20,8 @@ import (
 
 type assessOptions struct {
 	rolloutOptions
-	source captureOptions // of --context
+	source    captureOptions // of --context
+	nodeSpeed string
 }
 
 // capturedFile is the mesh of --context, below --out.
@@ -78,6 +79,8 @@ CANNOT TELL.`,
 	f.StringVar(&o.source.context, "context", "", "context of the kubeconfig whose mesh is captured, read-only, in place of --mesh")
 	f.StringVar(&o.source.kubeconfig, "kubeconfig", "", "`FILE` with contexts, for --context (default KUBECONFIG, else ~/.kube/config)")
 	o.source.history.addTo(f)
+	f.StringVar(&o.nodeSpeed, "node-speed", "", "`FILE` with what 'scaler calibrate --speed -o json' printed on the nodes that istiod runs on, with which its processor time is compared with the rehearsal's")
+	group(f, scenario.MeshGroup, false, "node-speed")
 	group(f, scenario.MeshGroup, true, "context")
 	group(f, scenario.MeshGroup, false, "kubeconfig", "prometheus", "prometheus-token", "prometheus-ca", "prometheus-tenant", "prometheus-days")
 	return cmd
@@ -152,16 +155,25 @@ func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehear
 	if err != nil {
 		return options, false, err
 	}
-	// Both versions run as production does, with its replicas, of which an upgrade has one.
-	to := &document.Scenario.ControlPlane.Upgrade.To
-	asked := *to
-	*to = ""
-	l, err := o.runs(cmd, document)
-	if *to = asked; err != nil {
+	spec, err := o.bothVersions(cmd, document)
+	if err != nil {
 		return options, false, err
 	}
-	spec := l.Spec
-	spec.ControlPlane.Upgrade.To = asked
+	if spec.Captured != nil && !document.Stated("mesh.share") {
+		share, resumed := rehearsal.Share(o.spec.Out)
+		if !resumed {
+			share = spec.FittingShare()
+		}
+		if share > 0 {
+			fmt.Fprintf(s.err, "this machine has the memory for %s of the pods of each workload: so many are rehearsed (--set mesh.share=%s)\n", share, share)
+			if err := document.Set("mesh.share", share.String(), ""); err != nil {
+				return options, false, err
+			}
+			if spec, err = o.bothVersions(cmd, document); err != nil {
+				return options, false, err
+			}
+		}
+	}
 	switch m := spec.Mesh; {
 	case spec.Captured == nil:
 		return options, false, usageError{scenario.Refuse("mesh.file", "", "the mesh to assess: --mesh FILE, or --context, which captures it")}
@@ -174,10 +186,27 @@ func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehear
 		return options, done, err
 	}
 	options = rehearsal.Options{Spec: spec, Captured: assess.NewCaptured(&spec.Captured.Mesh, stated)}
+	if f.Changed("node-speed") {
+		if options.Captured.NodeSpeed, err = readSpeed(o.nodeSpeed); err != nil {
+			return options, false, err
+		}
+	}
 	if err := options.Validate(); err != nil {
 		return options, false, usageError{err}
 	}
 	return options, false, nil
+}
+
+// bothVersions is the specification of what is rehearsed. Both versions run as production does, with its replicas, of which an upgrade
+// has one.
+func (o *assessOptions) bothVersions(cmd *cobra.Command, document *scenario.Document) (run.Spec, error) {
+	to := &document.Scenario.ControlPlane.Upgrade.To
+	asked := *to
+	*to = ""
+	l, err := o.runs(cmd, document)
+	*to = asked
+	l.Spec.ControlPlane.Upgrade.To = asked
+	return l.Spec, err
 }
 
 // withoutContext refuses flags that are of a capture.

@@ -277,12 +277,20 @@ func (o *diffOptions) second(f *pflag.FlagSet) func(*scenario.Document) error {
 				return err
 			}
 		}
+		var paths []string
+		stated := map[string][]string{} // a list takes all values of its path
 		for _, set := range o.toSet {
 			path, value, ok := strings.Cut(set, "=")
 			if !ok {
 				return usagef("--to-set: got %q, want PATH=VALUE, as in %s", set, o.example())
 			}
-			if err := replace("--to-set", path, value); err != nil {
+			if stated[path] == nil {
+				paths = append(paths, path)
+			}
+			stated[path] = append(stated[path], value)
+		}
+		for _, path := range paths {
+			if err := replace("--to-set", path, stated[path]...); err != nil {
 				return err
 			}
 		}

@@ -40,6 +40,9 @@ type Driver struct {
 	// CheckKnobs checks knobs of which some were set by themselves; nil = a mode is chosen as a
 	// whole, and the knobs of Modes may have values that Knobs does not define.
 	CheckKnobs func(Knobs) error
+	// CheckSetting checks a setting (PATH=VALUE) of its configuration, as StartOptions.Set has them. Its error states what is
+	// wanted in place of it; nil = it has no such settings.
+	CheckSetting func(setting string) error
 	// Profiles reports that it has objects and expectations for the parts of a topology.Profile.
 	Profiles bool
 	// Captured is how it replays captured meshes, with ControlPlane.Captured; nil = it cannot.
@@ -326,6 +329,8 @@ type StartOptions struct {
 
 	// As is the captured control plane whose configuration it has; nil = that of a stock installation.
 	As *capture.Revision
+	// Set are settings (PATH=VALUE) of its configuration, in place of those that it would have; see Driver.CheckSetting.
+	Set []string
 
 	// Replicas is how many processes share the work, reached as through a Service: the
 	// ControlPlane then has Replicas in place of Program. 0 = one, which is reached directly.

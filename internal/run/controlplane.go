@@ -35,7 +35,7 @@ func (r *run) startControlPlane(ctx context.Context) (_ steps.Undo, err error) {
 
 // startOptions returns the options that every control plane of a run is started with.
 func (r *run) startOptions() controlplane.StartOptions {
-	return controlplane.StartOptions{
+	o := controlplane.StartOptions{
 		Programs:     r.programs.paths,
 		Versions:     r.programs.versions,
 		Scaler:       component.ScalerVersion(),
@@ -50,7 +50,12 @@ func (r *run) startOptions() controlplane.StartOptions {
 		ProxyVersion: r.spec.Mesh.Sidecars.Version,
 		Dataplane:    r.spec.Dataplane(),
 		Waypoints:    r.spec.Mesh.Waypoints,
+		Set:          r.spec.ControlPlane.Set,
 	}
+	if r.spec.Captured != nil {
+		o.As = r.spec.Captured.Mesh.Served()
+	}
+	return o
 }
 
 func (r *run) controlPlaneName() string { return r.adapter.Server.Describe().Name }

@@ -147,6 +147,7 @@ func (s Spec) checkExisting(d controlplane.Driver) error {
 		{s.ControlPlane.Processors > 0, "controlPlane.processors", "whose control plane is not changed"},
 		{s.ControlPlane.Memory > 0, "controlPlane.memory", "whose control plane is not changed"},
 		{len(s.ControlPlane.Env) > 0, "controlPlane.env", "whose control plane is not changed"},
+		{len(s.ControlPlane.Set) > 0, "controlPlane.set", "whose control plane is not changed"},
 		{s.topology().Resolved() != topology.Profile{}, "mesh.profile", "where it is not supported yet"},
 		{s.Captured != nil, "mesh.file", "where it is not supported yet"},
 		{s.Instrument.Workers > 1 && s.Existing.WorkerImage == "", "instrument.workers", "without place.workerImage, from which they run in the cluster"},

@@ -39,6 +39,7 @@ func (s Spec) checkExternal(d controlplane.Driver) error {
 		{s.ControlPlane.Processors > 0, "controlPlane.processors"},
 		{s.ControlPlane.Memory > 0, "controlPlane.memory"},
 		{len(s.ControlPlane.Env) > 0, "controlPlane.env"},
+		{len(s.ControlPlane.Set) > 0, "controlPlane.set"},
 	}, "none with controlPlane.name "+s.ControlPlane.Name+", which scaler neither starts nor configures"); err != nil {
 		return err
 	}

@@ -55,16 +55,20 @@ func ReadMesh(path string) (*MeshFile, error) {
 	return &MeshFile{File: path, Digest: hex.EncodeToString(digest.Sum(nil))[:12], Scale: 1, Mesh: mesh}, nil
 }
 
-// times returns the mesh of a file at each of several scales, of which there is one at least. The error names the
-// field, mesh.scale.
-func (m *MeshFile) times(scales []int) (all []*MeshFile, err error) {
+// times returns the mesh of a file, or a share of the pods of its workloads, at each of several scales, of which there is one at
+// least. The error names the field, mesh.scale.
+func (m *MeshFile) times(scales []int, share scenario.Share) (all []*MeshFile, err error) {
 	if err := eachOnce("mesh.scale", scales); err != nil {
 		return nil, err
 	}
+	of := *m
+	if share > 0 {
+		of.Mesh = m.Mesh.Share(float64(share))
+	}
 	for _, scale := range scales {
-		scaled := *m
+		scaled := of
 		scaled.Scale = scale
-		if scaled.Mesh, err = m.Mesh.Times(scale); err != nil {
+		if scaled.Mesh, err = of.Mesh.Times(scale); err != nil {
 			return nil, err
 		}
 		all = append(all, &scaled)
@@ -84,7 +88,7 @@ func (s *Spec) Replay(digest string, scale int) error {
 	case s.ControlPlane.Configuration == scenario.StockConfiguration:
 		m.Mesh.ControlPlane = nil
 	}
-	all, err := m.times([]int{scale})
+	all, err := m.times([]int{scale}, s.Mesh.Share)
 	if err != nil {
 		return err
 	}

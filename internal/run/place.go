@@ -90,9 +90,6 @@ func (embeddedPlace) startCluster(ctx context.Context, s clusterStart) (place.En
 func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, steps.Undo, error) {
 	o := r.startOptions()
 	o.Revision, _ = r.spec.revisions()
-	if r.spec.Captured != nil {
-		o.As = r.spec.Captured.Mesh.Served()
-	}
 	o.Resources.Env = scenario.MergeEnv(r.spec.capturedEnv(r.driver), o.Resources.Env)
 	o.Remote, o.RealSidecars = r.spec.remote(), r.spec.Mesh.Sidecars.Real > 0
 	if r.spec.replicated() {

@@ -143,6 +143,35 @@ func (s Spec) Fits() error {
 	return s.checkSize(free)
 }
 
+// shareSteps is how many shares of a mesh are tried, from almost all of it down.
+const shareSteps = 20
+
+// FittingShare returns the largest share of the pods of a captured mesh for which this machine has the memory, in steps of a twentieth;
+// 0 = all of them fit, or no share does, or that is not known.
+func (s Spec) FittingShare() scenario.Share {
+	free, err := doctor.FreeMemory()
+	if err != nil {
+		return 0
+	}
+	return s.fittingShare(free)
+}
+
+func (s Spec) fittingShare(free uint64) scenario.Share {
+	if s.Captured == nil || !s.requirements().LacksMemory(free) {
+		return 0
+	}
+	for step := shareSteps - 1; step > 0; step-- {
+		share := float64(step) / shareSteps
+		part, m := s, *s.Captured
+		m.Mesh = m.Mesh.Share(share)
+		part.UseMesh(&m)
+		if part.requirements().Memory() <= free {
+			return scenario.Share(share)
+		}
+	}
+	return 0
+}
+
 // checkSize returns an error of the field that decides the size of a single run, with the largest one that fits, if
 // so much free memory is not enough for it; nil where no size would fit.
 func (s Spec) checkSize(free uint64) error {

@@ -19,7 +19,7 @@ func TestCheckSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := m.times([]int{scale})
+		all, err := m.times([]int{scale}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,5 +47,35 @@ func TestCheckSize(t *testing.T) {
 	}
 	if one, ten := captured(1).requirements(), captured(10).requirements(); ten.Pods != 10*one.Pods || ten.Objects != 10*one.Objects {
 		t.Errorf("%+v, want ten times %+v", ten, one)
+	}
+}
+
+// A captured mesh that does not fit has the largest share of its pods that does.
+func TestFittingShare(t *testing.T) {
+	m, err := ReadMesh("sample:bookinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Mesh.Workloads {
+		m.Mesh.Workloads[i].Spec.Replicas = 1000
+	}
+	spec := DefaultSpec()
+	spec.UseMesh(m)
+	need := func(share float64) uint64 {
+		part := *m
+		part.Mesh = m.Mesh.Share(share)
+		s := DefaultSpec()
+		s.UseMesh(&part)
+		return s.requirements().Memory()
+	}
+	for free, want := range map[uint64]scenario.Share{
+		need(1): 0, (need(1) + 1) / 2: 0, need(0.45): 0.45, need(0.45) - 1: 0.4, need(0.05): 0.05, need(0.05) - 1: 0,
+	} {
+		if got := spec.fittingShare(free); got != want {
+			t.Errorf("%d bytes: got %s, want %s", free, got, want)
+		}
+	}
+	if spec.Pods() != 6000 {
+		t.Errorf("the specification has %d pods now", spec.Pods())
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/linux"
+	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -38,7 +39,24 @@ func (s Spec) checkResources(d controlplane.Driver) error {
 			return scenario.Refuse("controlPlane.processors", n, "%d, which this machine has: time is not slowed down with %s", here, why.what)
 		}
 	}
+	if err := s.checkSettings(d); err != nil {
+		return err
+	}
 	return checkEnv("controlPlane.env", s.ControlPlane.Env)
+}
+
+// checkSettings checks the settings of the control plane's configuration. A value may be a secret: errors do not have it.
+func (s Spec) checkSettings(d controlplane.Driver) error {
+	const path = "controlPlane.set"
+	for _, setting := range s.ControlPlane.Set {
+		if d.CheckSetting == nil {
+			return scenario.Refuse(path, mask.Env([]string{setting})[0], "none with controlPlane.name %s, which has no configuration of this form", s.ControlPlane.Name)
+		}
+		if err := d.CheckSetting(setting); err != nil {
+			return scenario.Refuse(path, mask.Env([]string{setting})[0], "%v", err)
+		}
+	}
+	return nil
 }
 
 // machineProcessors returns a warning about a control plane whose number of processors is that of the machine that it happens to

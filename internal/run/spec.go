@@ -96,7 +96,7 @@ func New(s Spec, d *scenario.Document) (_ Spec, err error) {
 	}
 	s.ControlPlane.Env, s.ControlPlane.Upgrade.Env = withValues(s.ControlPlane.Env), withValues(s.ControlPlane.Upgrade.Env)
 	if file != nil {
-		if s.Scales, err = file.times(s.Mesh.Scale); err != nil {
+		if s.Scales, err = file.times(s.Mesh.Scale, s.Mesh.Share); err != nil {
 			return s, err
 		}
 		s.UseMesh(s.Scales[0])

@@ -90,12 +90,15 @@ func (s Spec) notReproduced() (all []capture.Difference) {
 		return nil
 	}
 	all = s.Captured.Mesh.Differences()
+	differ := func(what, captured, changes string, args ...any) {
+		all = append(all, capture.Difference{What: what, Value: captured, Changes: fmt.Sprintf(changes, args...)})
+	}
+	if share := s.Mesh.Share; share > 0 {
+		differ("pods", "", "memory, processor time, pushes and endpoints: %s of the pods of each workload run, one of each at least, %d of them with sidecars", share, s.Pods())
+	}
 	r := s.Captured.Mesh.Served()
 	if r == nil {
 		return all
-	}
-	differ := func(what, captured, changes string, args ...any) {
-		all = append(all, capture.Difference{What: what, Value: captured, Changes: fmt.Sprintf(changes, args...)})
 	}
 	c := s.ControlPlane
 	if captured := r.Release(); captured == "" {

@@ -122,9 +122,6 @@ func (r *run) newSuccessor() *successor {
 	o.Name = r.driver.Name + "-" + r.spec.upgrade().Next()
 	_, o.Revision = r.spec.revisions()
 	o.Next = true
-	if r.spec.Captured != nil {
-		o.As = r.spec.Captured.Mesh.Served() // the mesh keeps its configuration
-	}
 	return &successor{
 		driver: r.driver, options: o, old: r.adapter, retired: r.supervisor, supervise: r.supervisionOptions(),
 		sampler: r.sampler, monitor: r.monitor, watching: r.watching, workers: r.fleet.Workers, servers: &r.servers, captured: r.spec.Captured,

@@ -33,7 +33,7 @@ const (
 // Conditions are all properties by which runs are told apart: the only list of them. The first five
 // name a group of runs to a reader.
 var Conditions = []Condition{
-	{PodsCondition, []string{"mesh.pods", "mesh.scale"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.PodCount()) }},
+	{PodsCondition, []string{"mesh.pods", "mesh.scale", "mesh.share"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.PodCount()) }},
 	{ServicesCondition, []string{"mesh.services"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.ServiceCount()) }},
 	{"namespaces", []string{"mesh.namespaces"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.NamespaceCount()) }},
 	{DataplaneCondition, []string{"mesh.dataplane"}, scenario.Condition, func(r *Run) string { return r.Dataplane() }},
@@ -162,6 +162,7 @@ var Conditions = []Condition{
 // text, with the reason.
 var NotConditions = map[string]string{
 	"controlPlane.env": "the settings of the control plane, one by one, are what is compared",
+	"controlPlane.set": "the settings of the control plane, one by one, are what is compared",
 	"repeats":          "the runs of a scenario have their number, Run.Repeat",
 }
 

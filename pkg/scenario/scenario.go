@@ -61,6 +61,7 @@ type Mesh struct {
 	Sidecars    Sidecars  `json:"sidecars,omitzero"`
 	File        string    `json:"file,omitempty"`  // of a captured mesh, which then decides all above but Sidecars
 	Scale       List[int] `json:"scale,omitempty"` // copies of each namespace of a captured mesh; one run for each number
+	Share       Share     `json:"share,omitempty"` // of the pods of each workload of a captured mesh; 0 = all
 }
 
 // Settings replace single settings of the mode; "" leaves the mode's.
@@ -119,6 +120,7 @@ type ControlPlane struct {
 	Processors int      `json:"processors,omitempty"` // of the machine of each replica; 0 = DefaultProcessors or, where time cannot be slowed down, those that there are
 	Memory     Bytes    `json:"memory,omitempty"`     // limit of each replica; 0 = none
 	Env        []string `json:"env,omitempty"`        // further NAME=VALUE of its environment
+	Set        []string `json:"set,omitempty"`        // PATH=VALUE of its configuration, in place of those that it would have
 	// Configuration is whose configuration it has with a captured mesh: that of the captured control plane, which also
 	// decides what of the above is not stated, or that of a stock installation; "" = the captured one, where it is known.
 	Configuration string     `json:"configuration,omitempty"`

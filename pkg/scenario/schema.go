@@ -25,6 +25,7 @@ var schemas = map[reflect.Type]textSchema{
 	reflect.TypeFor[Duration](): {pattern: durationPattern, example: "90s"},
 	reflect.TypeFor[Bytes]():    {pattern: numberPattern + `(Ei|Pi|Ti|Gi|Mi|Ki|E|P|T|G|M|k)?`, number: true, example: "512Mi"},
 	reflect.TypeFor[Rate]():     {pattern: numberPattern + `/s`, example: "5/s"},
+	reflect.TypeFor[Share]():    {pattern: numberPattern + `%`, example: "50%"},
 	reflect.TypeFor[Shares]():   {pattern: numberPattern + `%( *, *` + numberPattern + `%)*`, example: "10%,50%,100%"},
 	reflect.TypeFor[Arrival]():  {pattern: `all|stock|` + numberPattern + `/s|[0-9]+/` + durationPattern, example: "100/10s"},
 	reflect.TypeFor[Delay]():    {pattern: `((exponential|constant):)?` + durationPattern + `|uniform:` + durationPattern + `-` + durationPattern, example: "uniform:1s-5s"},

@@ -161,6 +161,26 @@ func (r Rate) Due(n int) time.Duration {
 	return time.Duration(float64(n) / float64(r) * float64(time.Second))
 }
 
+// Share is a part of the pods, as in 50%; 0 = all of them.
+type Share float64
+
+// String returns the share as UnmarshalText reads it.
+func (s Share) String() string { return strconv.FormatFloat(float64(s)*100, 'g', 6, 64) + "%" }
+
+// MarshalText returns the share as UnmarshalText reads it.
+func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a share above 0% and up to 100%.
+func (s *Share) UnmarshalText(text []byte) error {
+	number, percent := strings.CutSuffix(string(text), "%")
+	share, err := strconv.ParseFloat(number, 64)
+	if !percent || err != nil || !(share > 0) || share > 100 {
+		return wrong(string(text), "a share above 0% and up to 100%, as in 50%")
+	}
+	*s = Share(share / 100)
+	return nil
+}
+
 // Shares are ascending shares of the pods, as in 10%,50%,100%; the last one is the whole.
 type Shares []float64
 

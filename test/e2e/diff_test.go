@@ -96,6 +96,16 @@ var _ = Describe("a diff", func() {
 		Expect(again.Out).To(gbytes.Say("8 of 8 sidecars change"))
 	})
 
+	It("of a setting of the mesh's configuration finds it on every sidecar of a synthetic mesh", func() {
+		where := newPlace()
+		result := where.diff(exitDone, "--pods", "8", "--services", "4", "--mode", "strict", "--to-set", "controlPlane.set=meshConfig.accessLogFile=/dev/stdout")
+		Expect([]int{result.Changed, result.Sidecars}).To(Equal([]int{8, 8}))
+		for _, g := range result.Groups {
+			Expect(g.Path).To(HaveSuffix("access_log"))
+			Expect(g.Op).To(Equal(diff.Added))
+		}
+	})
+
 	It("that is interrupted leaves nothing running", func(ctx SpecContext) {
 		where := newPlace()
 		where.hold(ctx, component.Istiod)

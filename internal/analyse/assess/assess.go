@@ -14,6 +14,7 @@ import (
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Facts are all that a verdict is made from.
@@ -52,6 +53,8 @@ type Captured struct {
 	History    *capture.History    `json:"history,omitempty"`   // nil = it was captured without a Prometheus
 	Variables  []capture.Variable  `json:"variables,omitempty"` // that not every installation sets
 	Patches    []Patch             `json:"patches,omitempty"`   // of EnvoyFilters
+	// NodeSpeed is the speed of the nodes that istiod runs on in production; nil = it is not known.
+	NodeSpeed *record.Speed `json:"nodeSpeed,omitempty"`
 }
 
 // NewCaptured returns what is known of a captured mesh; stated is [Captured.Stated].
@@ -141,7 +144,9 @@ func Judge(f Facts) Assessment {
 	a := Assessment{
 		APIVersion: record.APIVersion, Kind: "Assessment", Installed: f.Captured, Differences: f.Diff, Settings: []Setting{},
 		Mesh: meshText(f.From.Run), From: f.From.Run.Environment.ControlPlane.Version, To: f.Onto.Run.Environment.ControlPlane.Version,
-		Room: f.Upgrade.Run.UpgradeSentence(),
+	}
+	if f.share() == 0 {
+		a.Room = f.Upgrade.Run.UpgradeSentence()
 	}
 	if f.From.Run.Mesh != nil {
 		a.NotReproduced = f.From.Run.Mesh.NotReproduced
@@ -152,12 +157,15 @@ func Judge(f Facts) Assessment {
 	memory, settings := f.memory(a.Worst, agreement)
 	a.Settings = append(a.Settings, settings...)
 	a.Checks = []Check{
-		f.version(), f.state(), model, f.onto(), f.upgrade(), memory, f.configuration(), f.patches(), f.environment(),
+		f.version(), f.state(), model, f.processorTime(), f.onto(), f.upgrade(), memory, f.configuration(), f.patches(), f.environment(),
 		f.recovery(), f.changes(), f.pushes(), f.bytes(),
 	}
 	a.Verdict, a.Reasons = conclude(a.Checks)
 	return a
 }
+
+// share is the share of the pods of each workload that was rehearsed; 0 = all.
+func (f Facts) share() scenario.Share { return f.From.Run.Scenario.Mesh.Share }
 
 // conclude makes the verdict of checks. Where the rehearsal is not of what production is, nothing else counts.
 func conclude(checks []Check) (Verdict, []string) {
@@ -192,6 +200,9 @@ func meshText(r *record.Run) string {
 			objects += n
 		}
 		text += fmt.Sprintf(", %s of configuration, %s outside the mesh; file %s", output.Many(objects, "object"), output.Many(m.Outside, "pod"), m.Digest)
+		if share := r.Scenario.Mesh.Share; share > 0 {
+			text += fmt.Sprintf(", %s of the pods of each workload", share)
+		}
 		if scale := r.Scenario.Mesh.Scale.First(); scale > 1 {
 			text += fmt.Sprintf(", %d copies of each namespace", scale)
 		}

@@ -87,6 +87,17 @@ func TestJudge(t *testing.T) {
 		"the limit is within the interval": {func(f *Facts) { f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 195) }, GoWithChanges, "memory: istiod needs 195MiB", "resources:\n  limits:\n    # 195MiB (177MiB to 213MiB) of memory, istiod 1.31.0 in stage wave-1 of the upgrade; the upper end with 30 % of headroom; it is 200MiB\n    memory: 320Mi\n  requests:\n    # no more than the limit; the chart has 2GiB where it is not set, and pods that request more than their limit are refused\n    memory: 320Mi\n"},
 
 		"more than the limit": {func(f *Facts) { f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 300) }, NoGo, "memory: istiod needs 300MiB", "memory: 448Mi"},
+		"a share of the pods, within the limit": {func(f *Facts) {
+			f.From.Run.Scenario.Mesh.Share = 0.4
+			f.Captured.History = observed(150, 190)
+		}, CannotTell, "memory: with 40% of the pods istiod needs 120MiB (109MiB to 131MiB) of memory, istiod 1.31.0 in stage wave-1 of the upgrade; with all of them it needs more, and has a limit of 200MiB", "Nothing has to be set"},
+		"a share of the pods, above the limit": {func(f *Facts) {
+			f.From.Run.Scenario.Mesh.Share = 0.4
+			f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 300)
+		}, NoGo, "memory: with 40% of the pods istiod needs 300MiB", "Nothing has to be set"},
+		"a share of the pods, without a limit": {func(f *Facts) {
+			f.From.Run.Scenario.Mesh.Share, f.Onto.Run.Environment.ControlPlane.MemoryLimitBytes = 0.4, 0
+		}, Go, "version", ""},
 		"killed in a wave": {func(f *Facts) {
 			f.Upgrade = unconverged(f.Upgrade, "upgrade-wave-2")
 			f.Upgrade.OutOfMemory = true
@@ -260,6 +271,35 @@ func TestSpanOfHistory(t *testing.T) {
 	for length, want := range map[time.Duration]string{7 * 24 * time.Hour: "7 days", 24 * time.Hour: "1 day", 5 * time.Minute: "5m0s"} {
 		if got := spanText(&capture.History{From: begin, To: begin.Add(length)}); got != want {
 			t.Errorf("%s: %q", length, got)
+		}
+	}
+}
+
+// Cores of production and of the replay are compared in reference processors, where both speeds are known; no verdict is made from it.
+func TestProcessorTime(t *testing.T) {
+	of := func(work string, speed float64) *record.Speed { return &record.Speed{Work: work, Speed: speed} }
+	for name, c := range map[string]struct {
+		nodes     *record.Speed
+		p50, most float64
+		outcome   Outcome
+		text      string
+	}{
+		"it agrees":            {of("1", 1.5), 0.1, 0.8, Holds, "production used 0.15 (p50) to 1.20 (most) reference processors in 0s, the replay 0.02 (at rest) to 3.00 (peak of its rollout)"},
+		"production does more": {of("1", 4), 1, 2, Holds, ": production has more to do than the replay"},
+		"the replay does more": {of("1", 1), 0.001, 0.01, Holds, ": the replay needs more than production"},
+		"another work":         {of("2", 1), 0.1, 0.8, NotChecked, "the speed of this machine is not known in the unit of --node-speed"},
+		"no speed":             {nil, 0.1, 0.8, NotChecked, "--node-speed has what scaler calibrate --speed printed there"},
+	} {
+		f := facts()
+		f.From.Run.Environment.Processor = &record.Processor{Before: of("1", 2), After: of("1", 2)}
+		f.From.Run.ControlPlane.Steady.Cores, f.From.Run.ControlPlane.Rollout.Cores = &record.Level{Mean: new(0.01)}, &record.Level{Peak: new(1.5)}
+		f.Captured.NodeSpeed = c.nodes
+		f.Captured.History = &capture.History{Figures: []capture.Observed{{Figure: "processorTime", Percentiles: capture.Percentiles{P50: c.p50, Max: c.most}}}}
+		if got := f.processorTime(); got.Outcome != c.outcome || !strings.HasSuffix(got.Text, c.text) {
+			t.Errorf("%s: %s, %s", name, got.Outcome, got.Text)
+		}
+		if a := Judge(f); a.Verdict != Go {
+			t.Errorf("%s: %s", name, a.Verdict)
 		}
 	}
 }

@@ -78,6 +78,9 @@ func (f Facts) model() (Check, agreement) {
 	case used == nil:
 		c.Text = f.noHistory("memory")
 		return c, unknown
+	case f.share() > 0:
+		c.Text = fmt.Sprintf("%s of the pods were rehearsed, and production has all", f.share())
+		return c, unknown
 	case plane == nil || level(plane.Steady).Mean == nil || level(plane.Rollout).Peak == nil:
 		c.Text = "the replay did not come to rest"
 		return c, unknown
@@ -97,6 +100,41 @@ func (f Facts) model() (Check, agreement) {
 	}
 	c.Outcome = Holds
 	return c, agrees
+}
+
+// processorTime compares the cores of the replay with production's, in reference processors, where the speed of production's nodes is known: what
+// production used half of the time and at most, with what the replay used from rest to the peak of its rollout. No verdict is made
+// from it: production has events that the replay does not make.
+func (f Facts) processorTime() Check {
+	c := Check{Name: "processor time of the model", Outcome: NotChecked}
+	used, nodes := f.Captured.Observed("processorTime", ""), f.Captured.NodeSpeed
+	here, known := f.From.Run.Environment.Processor.Speed()
+	plane := f.From.Run.ControlPlane
+	switch {
+	case used == nil:
+		c.Text = f.noHistory("processorTime")
+	case nodes == nil:
+		c.Text = "how fast production's nodes are is not known: --node-speed has what scaler calibrate --speed printed there"
+	case f.share() > 0:
+		c.Text = fmt.Sprintf("%s of the pods were rehearsed, and production has all", f.share())
+	case !known || here.Work != nodes.Work:
+		c.Text = "the speed of this machine is not known in the unit of --node-speed"
+	case plane == nil || plane.Steady == nil || plane.Steady.Cores == nil || plane.Steady.Cores.Mean == nil || plane.Rollout == nil || plane.Rollout.Cores == nil || plane.Rollout.Cores.Peak == nil:
+		c.Text = "the replay did not come to rest"
+	default:
+		rest, peak := *plane.Steady.Cores.Mean*here.Speed, *plane.Rollout.Cores.Peak*here.Speed
+		low, high := used.P50*nodes.Speed, used.Max*nodes.Speed
+		c.Outcome = Holds
+		c.Text = fmt.Sprintf("production used %s (p50) to %s (most) reference processors in %s, the replay %s (at rest) to %s (peak of its rollout)",
+			output.Digits(low, 2), output.Digits(high, 2), spanText(f.Captured.History), output.Digits(rest, 2), output.Digits(peak, 2))
+		switch {
+		case low > peak:
+			c.Text += ": production has more to do than the replay"
+		case high < rest:
+			c.Text += ": the replay needs more than production"
+		}
+	}
+	return c
 }
 
 // spanText is the length of a history, which may be of days or of some minutes.

@@ -158,6 +158,9 @@ func (f Facts) memory(worst *Moment, model agreement) (Check, []Setting) {
 	case worst == nil:
 		c.Outcome, c.Text = Unknown, "it was not measured"
 		return c, nil
+	case limit > 0 && f.share() > 0 && worst.Low <= limit:
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("with %s of the pods istiod needs %s; with all of them it needs more, and has a limit of %s: a machine with more memory tells", f.share(), worst.text(), output.Bytes(limit))
+		return c, nil
 	case limit == 0 && !f.Captured.Installed:
 		c.Outcome, c.Text = Unknown, fmt.Sprintf("istiod needs %s; the memory that it has is not known (--control-plane-memory states it)", worst.text())
 		return c, nil
@@ -166,6 +169,10 @@ func (f Facts) memory(worst *Moment, model agreement) (Check, []Setting) {
 		if model == below {
 			c.Outcome = Unknown
 		}
+		return c, nil
+	}
+	if f.share() > 0 { // it is above the limit as it is; what all pods need is not known
+		c.Outcome, c.Text = Broken, fmt.Sprintf("with %s of the pods istiod needs %s, and has a limit of %s", f.share(), worst.text(), output.Bytes(limit))
 		return c, nil
 	}
 	set := f.limitTo(math.Ceil(worst.High*(1+capacity.DefaultHeadroom)/roundTo)*roundTo, fmt.Sprintf("%s; the upper end with %s of headroom; it is %s", worst.text(), output.Percent(capacity.DefaultHeadroom), output.Bytes(limit)))

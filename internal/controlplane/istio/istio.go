@@ -71,6 +71,8 @@ type Options struct {
 
 	// As is the captured revision whose configuration it has; nil = that of a stock installation.
 	As *capture.Revision
+	// Set are settings (PATH=VALUE) of its configuration, in place of those that it would have.
+	Set []string
 
 	// Name is that of its process, pod and log, where other istiods run in its cluster; ""
 	// = Name, of one that is the only one of its cluster.

@@ -43,9 +43,6 @@ func (c *ControlPlane) takeMeshConfig(obj *unstructured.Unstructured, as *captur
 
 // note keeps the settings in which a configuration differs from that of a stock installation, leaf by leaf.
 func (c *ControlPlane) note(path string, stock, config map[string]any) {
-	if c.configured == nil {
-		c.configured = map[string]string{}
-	}
 	for _, name := range slices.Sorted(maps.Keys(config)) {
 		at := path + "." + name
 		of, isMap := config[name].(map[string]any)
@@ -54,14 +51,22 @@ func (c *ControlPlane) note(path string, stock, config map[string]any) {
 			continue
 		}
 		if text := leaf(config[name]); text != leaf(stock[name]) {
-			c.configured[at] = text
+			c.configure(at, text)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(stock)) {
 		if _, there := config[name]; !there {
-			c.configured[path+"."+name] = "none"
+			c.configure(path+"."+name, "none")
 		}
 	}
+}
+
+// configure keeps a setting in which the configuration differs from that of a stock installation.
+func (c *ControlPlane) configure(path, value string) {
+	if c.configured == nil {
+		c.configured = map[string]string{}
+	}
+	c.configured[path] = value
 }
 
 // leaf is a value of a configuration as text.
@@ -109,11 +114,8 @@ func (c *ControlPlane) takeInjection(obj *unstructured.Unstructured, as *capture
 		}
 		templates[name] = as.Injection.Templates[name]
 	}
-	if c.configured == nil {
-		c.configured = map[string]string{}
-	}
 	if len(changed) > 0 {
-		c.configured["injection.templates"] = strings.Join(changed, ",")
+		c.configure("injection.templates", strings.Join(changed, ","))
 	}
 	config["templates"], config["policy"] = templates, "enabled"
 	config["alwaysInjectSelector"], config["neverInjectSelector"] = []any{}, []any{}
@@ -148,7 +150,7 @@ func (c *ControlPlane) takeValues(obj *unstructured.Unstructured, as *capture.Re
 			return fmt.Errorf("taking over the values of injection: %s: %w", path, err)
 		}
 	}
-	c.note("injection.values", stock, values)
+	c.note("values", stock, values)
 	return setYAML(obj, "values", values)
 }
 

@@ -52,6 +52,8 @@ type Options struct {
 // Result is how far a rehearsal came.
 type Result struct {
 	series.Head
+	// Share is the share of the pods of each workload that is rehearsed; 0 = all.
+	Share       scenario.Share      `json:"share,omitempty"`
 	Captured    assess.Captured     `json:"captured"`
 	Environment *assess.Environment `json:"environment,omitempty"` // once all steps are done
 	Steps       []Done              `json:"steps"`
@@ -150,7 +152,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	for _, s := range o.steps() {
 		asked = append(asked, s.name, s.spec.Asked())
 	}
-	result := &Result{Head: series.NewHead(Kind, asked...), Captured: o.Captured, Steps: []Done{}}
+	result := &Result{Head: series.NewHead(Kind, asked...), Share: o.Spec.Mesh.Share, Captured: o.Captured, Steps: []Done{}}
 	folder, err := series.Open(o.Spec.Out, File)
 	if err != nil {
 		return err
@@ -266,8 +268,15 @@ func (p *plan) Left() (runs int, expected time.Duration) {
 
 // Is reports whether a folder has a rehearsal.
 func Is(dir string) bool {
-	var head series.Head
-	return record.ReadResult(filepath.Join(dir, File), &head) == nil && head.Kind == Kind
+	_, is := Share(dir)
+	return is
+}
+
+// Share returns the share of the pods that the rehearsal of a folder has, 0 of all of them; false = the folder has none.
+func Share(dir string) (scenario.Share, bool) {
+	var result Result
+	is := record.ReadResult(filepath.Join(dir, File), &result) == nil && result.Kind == Kind
+	return result.Share, is
 }
 
 // Read reads the facts of a rehearsal from its folder. Where it is not complete, the error says so.
