@@ -19,7 +19,7 @@ var _ = Describe("an assessment", func() {
 	It("that is interrupted goes on with the step that was cut short, and answers again from its records", func() {
 		where := newPlace()
 		args := []string{
-			"assess", "--mesh", "sample:bookinfo", "--scale", "2", "--from", "1.31.0", "--to", "1.31.0", "--control-plane-memory", "1Gi", "--dilate", "1", "--out", where.out, "-o", "json",
+			"assess", "--mesh", "sample:bookinfo", "--scale", "2", "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_ENABLE_CDS_CACHE=true", "--control-plane-memory", "1Gi", "--dilate", "1", "--out", where.out, "-o", "json",
 			"--baseline", "1s", "--settle", "3s", "--steady", "1s", "--pause", "1s", "--canary", "50%,100%", "--start-delay", "1s", "--converge-timeout", "90s",
 		}
 		session := where.start(args...)
