@@ -165,7 +165,11 @@ func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehear
 			share = spec.FittingShare()
 		}
 		if share > 0 {
-			fmt.Fprintf(s.err, "this machine has the memory for %s of the pods of each workload: so many are rehearsed (--set mesh.share=%s)\n", share, share)
+			why := "as this machine has the memory for"
+			if resumed {
+				why = "as before"
+			}
+			fmt.Fprintf(s.err, "%s of the pods of each workload are rehearsed, %s (--set mesh.share=%s)\n", share, why, share)
 			if err := document.Set("mesh.share", share.String(), ""); err != nil {
 				return options, false, err
 			}

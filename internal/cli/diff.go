@@ -289,6 +289,9 @@ func (o *diffOptions) second(f *pflag.FlagSet) func(*scenario.Document) error {
 			}
 			stated[path] = append(stated[path], value)
 		}
+		if of := stated["controlPlane.set"]; of != nil { // by path, as variables by name
+			stated["controlPlane.set"] = scenario.MergeEnv(d.Scenario.ControlPlane.Set, of)
+		}
 		for _, path := range paths {
 			if err := replace("--to-set", path, stated[path]...); err != nil {
 				return err

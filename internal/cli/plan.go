@@ -247,6 +247,9 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 	}
 	o.Headroom = share
 	if given("node-speed") {
+		if o.Validate {
+			return usagef("--node-speed: want it without --validate, whose runs were measured on their own processors")
+		}
 		var err error
 		if o.NodeSpeed, err = readSpeed(o.nodeSpeed); err != nil {
 			return err

@@ -3,12 +3,15 @@
 package mask
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Masked is what stands in place of a value that looks like a secret.
@@ -67,6 +70,37 @@ func Env(env []string) []string {
 		}
 	}
 	return masked
+}
+
+// Settings returns settings, PATH=VALUE with a value in YAML, as anybody may read them.
+func Settings(settings []string) []string {
+	masked := slices.Clone(settings)
+	for i, setting := range masked {
+		masked[i] = Setting(setting)
+	}
+	return masked
+}
+
+// Setting returns one of [Settings]. What is in a map or a list is masked by the names of its fields; a value that cannot be read is masked.
+func Setting(setting string) string {
+	path, text, ok := strings.Cut(setting, "=")
+	if !ok {
+		return setting
+	}
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		return path + "=" + Masked
+	}
+	switch value.(type) {
+	case map[string]any, []any:
+		tree, _ := Tree(value)
+		out, err := json.Marshal(tree)
+		if err != nil {
+			return path + "=" + Masked
+		}
+		return path + "=" + string(out)
+	}
+	return path + "=" + Value(path, text)
 }
 
 // Tree masks the texts of a value of JSON, in place, by the names of their fields. Where an object has a name, or

@@ -127,3 +127,23 @@ func TestTemplate(t *testing.T) {
 		t.Errorf("%d were masked, want 3:\n%s", n, diff)
 	}
 }
+
+// A setting is masked by its path, and by the names in its value where that is a map or a list.
+func TestSetting(t *testing.T) {
+	for setting, want := range map[string]string{
+		"meshConfig.accessLogFile=/dev/stdout":                                      "meshConfig.accessLogFile=/dev/stdout",
+		"meshConfig.defaultConfig.proxyMetadata.API_TOKEN=abc123":                   "meshConfig.defaultConfig.proxyMetadata.API_TOKEN=(masked)",
+		"meshConfig.x=[{name: o, headers: [{name: Authorization, value: abc123}]}]": `meshConfig.x=[{"headers":[{"name":"Authorization","value":"(masked)"}],"name":"o"}]`,
+		"values.global.x={password: abc123, level: 3}":                              `values.global.x={"level":3,"password":"(masked)"}`,
+		"values.x=[abc123": "values.x=(masked)",
+		"PATH":             "PATH",
+	} {
+		if got := Setting(setting); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	all := []string{"a.token=secret-value"}
+	if got := Settings(all); got[0] != "a.token=(masked)" || all[0] != "a.token=secret-value" {
+		t.Errorf("got %q of %q", got, all)
+	}
+}

@@ -56,7 +56,7 @@ func (s Spec) recorded() scenario.Scenario {
 	asked.ControlPlane.Processors, asked.Instrument.Dilation = s.processors(), scenario.Dilation{Factor: s.dilation()}
 	asked = asked.Applicable()
 	asked.ControlPlane.Env, asked.ControlPlane.Upgrade.Env = mask.Env(asked.ControlPlane.Env), mask.Env(asked.ControlPlane.Upgrade.Env)
-	asked.ControlPlane.Set = mask.Env(asked.ControlPlane.Set)
+	asked.ControlPlane.Set = mask.Settings(asked.ControlPlane.Set)
 	return asked
 }
 

@@ -50,10 +50,10 @@ func (s Spec) checkSettings(d controlplane.Driver) error {
 	const path = "controlPlane.set"
 	for _, setting := range s.ControlPlane.Set {
 		if d.CheckSetting == nil {
-			return scenario.Refuse(path, mask.Env([]string{setting})[0], "none with controlPlane.name %s, which has no configuration of this form", s.ControlPlane.Name)
+			return scenario.Refuse(path, mask.Setting(setting), "none with controlPlane.name %s, which has no configuration of this form", s.ControlPlane.Name)
 		}
 		if err := d.CheckSetting(setting); err != nil {
-			return scenario.Refuse(path, mask.Env([]string{setting})[0], "%v", err)
+			return scenario.Refuse(path, mask.Setting(setting), "%v", err)
 		}
 	}
 	return nil

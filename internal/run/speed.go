@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// measureSpeed measures how fast this machine is, while nothing of the run goes on, and has
+// measureSpeed measures how fast this machine is, while no phase of the run goes on, and has
 // set put it into the record. A run in an existing cluster says nothing about the
 // machine of its control plane. A failure does not end the run; it is a warning.
 func (r *run) measureSpeed(ctx context.Context, set func(*record.Processor, *record.Speed)) {
@@ -35,9 +35,9 @@ func (r *run) speedBefore(ctx context.Context) {
 	r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.Before = s })
 }
 
-// speedInPause measures the speed between two phases, if that was possible before the run.
+// speedInPause measures the speed between two phases, if that was possible before the run and nothing goes on.
 func (r *run) speedInPause(ctx context.Context) (steps.Undo, error) {
-	if p := r.journal.Run().Environment.Processor; p == nil || p.Before == nil {
+	if p := r.journal.Run().Environment.Processor; p == nil || p.Before == nil || r.spec.Profile().OutsideChurn > 0 {
 		return nil, nil
 	}
 	r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.Pauses = append(p.Pauses, *s) })

@@ -16,7 +16,7 @@ type Processor struct {
 	// it had ended.
 	Before *Speed `json:"before,omitempty"`
 	After  *Speed `json:"after,omitempty"`
-	// Pauses are those between the phases of the run, in their order, while nothing of it went on.
+	// Pauses are those between the phases of the run, in their order, while its programs had nothing to do.
 	Pauses []Speed `json:"pauses,omitempty"`
 }
 

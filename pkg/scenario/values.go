@@ -165,7 +165,12 @@ func (r Rate) Due(n int) time.Duration {
 type Share float64
 
 // String returns the share as UnmarshalText reads it.
-func (s Share) String() string { return strconv.FormatFloat(float64(s)*100, 'g', 6, 64) + "%" }
+func (s Share) String() string {
+	if s == 0 {
+		s = 1
+	}
+	return strconv.FormatFloat(float64(s)*100, 'g', 6, 64) + "%"
+}
 
 // MarshalText returns the share as UnmarshalText reads it.
 func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -177,7 +182,9 @@ func (s *Share) UnmarshalText(text []byte) error {
 	if !percent || err != nil || !(share > 0) || share > 100 {
 		return wrong(string(text), "a share above 0% and up to 100%, as in 50%")
 	}
-	*s = Share(share / 100)
+	if *s = Share(share / 100); share == 100 {
+		*s = 0
+	}
 	return nil
 }
 

@@ -159,20 +159,20 @@ func (f Facts) memory(worst *Moment, model agreement) (Check, []Setting) {
 		c.Outcome, c.Text = Unknown, "it was not measured"
 		return c, nil
 	case limit > 0 && f.share() > 0 && worst.Low <= limit:
-		c.Outcome, c.Text = Unknown, fmt.Sprintf("with %s of the pods istiod needs %s; with all of them it needs more, and has a limit of %s: a machine with more memory tells", f.share(), worst.text(), output.Bytes(limit))
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("%s %s; with all of them it needs more, and has a limit of %s: a machine with more memory tells", f.needs(), worst.text(), output.Bytes(limit))
 		return c, nil
 	case limit == 0 && !f.Captured.Installed:
-		c.Outcome, c.Text = Unknown, fmt.Sprintf("istiod needs %s; the memory that it has is not known (--control-plane-memory states it)", worst.text())
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("%s %s; the memory that it has is not known (--control-plane-memory states it)", f.needs(), worst.text())
 		return c, nil
 	case limit == 0:
-		c.Outcome, c.Text = Holds, fmt.Sprintf("istiod needs %s, and has no limit", worst.text())
+		c.Outcome, c.Text = Holds, fmt.Sprintf("%s %s, and has no limit", f.needs(), worst.text())
 		if model == below {
 			c.Outcome = Unknown
 		}
 		return c, nil
 	}
 	if f.share() > 0 { // it is above the limit as it is; what all pods need is not known
-		c.Outcome, c.Text = Broken, fmt.Sprintf("with %s of the pods istiod needs %s, and has a limit of %s", f.share(), worst.text(), output.Bytes(limit))
+		c.Outcome, c.Text = Broken, fmt.Sprintf("%s %s, and has a limit of %s", f.needs(), worst.text(), output.Bytes(limit))
 		return c, nil
 	}
 	set := f.limitTo(math.Ceil(worst.High*(1+capacity.DefaultHeadroom)/roundTo)*roundTo, fmt.Sprintf("%s; the upper end with %s of headroom; it is %s", worst.text(), output.Percent(capacity.DefaultHeadroom), output.Bytes(limit)))
@@ -190,6 +190,14 @@ func (f Facts) memory(worst *Moment, model agreement) (Check, []Setting) {
 	}
 	c.Outcome, c.Text = Needs, fmt.Sprintf("%s, and its limit of %s is within that interval", need, output.Bytes(limit))
 	return c, set
+}
+
+// needs begins a sentence about what istiod needs: with a share of the pods that is less than with all.
+func (f Facts) needs() string {
+	if share := f.share(); share > 0 {
+		return fmt.Sprintf("with %s of the pods istiod needs", share)
+	}
+	return "istiod needs"
 }
 
 // limitTo sets the memory limit, and a request below it: the API server refuses pods that request more than their limit.

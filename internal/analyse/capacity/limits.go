@@ -11,6 +11,7 @@ import (
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // The limits that may bind a rollout, as in Plan.Binds.
@@ -164,16 +165,16 @@ type pace struct {
 	fit     stats.Fit
 	scatter // of runs about it
 	known   bool
-	arrival float64 // pods a second at the largest size
-	delay   float64 // seconds from when the last pods have addresses until their proxies start
+	arrival float64         // pods a second at the largest size
+	delay   *scenario.Delay // from when pods have addresses until their proxies start; nil = none
 }
 
-// startDelay returns the start delay of the last pods of a run in seconds.
-func startDelay(r *record.Run, pods int) float64 {
-	if d := r.Scenario.Mesh.Sidecars.StartDelay; d != nil {
-		return d.Longest(pods).Seconds()
+// after returns for how long the last of so many pods start, in seconds.
+func (p pace) after(pods float64) float64 {
+	if p.delay == nil {
+		return 0
 	}
-	return 0
+	return p.delay.Longest(int(pods)).Seconds()
 }
 
 // measurePace fits the factor, from runs whose rollout was not saturated if there are
@@ -209,10 +210,10 @@ func (s *sample) measurePace(known map[string]*record.Limits) pace {
 	var sizes []point
 	var p pace
 	for _, r := range chosen {
-		m := meshOf(r, known)
+		m := meshOf(s.asMeasured(r), known) // its time is of its own machine
 		if longest := m.times()[0].Seconds; longest > 0 {
-			p.delay = startDelay(r, r.PodCount())
-			x, y, sizes = append(x, []float64{longest}), append(y, max(0, *r.RolloutSeconds()-p.delay)), append(sizes, pointOf(r).size())
+			p.delay = r.Scenario.Mesh.Sidecars.StartDelay
+			x, y, sizes = append(x, []float64{longest}), append(y, max(0, *r.RolloutSeconds()-p.after(float64(r.PodCount())))), append(sizes, pointOf(r).size())
 			p.arrival = m.arrival // of the last, as the delay: runs are in order of size
 		}
 	}
@@ -250,7 +251,7 @@ func (p pace) at(m mesh) estimate {
 	longest := []float64{m.times()[0].Seconds}
 	value := p.fit.At(longest)
 	if p.fit.Spare < 1 {
-		return estimate{value: value + p.delay}
+		return estimate{value: value + p.after(m.pods)}
 	}
 	half := p.half(p.fit, longest)
 	up, down := 0.0, 0.0
@@ -260,7 +261,8 @@ func (p pace) at(m mesh) estimate {
 		m.cpuSeconds = m.cpuLeast
 		down = value - p.fit.At([]float64{m.times()[0].Seconds})
 	}
-	return estimate{value + p.delay, max(0, value-math.Hypot(half, down)) + p.delay, value + math.Hypot(half, up) + p.delay, true}
+	after := p.after(m.pods)
+	return estimate{value + after, max(0, value-math.Hypot(half, down)) + after, value + math.Hypot(half, up) + after, true}
 }
 
 // duration converts seconds, rounded to milliseconds, for texts and flags.

@@ -90,7 +90,8 @@ type Plan struct {
 	// none.
 	Verification *Verification `json:"verification,omitempty"`
 
-	like *record.Run
+	like   *record.Run
+	common *record.Speed // that runs are taken to have had; nil = each its own
 }
 
 // Like returns the largest of the runs that the plan is made from. They differ only in
@@ -284,7 +285,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	last := s.runs[len(s.runs)-1]
 	c := last.Environment.ControlPlane
 	p = &Plan{
-		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(), Processor: s.processor, like: last,
+		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(), Processor: s.processor, like: last, common: s.common,
 		Target: Target{
 			Pods: o.Pods, Services: t.services, Mode: modeOf(last), Mesh: t.captured, Knobs: last.Environment.Knobs,
 			ControlPlane: c.Name, Version: c.Version, ConfigurationBytes: t.configuration,
@@ -418,8 +419,8 @@ func (p *Plan) add(name, unit string, e estimate, measured *float64, model []Par
 func (p *Plan) settle(m mesh, pace pace, measured *float64) {
 	if pace.known {
 		parts := []Part{{"time of the limit that binds", pace.fit.Terms[0].Value}}
-		if pace.delay > 0 { // the start delay of the last pods
-			parts = append(parts, Part{constant.name, pace.delay})
+		if after := pace.after(m.pods); after > 0 { // the start delay of the last pods
+			parts = append(parts, Part{constant.name, after})
 		}
 		p.add(rolloutTime, secondsUnit, pace.at(m), measured, parts)
 	}

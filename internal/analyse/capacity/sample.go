@@ -21,8 +21,12 @@ type sample struct {
 	queuing  bool    // pushes queued, and so merged, in the largest runs
 	merging  bool    // and merged the more the larger the mesh
 	growth   *growth // of a captured mesh; nil = the mesh is synthetic
-	// processor is the one that processor time and cores of the runs are of; nil = their own.
+	// processor is the one that processor time and cores of the runs are of; nil = their own. measured are the runs with their own, by
+	// those of runs.
 	processor *record.Speed
+	measured  map[*record.Run]*record.Run
+	// common is the speed that the runs are taken to have had; nil = each its own.
+	common *record.Speed
 }
 
 // choose selects the runs of a data plane and a mode. If none is given, it is the default
@@ -263,7 +267,7 @@ func (s *sample) largest() int { return s.runs[len(s.runs)-1].PodCount() }
 // split separates the runs of the largest size.
 func (s *sample) split() (rest sample, largest []*record.Run) {
 	at := slices.IndexFunc(s.runs, func(r *record.Run) bool { return r.PodCount() == s.largest() })
-	return sample{runs: s.runs[:at], warnings: s.warnings, growth: s.growth, processor: s.processor}, s.runs[at:]
+	return sample{runs: s.runs[:at], warnings: s.warnings, growth: s.growth, processor: s.processor, measured: s.measured, common: s.common}, s.runs[at:]
 }
 
 // enough returns an error that states why the runs are too few for a forecast, and what

@@ -55,16 +55,20 @@ func (s *sample) onOneProcessor(o Options) error {
 	case !ok:
 		return nil
 	}
+	if alike { // the difference of each from the others is that of its moments
+		s.common = &mean
+	}
+	s.processor, s.measured = to, map[*record.Run]*record.Run{}
 	for i, r := range s.runs {
 		own, _ := r.Environment.Processor.Speed()
-		if alike { // the difference of each from the others is that of its moments
-			own = mean
-		}
-		s.runs[i] = r.Scaled(own.Speed / to.Speed)
+		s.runs[i] = r.Scaled(cmp.Or(s.common, &own).Speed / to.Speed)
+		s.measured[s.runs[i]] = r
 	}
-	s.processor = to
 	return nil
 }
+
+// asMeasured returns a run with the processor time of its own machine.
+func (s *sample) asMeasured(r *record.Run) *record.Run { return cmp.Or(s.measured[r], r) }
 
 // processorSentence states the processor that processor time and cores are of; "" where it is not known.
 func (p *Plan) processorSentence() string {
@@ -77,8 +81,11 @@ func (p *Plan) processorSentence() string {
 // warnOfSpeed adds warnings about the processor time of runs that were not made at one speed.
 func (s *sample) warnOfSpeed() {
 	differing, drifted := record.SpeedsOf(s.runs)
-	if differing != "" && s.processor == nil {
+	switch {
+	case differing != "" && s.processor == nil:
 		s.warn(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", differing)
+	case differing != "" && s.common != nil:
+		s.warn(rolloutCPU, "%s, but not by more than the measurements of one run do: all are taken as equally fast. If they were made on several machines, more runs of each decide", differing)
 	}
 	if drifted > 0 {
 		s.warn(rolloutCPU, "in %s of %d a processor was more than %.0f%% faster or slower after the run than before it", output.Many(drifted, "run"), len(s.runs), record.SpeedBound*100)

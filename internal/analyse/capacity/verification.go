@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -104,10 +105,16 @@ func (v *Verification) sentence() string {
 }
 
 // Measured returns a run's value of a figure that plans forecast, by its name in the plan, on the plan's processor; nil if the run did
-// not measure it, or plans have no such figure.
+// not measure it, plans have no such figure, or the speed of its machine is not known where the plan has one.
 func (p *Plan) Measured(run *record.Run, name string) *float64 {
-	if own, ok := run.Environment.Processor.Speed(); ok && p.Processor != nil && own.Work == p.Processor.Work {
-		run = run.Scaled(own.Speed / p.Processor.Speed)
+	if p.Processor != nil {
+		own, ok := run.Environment.Processor.Speed()
+		switch {
+		case ok && own.Work == p.Processor.Work:
+			run = run.Scaled(cmp.Or(p.common, &own).Speed / p.Processor.Speed)
+		case name == rolloutCPU:
+			return nil
+		}
 	}
 	if f, planned := figureNamed(name); planned {
 		return f.of(run)

@@ -58,7 +58,7 @@ func (c *ControlPlane) objects() ([]*unstructured.Unstructured, error) {
 		case "ValidatingWebhookConfiguration":
 			c.pointWebhooks(obj, "/validate")
 		case "ConfigMap":
-			if err := errors.Join(c.takeOver(obj), c.applySettings(obj), c.adaptMeshConfig(obj)); err != nil {
+			if err := errors.Join(c.takeOver(obj), c.adaptMeshConfig(obj), c.applySettings(obj)); err != nil {
 				return nil, err
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/mask"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // Beginnings of the paths of settings, as an IstioOperator has them: the configuration of the mesh, and the values that
@@ -49,15 +50,18 @@ func readSetting(text string) (s pathSetting, err error) {
 	return s, nil
 }
 
+// errValue does not have the value, which may be a secret.
+var errValue = errors.New("a value that this field of MeshConfig takes")
+
 // checkSetting states what is wanted in place of a setting that istiod cannot have, or that a run decides itself.
 func checkSetting(text string) error {
 	s, err := readSetting(text)
 	if err != nil {
 		return err
 	}
-	own := fmt.Errorf("another one than %s, which the run decides", s.root+s.path)
+	own := fmt.Errorf("another one than %s, which the run decides, or of which it decides a part", s.root+s.path)
 	if s.root == valuesRoot {
-		if slices.ContainsFunc(ownValues, func(path string) bool { return s.path == path || strings.HasPrefix(s.path, path+".") }) {
+		if slices.ContainsFunc(ownValues, func(path string) bool { return record.Within(s.path, path) || record.Within(path, s.path) }) {
 			return own
 		}
 		return nil
@@ -67,14 +71,14 @@ func checkSetting(text string) error {
 	}
 	object := map[string]any{}
 	if err := unstructured.SetNestedField(object, s.value, s.fields()...); err != nil {
-		return fmt.Errorf("a value of MeshConfig: %w", err)
+		return errValue
 	}
 	config, err := json.Marshal(object)
 	if err == nil {
 		err = (&mesh.MeshConfig{}).UnmarshalJSON(config)
 	}
 	if err != nil {
-		return fmt.Errorf("a value of MeshConfig: %w", err)
+		return errValue
 	}
 	held, _ := (&capture.Revision{MeshConfig: object}).Configuration("")
 	if kept, there, err := unstructured.NestedFieldNoCopy(held, s.fields()...); err != nil || !there || leaf(kept) != leaf(s.value) {
@@ -109,13 +113,14 @@ func (c *ControlPlane) applySettings(obj *unstructured.Unstructured) error {
 		key, root = "values", valuesRoot
 	}
 	var own []pathSetting
+	var texts []string
 	for _, text := range c.opts.Set {
 		s, err := readSetting(text)
 		if err != nil {
-			return fmt.Errorf("setting %s: want %w", text, err)
+			return fmt.Errorf("setting %s: want %w", mask.Setting(text), err)
 		}
 		if s.root == root {
-			own = append(own, s)
+			own, texts = append(own, s), append(texts, mask.Setting(text))
 		}
 	}
 	if own == nil {
@@ -125,11 +130,12 @@ func (c *ControlPlane) applySettings(obj *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range own {
+	for i, s := range own {
 		if err := unstructured.SetNestedField(values, s.value, s.fields()...); err != nil {
 			return fmt.Errorf("setting %s%s: %w", s.root, s.path, err)
 		}
-		c.configure(s.root+s.path, mask.Value(s.path, leaf(s.value)))
+		_, shown, _ := strings.Cut(texts[i], "=")
+		c.configure(s.root+s.path, shown)
 	}
 	return setYAML(obj, key, values)
 }

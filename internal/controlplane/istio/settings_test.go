@@ -21,13 +21,15 @@ func TestCheckSetting(t *testing.T) {
 		{"meshConfig.=x", "meshConfig.PATH=VALUE or values.PATH=VALUE"},
 		{"meshConfig.accessLog.file=x", "a field of MeshConfig: it has no accessLog"},
 		{"meshConfig.outboundTrafficPolicy.modes=x", "a field of MeshConfig: it has no outboundTrafficPolicy.modes"},
-		{"meshConfig.outboundTrafficPolicy.mode=ANY", "a value of MeshConfig"},
-		{"meshConfig.defaultConfig.concurrency=many", "a value of MeshConfig"},
-		{"meshConfig.accessLogFile.path=x", "a value of MeshConfig"},
+		{"meshConfig.outboundTrafficPolicy.mode=ANY", "a value that this field of MeshConfig takes"},
+		{"meshConfig.defaultConfig.concurrency=many", "a value that this field of MeshConfig takes"},
+		{"meshConfig.accessLogFile.path=x", "a value that this field of MeshConfig takes"},
 		{"meshConfig.accessLogFile=[", "a value in YAML"},
 		{"meshConfig.trustDomain=corp.example", "another one than meshConfig.trustDomain, which the run decides"},
 		{"meshConfig.defaultConfig.discoveryAddress=a:1", "another one than meshConfig.defaultConfig.discoveryAddress"},
 		{"meshConfig.discoverySelectors=[{matchLabels: {a: b}}]", "another one than meshConfig.discoverySelectors"},
+		{"values.global={proxy: {logLevel: debug}}", "another one than values.global, which the run decides, or of which it decides a part"},
+		{"meshConfig.defaultConfig={concurrency: 2}", "another one than meshConfig.defaultConfig, which the run decides, or of which it decides a part"},
 		{"values.global.multiCluster.clusterName=west", "another one than values.global.multiCluster.clusterName"},
 	} {
 		err := checkSetting(test.setting)

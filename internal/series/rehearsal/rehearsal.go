@@ -164,6 +164,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	if earlier != nil {
 		result.Steps, result.Environment = earlier.Steps, earlier.Environment
+		if result.Captured.NodeSpeed == nil {
+			result.Captured.NodeSpeed = earlier.Captured.NodeSpeed
+		}
 	}
 	p := &plan{Options: o, result: result, resumed: earlier != nil, left: o.steps()[min(len(result.Steps), len(o.steps())):]}
 	p.choose(ctx)

@@ -56,6 +56,7 @@ func (o Options) spec() (spec run.Spec, err error) {
 	spec.Place, spec.ControlPlane.Version = o.Spec.Place, cmp.Or(o.Spec.Programs.Istio, like.Scenario.ControlPlane.Version)
 	spec.Programs.Istio = spec.ControlPlane.Version
 	spec.ControlPlane.Env = slices.DeleteFunc(slices.Clone(spec.ControlPlane.Env), masked)
+	spec.ControlPlane.Set = slices.DeleteFunc(slices.Clone(spec.ControlPlane.Set), masked)
 	spec.Repeats = 1
 	switch m := p.Target.Mesh; {
 	case m != nil:
@@ -92,12 +93,12 @@ func (o Options) spec() (spec run.Spec, err error) {
 	return spec, spec.Validate()
 }
 
-// masked reports whether a record does not have the value of a variable (NAME=VALUE), since it looks like a secret.
-func masked(variable string) bool { return strings.HasSuffix(variable, "="+mask.Masked) }
+// masked reports whether a record does not have the value of a variable (NAME=VALUE) or a setting, or a part of it, since it looks like a secret.
+func masked(variable string) bool { return strings.Contains(variable, mask.Masked) }
 
 // notReproduced are the parts of the control plane of the runs that the verification does not have as they were.
 func (o Options) notReproduced() (all []record.NotReproduced) {
-	for _, kv := range o.Like.Scenario.ControlPlane.Env {
+	for _, kv := range slices.Concat(o.Like.Scenario.ControlPlane.Env, o.Like.Scenario.ControlPlane.Set) {
 		if masked(kv) {
 			name, _, _ := strings.Cut(kv, "=")
 			all = append(all, record.NotReproduced{What: "setting " + name, Changes: "what depends on its value, which is masked in the record"})
