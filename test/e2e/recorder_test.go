@@ -314,7 +314,8 @@ var _ = Describe("a recorder", func() {
 		cancel()
 		var err error
 		Eventually(ctx, started).Should(Receive(&err))
-		Expect(err).To(MatchError(And(ContainSubstring("guarded: 0 of 1 targets"), ContainSubstring("tls:"))))
+		// The error is that of the last scrape, which a busy machine may not have answered in time.
+		Expect(err).To(MatchError(And(ContainSubstring("guarded: 0 of 1 targets"), Or(ContainSubstring("tls:"), ContainSubstring("deadline exceeded")))))
 		// The group takes the name again only when its process has ended.
 		again, err := group.Start(process.Spec{Name: "prometheus", Path: "/bin/true"})
 		Expect(err).NotTo(HaveOccurred())

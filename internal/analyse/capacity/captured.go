@@ -56,7 +56,7 @@ func growthOf(runs []*record.Run) *growth {
 	}
 	for _, r := range runs {
 		// Records from elsewhere may have figures that are of no mesh.
-		if r.Mesh == nil || r.Mesh.Digest != g.of.Digest || r.Scenario.Mesh.Share > 0 || from != to && (g.pods.at(scaleOf(r)) != r.PodCount() || g.services.at(scaleOf(r)) != r.ServiceCount()) {
+		if r.Mesh == nil || r.Mesh.Digest != g.of.Digest || from != to && (g.pods.at(scaleOf(r)) != r.PodCount() || g.services.at(scaleOf(r)) != r.ServiceCount()) {
 			return nil
 		}
 	}

@@ -42,6 +42,8 @@ func choose(runs []record.Run, o Options) (sample, error) {
 			left[incomplete(r)]++
 		case r.PodCount() < 1:
 			left["of no pods"]++
+		case r.Scenario.Mesh.Share > 0: // more pods of the same workloads are no copies, by which captured meshes grow
+			left["of a share of a captured mesh"]++
 		case disturbed(r):
 			left["disturbed while rolling out"]++
 		default:
