@@ -143,7 +143,7 @@ func (s Spec) Fits() error {
 	return s.checkSize(free)
 }
 
-// shareSteps is how many shares of a mesh are tried, from almost all of it down.
+// shareSteps is the number of steps in which a mesh is made smaller until it fits.
 const shareSteps = 20
 
 // FittingShare returns the largest share of the pods of a captured mesh for which this machine has the memory, in steps of a twentieth;

@@ -43,26 +43,30 @@ func (p *Processor) Measured() []Speed {
 		return nil
 	}
 	all := slices.Concat([]Speed{*p.Before}, p.Pauses, []Speed{*p.After})
-	for _, s := range all {
-		if s.Work != all[0].Work || !(s.Speed > 0) {
-			return nil
-		}
+	if _, ok := MeanSpeed(all); !ok {
+		return nil
 	}
 	return all
 }
 
-// Speed is the mean of all speeds of the run; false where it is not known.
-func (p *Processor) Speed() (mean Speed, known bool) {
-	all := p.Measured()
+// MeanSpeed returns the mean of speeds, with the lowest and the highest of their parts; false where there is none, one is not above 0, or they
+// are of different works.
+func MeanSpeed(all []Speed) (mean Speed, ok bool) {
 	for i, s := range all {
 		if i == 0 {
 			mean = Speed{Work: s.Work, Low: s.Low, High: s.High}
 		}
+		if s.Work != mean.Work || !(s.Speed > 0) {
+			return Speed{}, false
+		}
 		mean.Speed, mean.CPUSeconds = mean.Speed+s.Speed/float64(len(all)), mean.CPUSeconds+s.CPUSeconds
 		mean.Low, mean.High = min(mean.Low, s.Low), max(mean.High, s.High)
 	}
-	return mean, all != nil
+	return mean, len(all) > 0
 }
+
+// Speed is the mean of all speeds of the run; false where it is not known.
+func (p *Processor) Speed() (Speed, bool) { return MeanSpeed(p.Measured()) }
 
 // Drift is by which share the speed after the run differs from that before it; 0 where it is
 // not known.

@@ -79,7 +79,7 @@ func (f Facts) model() (Check, agreement) {
 		c.Text = f.noHistory("memory")
 		return c, unknown
 	case f.share() > 0:
-		c.Text = fmt.Sprintf("%s of the pods were rehearsed, and production has all", f.share())
+		c.Text = f.onlyPart()
 		return c, unknown
 	case plane == nil || level(plane.Steady).Mean == nil || level(plane.Rollout).Peak == nil:
 		c.Text = "the replay did not come to rest"
@@ -116,7 +116,7 @@ func (f Facts) processorTime() Check {
 	case nodes == nil:
 		c.Text = "how fast production's nodes are is not known: --node-speed has what scaler calibrate --speed printed there"
 	case f.share() > 0:
-		c.Text = fmt.Sprintf("%s of the pods were rehearsed, and production has all", f.share())
+		c.Text = f.onlyPart()
 	case !known || here.Work != nodes.Work:
 		c.Text = "the speed of this machine is not known in the unit of --node-speed"
 	case plane == nil || plane.Steady == nil || plane.Steady.Cores == nil || plane.Steady.Cores.Mean == nil || plane.Rollout == nil || plane.Rollout.Cores == nil || plane.Rollout.Cores.Peak == nil:
@@ -135,6 +135,11 @@ func (f Facts) processorTime() Check {
 		}
 	}
 	return c
+}
+
+// onlyPart states why figures of a share of the pods are not compared with production's.
+func (f Facts) onlyPart() string {
+	return fmt.Sprintf("%s of the pods were rehearsed, and production has all", f.share())
 }
 
 // spanText is the length of a history, which may be of days or of some minutes.

@@ -159,7 +159,7 @@ func (f Facts) memory(worst *Moment, model agreement) (Check, []Setting) {
 		c.Outcome, c.Text = Unknown, "it was not measured"
 		return c, nil
 	case limit > 0 && f.share() > 0 && worst.Low <= limit:
-		c.Outcome, c.Text = Unknown, fmt.Sprintf("%s %s; with all of them it needs more, and has a limit of %s: a machine with more memory tells", f.needs(), worst.text(), output.Bytes(limit))
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("%s %s; with all of them it needs more, and has a limit of %s. Rehearse it on a machine with more memory", f.needs(), worst.text(), output.Bytes(limit))
 		return c, nil
 	case limit == 0 && !f.Captured.Installed:
 		c.Outcome, c.Text = Unknown, fmt.Sprintf("%s %s; the memory that it has is not known (--control-plane-memory states it)", f.needs(), worst.text())

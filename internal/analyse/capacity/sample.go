@@ -21,8 +21,8 @@ type sample struct {
 	queuing  bool    // pushes queued, and so merged, in the largest runs
 	merging  bool    // and merged the more the larger the mesh
 	growth   *growth // of a captured mesh; nil = the mesh is synthetic
-	// processor is the one that processor time and cores of the runs are of; nil = their own. measured are the runs with their own, by
-	// those of runs.
+	// processor is the speed to which processor time and cores of runs were converted; nil = they were not. measured has, for each
+	// converted run, the run as it was measured.
 	processor *record.Speed
 	measured  map[*record.Run]*record.Run
 	// common is the speed that the runs are taken to have had; nil = each its own.

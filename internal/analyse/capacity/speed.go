@@ -16,29 +16,25 @@ import (
 // estimate of the speed of each. A measurement takes a second, and a shared machine differs by more from one second to the next than from
 // one run to the next.
 func commonSpeed(runs []*record.Run) (mean record.Speed, alike, ok bool) {
-	n, measured := float64(len(runs)), 0.0
-	var within, between float64 // sums of squares
-	for i, run := range runs {
-		own, known := run.Environment.Processor.Speed()
-		if !known || i > 0 && own.Work != mean.Work {
-			return record.Speed{}, false, false
-		}
-		if i == 0 {
-			mean = record.Speed{Work: own.Work, Low: own.Low, High: own.High}
-		}
-		mean.Speed, mean.CPUSeconds = mean.Speed+own.Speed/n, mean.CPUSeconds+own.CPUSeconds
-		mean.Low, mean.High = min(mean.Low, own.Low), max(mean.High, own.High)
+	var speeds []record.Speed    // of each run
+	var within, measured float64 // sum of squares, number
+	for _, run := range runs {
+		own, _ := run.Environment.Processor.Speed()
+		speeds = append(speeds, own)
 		for _, s := range run.Environment.Processor.Measured() {
 			within += (s.Speed - own.Speed) * (s.Speed - own.Speed)
 			measured++
 		}
 	}
-	for _, run := range runs {
-		own, _ := run.Environment.Processor.Speed()
-		between += float64(len(run.Environment.Processor.Measured())) * (own.Speed - mean.Speed) * (own.Speed - mean.Speed)
+	if mean, ok = record.MeanSpeed(speeds); !ok {
+		return mean, false, false
+	}
+	n, between := float64(len(runs)), 0.0
+	for i, run := range runs {
+		between += float64(len(run.Environment.Processor.Measured())) * (speeds[i].Speed - mean.Speed) * (speeds[i].Speed - mean.Speed)
 	}
 	if within == 0 || n < 2 {
-		return mean, between == 0, n > 0
+		return mean, between == 0, true
 	}
 	groups, rest := n-1, measured-n
 	return mean, distuv.F{D1: groups, D2: rest}.Survival(between/groups/(within/rest)) >= 1-confidence, true

@@ -89,7 +89,7 @@ func TestPlanOnOneProcessor(t *testing.T) {
 
 // withSpeed is a run on a machine of this speed.
 func withSpeed(r record.Run, speed float64) *record.Run {
-	r.Environment.Processor = &record.Processor{Before: &record.Speed{Work: "1", Speed: speed}, After: &record.Speed{Work: "1", Speed: speed}}
+	r.Environment.Processor = &record.Processor{Before: speedOf(speed), After: speedOf(speed)}
 	return &r
 }
 
@@ -105,7 +105,7 @@ func TestCommonSpeed(t *testing.T) {
 		"one machine that never varies": {[][2]float64{{1, 1}, {1, 1}}, nil, 1, true, true},
 		"with pauses":                   {[][2]float64{{1.1, 1.15}, {1.4, 1.35}}, []record.Speed{{Work: "1", Speed: 1.25}}, 1.25, true, true},
 		"one of them is not known":      {[][2]float64{{1, 1}, {0, 1}}, nil, 0, false, false},
-		"no runs":                       {nil, nil, 0, true, false},
+		"no runs":                       {nil, nil, 0, false, false},
 	} {
 		var runs []*record.Run
 		for _, s := range c.speeds {
