@@ -2,7 +2,10 @@
 // that begins and ends between them, and compares times.
 package timeseries
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Sample is a value with its time.
 type Sample struct {
@@ -28,32 +31,30 @@ func At(samples []Sample, t time.Time) float64 {
 	return samples[len(samples)-1].Value
 }
 
-// Bounds returns the least and the most that a counter grew in [from, to]. A value may
-// have been read up to older before its timestamp or up to newer after it. known is false
-// if the most is not known: if no sample is before from, unless the first one is 0, as at
-// the start of a program, or if none is after to. samples are as for At.
-func Bounds(samples []Sample, from, to time.Time, older, newer time.Duration) (low, high float64, known bool) {
+// Bounds returns the least and the most that a counter grew in [from, to]: what it grew
+// between the samples inside the window, and between those around it. Where there is none
+// around it, the first or the last takes its place. samples are as for At.
+func Bounds(samples []Sample, from, to time.Time) (low, high float64) {
 	first, last := samples[0], samples[len(samples)-1]
-	outerFirst, outerLast, enclosed := first, last, false
-	innerFirst, innerLast := last, first
-	begins := first.Value == 0 // whenever that was
+	outerFirst, innerLast := first, first
 	for _, s := range samples {
-		if !s.At.Add(newer).After(from) {
-			outerFirst, begins = s, true
+		if !s.At.After(from) {
+			outerFirst = s
 		}
-		if !s.At.Add(newer).After(to) {
+		if !s.At.After(to) {
 			innerLast = s
 		}
 	}
-	for i := len(samples) - 1; i >= 0; i-- {
-		if s := samples[i]; !s.At.Add(-older).Before(to) {
-			outerLast, enclosed = s, true
+	outerLast, innerFirst := last, last
+	for _, s := range slices.Backward(samples) {
+		if !s.At.Before(to) {
+			outerLast = s
 		}
-		if s := samples[i]; !s.At.Add(-older).Before(from) {
+		if !s.At.Before(from) {
 			innerFirst = s
 		}
 	}
-	return max(0, innerLast.Value-innerFirst.Value), max(0, outerLast.Value-outerFirst.Value), begins && enclosed
+	return max(0, innerLast.Value-innerFirst.Value), max(0, outerLast.Value-outerFirst.Value)
 }
 
 // Later returns the later of two times.

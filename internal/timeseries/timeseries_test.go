@@ -24,24 +24,21 @@ func TestAt(t *testing.T) {
 func TestBounds(t *testing.T) {
 	samples := []Sample{{at(0), 2}, {at(10), 4}, {at(20), 7}, {at(30), 11}}
 	for _, c := range []struct {
-		name         string
-		samples      []Sample
-		from, to     float64
-		older, newer time.Duration
-		low, high    float64
-		known        bool
+		name      string
+		samples   []Sample
+		from, to  float64
+		low, high float64
 	}{
-		{"between samples", samples, 5, 25, 0, 0, 3, 9, true},
-		{"at samples", samples, 10, 20, 0, 0, 3, 3, true},
-		{"at samples of a moment that is not known", samples, 10, 20, time.Second, time.Second, 0, 9, true},
-		{"without a sample inside", samples, 12, 18, 0, 0, 0, 3, true},
-		{"before the first sample", samples, -5, 5, 0, 0, 0, 2, false},
-		{"before the first sample, of a program that began", []Sample{{at(0), 0}, {at(10), 4}}, -5, 5, 0, 0, 0, 4, true},
-		{"after the last sample", samples, 25, 35, 0, 0, 0, 4, false},
+		{"between samples", samples, 5, 25, 3, 9},
+		{"at samples", samples, 10, 20, 3, 3},
+		{"without a sample inside", samples, 12, 18, 0, 3},
+		{"before the first sample", samples, -5, 5, 0, 2},
+		{"before the first sample, of a program that began", []Sample{{at(0), 0}, {at(10), 4}}, -5, 5, 0, 4},
+		{"after the last sample", samples, 25, 35, 0, 4},
 	} {
-		low, high, known := Bounds(c.samples, at(c.from), at(c.to), c.older, c.newer)
-		if low != c.low || high != c.high || known != c.known {
-			t.Errorf("%s: %v to %v, known %v, want %v to %v, %v", c.name, low, high, known, c.low, c.high, c.known)
+		low, high := Bounds(c.samples, at(c.from), at(c.to))
+		if low != c.low || high != c.high {
+			t.Errorf("%s: %v to %v, want %v to %v", c.name, low, high, c.low, c.high)
 		}
 	}
 }

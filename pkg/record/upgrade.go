@@ -200,7 +200,7 @@ func UpgradeUnits(units []UpgradeUnit) string {
 	if single != nil {
 		all = append(all, "by label "+namespacesText(single))
 	}
-	return strings.Join(some(all), ", ")
+	return output.FirstOf(all, waveNames)
 }
 
 // namespacesText names namespaces.
@@ -208,15 +208,7 @@ func namespacesText(names []string) string {
 	if len(names) == 1 {
 		return "namespace " + names[0]
 	}
-	return fmt.Sprintf("%d namespaces (%s)", len(names), strings.Join(some(names), ", "))
-}
-
-// some are the first of several texts, with the number of the others.
-func some(texts []string) []string {
-	if len(texts) <= waveNames {
-		return texts
-	}
-	return append(slices.Clone(texts[:waveNames]), fmt.Sprintf("%d more", len(texts)-waveNames))
+	return fmt.Sprintf("%d namespaces (%s)", len(names), output.FirstOf(names, waveNames))
 }
 
 // wavePrefix begins the names of stages that are waves.

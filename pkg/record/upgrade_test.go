@@ -68,7 +68,7 @@ func TestUpgradeWaves(t *testing.T) {
 		}
 		r.Upgrade.Stages[name].Moved, r.Upgrade.Stages[name].Pods = moved, &pods
 	}
-	const want = "Wave 1 moved 7 pods: revision 1-31-0, newer already, of namespace orders; wave 2 moved 52 pods: tag prod of 5 namespaces (a, b, c, 2 more), by label namespace web."
+	const want = "Wave 1 moved 7 pods: revision 1-31-0, newer already, of namespace orders; wave 2 moved 52 pods: tag prod of 5 namespaces (a, b, c and 2 more), by label namespace web."
 	if got := r.UpgradeWaves(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -67,7 +67,7 @@ func figures(lives []*life, from, to time.Time) (u Usage, err error) {
 			cpu = append(cpu, timeseries.Sample{At: r.At, Value: r.CPUSeconds})
 		}
 		u.CPUSeconds += timeseries.At(cpu, to) - timeseries.At(cpu, from)
-		low, high, _ := timeseries.Bounds(cpu, from, to, 0, 0) // both ends are enclosed: it was looked at above
+		low, high := timeseries.Bounds(cpu, from, to)
 		u.CPUSecondsLow, u.CPUSecondsHigh = u.CPUSecondsLow+low, u.CPUSecondsHigh+high
 		for _, r := range l.readings {
 			if !r.At.Before(from) && r.At.Before(to) {
