@@ -95,8 +95,8 @@ func curveChart(c chart.Chart, curves []curve, d *warnings) chart.Lines {
 	none := c.Absent
 	c.Table.Head = []string{"latency", "count", "lost", "p50", "p90", "p99", "p99.9", "max"}
 	l := chart.Lines{
-		X: chart.Axis{Name: "percentile", Kind: chart.Percentile, Format: percentile},
-		Y: chart.Axis{Kind: chart.Log, Format: chart.Seconds},
+		X: chart.Axis{Name: "percentile", Kind: chart.Percentile, Ticks: chart.Ticks{Text: percentile}},
+		Y: chart.Axis{Kind: chart.Log, Ticks: chart.Seconds},
 	}
 	var unread []string
 	var all marks

@@ -171,7 +171,7 @@ func (p latencyPart) section(id string, draw *drawer) section {
 func (p latencyPart) bars(id, title string, of func(*record.Latency) *float64) chart.Bars {
 	b := chart.Bars{
 		Chart: chart.Chart{ID: id, Title: title, About: "From the time at which a request was due to the last byte of its answer."},
-		X:     chart.Axis{Name: "load"}, Y: chart.Axis{Format: chart.Seconds}, Format: func(v float64) string { return seconds(&v) },
+		X:     chart.Axis{Name: "load"}, Y: chart.Axis{Ticks: chart.Seconds}, Format: func(v float64) string { return seconds(&v) },
 	}
 	var variants []string
 	var indexes []int

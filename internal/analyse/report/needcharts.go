@@ -24,7 +24,7 @@ type sizeFigure struct {
 type sizeChart struct {
 	id, title, axis string
 	format          func(*float64) string
-	ticks           func(float64) string
+	ticks           chart.Ticks
 	figures         []sizeFigure
 }
 
@@ -60,7 +60,7 @@ func sizeCharts(runs []record.Run, d *warnings, draw *drawer) []template.HTML {
 		var all marks
 		b := chart.Bars{
 			Chart: chart.Chart{ID: "overview-" + c.id, Title: c.title, About: settingsLegend(groups, names, len(runs))},
-			X:     chart.Axis{Name: "pods"}, Y: chart.Axis{Format: c.ticks}, Format: func(v float64) string { return c.format(&v) },
+			X:     chart.Axis{Name: "pods"}, Y: chart.Axis{Ticks: c.ticks}, Format: func(v float64) string { return c.format(&v) },
 		}
 		for _, size := range sizes {
 			b.Groups = append(b.Groups, fmt.Sprint(size))
@@ -156,10 +156,10 @@ func (r *runCharts) needCharts() []template.HTML {
 	}
 }
 
-func (r *runCharts) phaseBars(id, title string, format func(*float64) string, ticks func(float64) string, figures []sizeFigure, of func(*record.Usage) []*float64) chart.Bars {
+func (r *runCharts) phaseBars(id, title string, format func(*float64) string, ticks chart.Ticks, figures []sizeFigure, of func(*record.Usage) []*float64) chart.Bars {
 	b := chart.Bars{
 		Chart: chart.Chart{ID: id, Title: title, About: "Of " + orAbsent(r.run.Environment.ControlPlane.Name) + " only."},
-		X:     chart.Axis{Name: "phase"}, Y: chart.Axis{Format: ticks}, Format: func(v float64) string { return format(&v) },
+		X:     chart.Axis{Name: "phase"}, Y: chart.Axis{Ticks: ticks}, Format: func(v float64) string { return format(&v) },
 	}
 	for i, f := range figures {
 		b.Series = append(b.Series, chart.BarSeries{Name: f.name, Style: chart.Style{Hue: i, Light: f.light}})
@@ -221,10 +221,10 @@ type named struct {
 	byType map[string]float64
 }
 
-func typeBars(id, title, about string, format func(*float64) string, ticks func(float64) string, series ...named) chart.Bars {
+func typeBars(id, title, about string, format func(*float64) string, ticks chart.Ticks, series ...named) chart.Bars {
 	b := chart.Bars{
 		Chart: chart.Chart{ID: id, Title: title, About: about},
-		X:     chart.Axis{Name: "type"}, Y: chart.Axis{Format: ticks}, Format: func(v float64) string { return format(&v) },
+		X:     chart.Axis{Name: "type"}, Y: chart.Axis{Ticks: ticks}, Format: func(v float64) string { return format(&v) },
 	}
 	types := map[string]bool{}
 	for _, s := range series {

@@ -59,7 +59,7 @@ func (r *runCharts) starts() []template.HTML {
 	}{{"median", "Start of the median pod", (len(all) - 1) / 2}, {"slowest", "Start of the slowest pod", len(all) - 1}} {
 		c := chart.Spans{
 			Chart: chart.Chart{ID: r.id + "-start-" + which.id, Title: which.title, Absent: none},
-			X:     chart.Axis{Name: "time since its creation was requested", Format: chart.Seconds}, Format: func(v float64) string { return seconds(&v) },
+			X:     chart.Axis{Name: "time since its creation was requested", Ticks: chart.Seconds}, Format: func(v float64) string { return seconds(&v) },
 		}
 		if len(all) > 0 {
 			c.Absent = ""

@@ -45,7 +45,7 @@ func (r *runCharts) timeLines() []template.HTML {
 	for _, c := range []struct {
 		id, title, about string
 		format           func(*float64) string
-		ticks            func(float64) string
+		ticks            chart.Ticks
 		lines            []timeLine
 		figures          []string // paths of the figures whose warnings also apply to the lines
 	}{
@@ -172,10 +172,10 @@ func loads(named []string, of func(record.Load) float64) []timeLine {
 	}})
 }
 
-func (r *runCharts) timeChart(c chart.Chart, format func(*float64) string, ticks func(float64) string, lines []timeLine, moments []record.Moment) chart.Lines {
+func (r *runCharts) timeChart(c chart.Chart, format func(*float64) string, ticks chart.Ticks, lines []timeLine, moments []record.Moment) chart.Lines {
 	l := chart.Lines{
-		Chart: c, X: chart.Axis{Name: "seconds since the first phase began", Format: func(v float64) string { return fmt.Sprintf("%.0f", v) }},
-		Y: chart.Axis{Format: ticks},
+		Chart: c, X: chart.Axis{Name: "seconds since the first phase began", Ticks: chart.Ticks{Text: func(v float64) string { return fmt.Sprintf("%.0f", v) }}},
+		Y: chart.Axis{Ticks: ticks},
 	}
 	if len(moments) == 0 {
 		if l.Absent == "" {

@@ -109,7 +109,7 @@ func (r *runCharts) upgradeCharts() []template.HTML {
 		id, title, about string
 		room             string // the figure of the whole upgrade
 		format           func(*float64) string
-		ticks            func(float64) string
+		ticks            chart.Ticks
 		of               func(record.Load) float64
 	}{
 		{"cores", "Cores of both control planes", "Means over a second each.", "upgrade.room.cores", number, chart.Number, func(l record.Load) float64 { return l.Cores }},

@@ -55,8 +55,8 @@ func TestScaleOfBytes(t *testing.T) {
 		1.66 * (1 << 30): "0B 512MiB 1GiB 1.5GiB 2GiB", 250 << 20: "0B 64MiB 128MiB 192MiB 256MiB", 3: "0B 1B 2B 3B", 1 << 20: "0B 256KiB 512KiB 768KiB 1MiB",
 	} {
 		var ticks []string
-		for _, tick := range (Axis{Format: Bytes}).over([]float64{most}).ticks {
-			ticks = append(ticks, Bytes(tick))
+		for _, tick := range (Axis{Ticks: Bytes}).over([]float64{most}).ticks {
+			ticks = append(ticks, Bytes.Text(tick))
 		}
 		if got := strings.Join(ticks, " "); got != want {
 			t.Errorf("up to %g: %s, want %s", most, got, want)
@@ -127,12 +127,12 @@ func TestGolden(t *testing.T) {
 	for name, c := range map[string]interface {
 		HTML() (template.HTML, error)
 	}{
-		"lines": Lines{Chart: about, X: Axis{Name: "seconds", Format: plainly}, Y: Axis{Format: format},
+		"lines": Lines{Chart: about, X: Axis{Name: "seconds", Ticks: Ticks{Text: plainly}}, Y: Axis{Ticks: Ticks{Text: format}},
 			Series: []Series{{Name: "one", Points: []Point{{0, 1}, {1, nan}, {2, 3}, {3, 4}}, Dots: true}, {Name: "<two>", Style: Style{Hue: 9, Dash: 5}}},
 			Bands:  []Band{{"first", 0, 2}, {"a name that does not fit into it", 2, 3}}},
-		"bars": Bars{Chart: about, X: Axis{Name: "pods"}, Y: Axis{Format: format}, Format: format, Groups: []string{"200", "400"},
+		"bars": Bars{Chart: about, X: Axis{Name: "pods"}, Y: Axis{Ticks: Ticks{Text: format}}, Format: format, Groups: []string{"200", "400"},
 			Series: []BarSeries{{Name: "strict", Bars: []Bar{One(1), {2, 1.5, 2.5}}}, {Name: "permissive", Style: Style{Hue: 1, Light: true}, Bars: []Bar{NoBar, One(3)}}}},
-		"spans": Spans{Chart: about, X: Axis{Name: "seconds", Format: format}, Format: format,
+		"spans": Spans{Chart: about, X: Axis{Name: "seconds", Ticks: Ticks{Text: format}}, Format: format,
 			Spans: []Span{{"address", 0, 1, 0}, {"a long name near the end", 3.9, 4, 1}, {"at once", 2, 2, 2}}},
 		"absent":  Lines{Chart: Chart{ID: "it", Title: "None", Absent: "it was <not> measured."}},
 		"nothing": Bars{Chart: Chart{ID: "it", Title: "None"}},
@@ -152,7 +152,7 @@ func FuzzLines(f *testing.F) {
 	f.Add(0.0, 1.0, 2.0, 3.0, 0)
 	f.Add(math.Inf(1), -1.0, math.MaxFloat64, 1e-300, 1)
 	f.Fuzz(func(t *testing.T, a, b, c, d float64, kind int) {
-		l := Lines{Chart: Chart{ID: "it"}, X: Axis{Kind: Linear, Format: plainly}, Y: Axis{Kind: Kind(uint(kind) % 3), Format: plainly},
+		l := Lines{Chart: Chart{ID: "it"}, X: Axis{Kind: Linear, Ticks: Ticks{Text: plainly}}, Y: Axis{Kind: Kind(uint(kind) % 3), Ticks: Ticks{Text: plainly}},
 			Series: []Series{{Points: []Point{{a, b}, {c, d}}}}}
 		got, err := l.HTML()
 		if err != nil {

@@ -19,9 +19,9 @@ const (
 
 // Axis is a chart's x or y axis. Its ends follow from what is drawn.
 type Axis struct {
-	Name   string // "" = none
-	Kind   Kind
-	Format func(float64) string // for its labels
+	Name  string // "" = none
+	Kind  Kind
+	Ticks Ticks
 }
 
 // scale is an axis with ends.
@@ -59,19 +59,19 @@ func (a Axis) over(values []float64) scale {
 	case Percentile:
 		s = percentileScale(most)
 	default:
-		s = linearScale(most, a.Format != nil && a.Format(1<<30) == Bytes(1<<30))
+		s = linearScale(most, a.Ticks.Binary)
 	}
-	s.name, s.format = a.Name, a.Format
+	s.name, s.format = a.Name, a.Ticks.Text
 	return s
 }
 
-// linearScale is a scale from 0, with labels that are round numbers: of bytes powers of two.
-func linearScale(most float64, bytes bool) scale {
+// linearScale is a scale from 0, with labels that are round numbers.
+func linearScale(most float64, binary bool) scale {
 	if !(most > 0) || math.IsInf(most, 0) {
 		most = 1
 	}
 	step := niceStep(most / 4)
-	if bytes {
+	if binary {
 		step = math.Exp2(math.Ceil(math.Log2(most/4) - 1e-9))
 	}
 	s := scale{high: math.Ceil(most/step-1e-9) * step, bend: func(v float64) float64 { return v }}
