@@ -69,9 +69,11 @@ func MeanSpeed(all []Speed) (mean Speed, ok bool) {
 func (p *Processor) Speed() (Speed, bool) { return MeanSpeed(p.Measured()) }
 
 // Drift is by which share the speed after the run differs from that before it; 0 where it is
-// not known.
+// not known, and where a part of the work was as slow or as quick before the run as one after it:
+// then speeds differ as much from one part of a second to the next, and nothing shows that the
+// machine changed.
 func (p *Processor) Drift() float64 {
-	if _, ok := p.Speed(); !ok {
+	if _, ok := p.Speed(); !ok || p.Before.Low <= p.After.High && p.After.Low <= p.Before.High {
 		return 0
 	}
 	return p.After.Speed/p.Before.Speed - 1

@@ -8,12 +8,12 @@ import (
 )
 
 func speedAt(speed float64) *Speed {
-	return &Speed{Work: "1", Speed: speed, Low: speed / 2, High: 2 * speed, CPUSeconds: 1}
+	return &Speed{Work: "1", Speed: speed, Low: speed - 0.03, High: speed + 0.03, CPUSeconds: 1}
 }
 
 func TestSpeedOfProcessor(t *testing.T) {
 	p := &Processor{Before: speedAt(1), After: speedAt(1.2)}
-	if s, ok := p.Speed(); !ok || s.Speed != 1.1 || s.Low != 0.5 || s.High != 2.4 || s.CPUSeconds != 2 {
+	if s, ok := p.Speed(); !ok || s.Speed != 1.1 || s.Low != 0.97 || s.High != 1.23 || s.CPUSeconds != 2 {
 		t.Errorf("got %+v, %v", s, ok)
 	}
 	if got := p.Drift(); math.Abs(got-0.2) > 1e-9 {
@@ -21,6 +21,10 @@ func TestSpeedOfProcessor(t *testing.T) {
 	}
 	other := speedAt(1)
 	other.Work = "2"
+	uneven := &Speed{Work: "1", Speed: 1.2, Low: 1.02, High: 1.4, CPUSeconds: 1} // a part of it was as slow as one before
+	if got := (&Processor{Before: speedAt(1), After: uneven}).Drift(); got != 0 {
+		t.Errorf("parts that overlap: drift %g, want 0", got)
+	}
 	for name, p := range map[string]*Processor{"none": nil, "no speed": {}, "none after": {Before: speedAt(1)}, "another work": {Before: speedAt(1), After: other}} {
 		if s, ok := p.Speed(); ok || p.Drift() != 0 {
 			t.Errorf("%s: %+v, drift %g", name, s, p.Drift())

@@ -13,7 +13,7 @@ func TestSpeedRemarks(t *testing.T) {
 	atSpeed := func(before, after float64) func(*record.Run) {
 		return func(r *record.Run) {
 			r.Environment.Processor = &record.Processor{
-				Model: "one", Before: &record.Speed{Work: "1", Speed: before}, After: &record.Speed{Work: "1", Speed: after},
+				Model: "one", Before: &record.Speed{Work: "1", Speed: before, Low: before, High: before}, After: &record.Speed{Work: "1", Speed: after, Low: after, High: after},
 			}
 		}
 	}
