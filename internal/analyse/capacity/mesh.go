@@ -187,6 +187,9 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 		}
 		made.raise(base)
 	}
+	if f.unit() == secondsUnit { // cores are processor time, too
+		made.estimate = s.anotherDay(made.estimate)
+	}
 	switch {
 	case !made.bounded:
 		s.warn(f.name, "no interval: there are as many runs as terms, so that the request follows from the forecast alone")

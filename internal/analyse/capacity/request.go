@@ -130,7 +130,7 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 	peaking, peak := p.worst(func(s State) *Bounds { return s.PeakCores })
 	if o.LimitProcessors {
 		p.Request.Resources.Limits.CPU = fmt.Sprint(math.Ceil(max(float64(m.processors), cores*more, peak)))
-		p.warn("request.resources.limits.cpu", "what a control plane loses when it is throttled was not measured: once it has used its quota of 100 ms, it stands still until the next")
+		p.warn("request.resources.limits.cpu", "a control plane is throttled: once it has used its quota of 100 ms, it stands still until the next. What that costs was measured with 200 pods alone (docs/results/limits-and-tuning.md)")
 		if peaking == "" {
 			p.warn("request.resources.limits.cpu", "no run has the cores of a control plane over 100 ms, so that the limit is that of GOMAXPROCS")
 		}

@@ -90,7 +90,7 @@ func TestAdviceIsNotBelowTheNeed(t *testing.T) {
 		if limit := cores(t, r.Resources.Limits.CPU); limit < max(peak, need*(1+o.Headroom), float64(r.Processors)) {
 			t.Errorf("%+v: limits.cpu of %v, below a peak of %.3f, a need of %.3f or GOMAXPROCS %d", o, limit, peak, need, r.Processors)
 		}
-		if plan.warningAbout("request.resources.limits.cpu", "was not measured") == "" {
+		if plan.warningAbout("request.resources.limits.cpu", "measured with 200 pods alone") == "" {
 			t.Errorf("%+v: a limit is asked for as if what it costs was known: %v", o, plan.Warnings)
 		}
 	}
@@ -124,10 +124,10 @@ func TestPeaksOf100ms(t *testing.T) {
 	if peak := plan.States[0].PeakCores; peak == nil || math.Abs(peak.Forecast-4.9) > 1e-6 {
 		t.Errorf("the peak is %+v, want 4.9 cores", peak)
 	}
-	if r := plan.Request; r.Processors != 2 || r.Resources.Limits.CPU != "5" {
-		t.Errorf("GOMAXPROCS %d with a limit of %s, want 2 and 5", r.Processors, r.Resources.Limits.CPU)
+	if r := plan.Request; r.Processors != 2 || r.Resources.Limits.CPU != "6" {
+		t.Errorf("GOMAXPROCS %d with a limit of %s, want 2 and 6", r.Processors, r.Resources.Limits.CPU)
 	}
-	if plan.warningAbout("request.gomaxprocs", "over 100 ms up to 4.90 cores are used in rollout") == "" {
+	if plan.warningAbout("request.gomaxprocs", "over 100 ms up to 5.48 cores are used in rollout") == "" {
 		t.Errorf("warnings are %v", plan.Warnings)
 	}
 }

@@ -3,6 +3,8 @@ package capacity
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"time"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -66,12 +68,38 @@ func (s *sample) onOneProcessor(o Options) error {
 // asMeasured returns a run with the processor time of its own machine.
 func (s *sample) asMeasured(r *record.Run) *record.Run { return cmp.Or(s.measured[r], r) }
 
+// dayToDay is the standard deviation of processor time from one day to another, as a share of it and in reference processors: what
+// the measurements of speed do not explain. See docs/results/ladder.md, another day.
+const dayToDay = 0.06
+
+// daysNeeded is the number of days from which the runs themselves show it.
+const daysNeeded = 3
+
+// days returns the number of days of which the runs are.
+func (s *sample) days() int {
+	days := map[string]bool{}
+	for _, r := range s.runs {
+		days[r.Started.UTC().Format(time.DateOnly)] = true
+	}
+	return len(days)
+}
+
+// anotherDay extends the interval of processor time to runs of another day, or on another machine. Runs of one day
+// have in common what that day does to them, however many they are.
+func (s *sample) anotherDay(e estimate) estimate {
+	if !e.bounded || s.days() >= daysNeeded {
+		return e
+	}
+	half := distuv.UnitNormal.Quantile((1+confidence)/2) * dayToDay * e.value
+	return estimate{e.value, max(0, e.value-math.Hypot(e.value-e.low, half)), e.value + math.Hypot(e.high-e.value, half), true}
+}
+
 // processorSentence states the processor that processor time and cores are of; "" where it is not known.
 func (p *Plan) processorSentence() string {
 	if p.Processor == nil {
 		return ""
 	}
-	return fmt.Sprintf("CPU time and cores are of processors that do the work of %.3g reference processors.", p.Processor.Speed)
+	return fmt.Sprintf("CPU time and cores are of processors that do the work of %.3g reference processors; their intervals contain what days and machines differ by.", p.Processor.Speed)
 }
 
 // warnOfSpeed adds warnings about the processor time of runs that were not made at one speed.

@@ -4,9 +4,15 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"scaler.mesh/scaler/pkg/record"
 )
+
+// even is a speed that all parts of the work were done at.
+func even(speed float64) *record.Speed {
+	return &record.Speed{Work: "1", Speed: speed, Low: speed, High: speed}
+}
 
 // Processor time of runs that were not made at one speed is warned about.
 func TestPlanOfDifferentSpeeds(t *testing.T) {
@@ -20,9 +26,9 @@ func TestPlanOfDifferentSpeeds(t *testing.T) {
 	} {
 		all := strict().runs(nil, 2, 200, 400, 600, 800)
 		for i := range all {
-			p := &record.Processor{Model: "one", Before: &record.Speed{Work: "1", Speed: 1}, After: &record.Speed{Work: "1", Speed: 1}}
+			p := &record.Processor{Model: "one", Before: even(1), After: even(1)}
 			if i == len(all)-1 {
-				p.Before.Speed, p.After.Speed = test.last, test.after
+				p.Before, p.After = even(test.last), even(test.after)
 			}
 			all[i].Environment.Processor = p
 		}
@@ -121,3 +127,30 @@ func TestCommonSpeed(t *testing.T) {
 }
 
 func speedOf(speed float64) *record.Speed { return &record.Speed{Work: "1", Speed: speed} }
+
+// Runs of one day do not show what days differ by, and their interval contains it; runs of three days do.
+func TestIntervalsOfDays(t *testing.T) {
+	width := func(days int) float64 {
+		all := strict().runs(nil, 2, 200, 400, 600, 800) // without any noise
+		for i := range all {
+			all[i].Started = time.Date(2026, 11, 1+i%days, 12, 0, 0, 0, time.UTC)
+		}
+		p, err := Make(all, Options{Pods: 1600})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range p.Figures {
+			if f.Name == rolloutCPU {
+				return (*f.High - *f.Low) / f.Forecast
+			}
+		}
+		t.Fatalf("no forecast of %s", rolloutCPU)
+		return 0
+	}
+	const two = 2 * 1.96 * dayToDay
+	for days, want := range map[int]float64{1: two, 2: two, 3: 0} {
+		if got := width(days); math.Abs(got-want) > 1e-3 {
+			t.Errorf("%d days: the interval is %.4f of the forecast wide, want %.4f", days, got, want)
+		}
+	}
+}

@@ -234,6 +234,7 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 		return nil, err
 	}
 	costs.allowForAmounts(pushes, push)
+	costs.total = s.anotherDay(costs.total)
 	if costs.alike {
 		s.warn(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes, so that the interval is wide: run all sizes again with --change 1/s:route, or run more sizes")
 	}
