@@ -189,6 +189,9 @@ func (s Spec) checkSize(free uint64) error {
 				return scenario.Refuse("mesh.scale", m.Scale, "%d at most: %s", scale, lack)
 			}
 		}
+		if share := s.fittingShare(free); share > 0 && s.Mesh.Share == 0 && m.Scale == 1 {
+			return scenario.Refuse("mesh.share", s.Mesh.Share, "%s at most: %s", share, lack)
+		}
 		return scenario.Refuse("mesh.file", m.File, "a smaller mesh: %s", lack)
 	}
 	fits := sort.Search(req.Pods, func(pods int) bool {

@@ -75,6 +75,12 @@ func TestFittingShare(t *testing.T) {
 			t.Errorf("%d bytes: got %s, want %s", free, got, want)
 		}
 	}
+	if err, want := spec.checkSize(need(0.45)), "mesh.share: got \"100%\", want 45% at most: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("a mesh that does not fit: %v, want %q", err, want)
+	}
+	if err, want := spec.checkSize(need(0.05)-1), "mesh.file: got "; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("a mesh of which no share fits: %v, want %q", err, want)
+	}
 	if spec.Pods() != 6000 {
 		t.Errorf("the specification has %d pods now", spec.Pods())
 	}
