@@ -68,10 +68,9 @@ func MeanSpeed(all []Speed) (mean Speed, ok bool) {
 // Speed is the mean of all speeds of the run; false where it is not known.
 func (p *Processor) Speed() (Speed, bool) { return MeanSpeed(p.Measured()) }
 
-// Drift is by which share the speed after the run differs from that before it; 0 where it is
-// not known, and where a part of the work was as slow or as quick before the run as one after it:
-// then speeds differ as much from one part of a second to the next, and nothing shows that the
-// machine changed.
+// Drift is the share by which the speed after the run differs from that before it. It is 0 where
+// it is not known, and where the ranges from Low to High of both overlap: then parts of one
+// measurement differ as much, and the two do not show that the machine changed.
 func (p *Processor) Drift() float64 {
 	if _, ok := p.Speed(); !ok || p.Before.Low <= p.After.High && p.After.Low <= p.Before.High {
 		return 0

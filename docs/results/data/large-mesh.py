@@ -1,5 +1,5 @@
-import json,sys
 # Prints a mesh of 100 namespaces with 5 services of 10 pods each, as a stream of JSON objects: 20,000, of which 5,000 are pods. See ../meshes.md.
+import json,sys
 out=sys.stdout; n=0
 def put(o):
     global n; n+=1; out.write(json.dumps(o)+"\n")
