@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -24,6 +25,8 @@ const (
 	progressInterval = 15 * time.Second
 	// interruptGrace is the time that an interrupted `go build` has to clean up after itself.
 	interruptGrace = 5 * time.Second
+	// tmpFolder is the folder of a build for the compiler's temporary files.
+	tmpFolder = "tmp"
 )
 
 // buildFlags are the flags of every `go build`. -v writes each package into the log as it is
@@ -110,11 +113,7 @@ func (g *Graph) announcement(programs []Program, dir string) string {
 	if n := len(programs); n > 1 {
 		what = fmt.Sprintf("%d programs", n)
 	}
-	// Compiling spreads over all processors; downloads and the last links do not, so never less
-	// than a minute.
-	minutes := max(1, (g.Minutes*2+runtime.NumCPU()-1)/runtime.NumCPU())
-	return fmt.Sprintf("building %s of %s (%s), this once: up to %d min on this machine, downloads not counted; kept in %s",
-		what, g.Title, list(programs), minutes, dir)
+	return fmt.Sprintf("building %s of %s (%s), this once, which takes minutes; kept in %s", what, g.Title, list(programs), dir)
 }
 
 // compile runs `go build` in dir, binaries to dir/out, and gives the path of its log.
@@ -142,9 +141,8 @@ func (s *store) compile(ctx context.Context, g *Graph, tc toolchain, programs []
 		}
 	}
 	// The compiler's temporary files go here too: on the cache's disk, and gone with the folder.
-	tmp := filepath.Join(dir, "tmp")
 	logs := filepath.Join(s.dir, "logs")
-	for _, d := range []string{tmp, filepath.Join(dir, "out"), logs} {
+	for _, d := range []string{filepath.Join(dir, tmpFolder), filepath.Join(dir, "out"), logs} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return "", hinted(fmt.Errorf("making the build folder: %w", err), "")
 		}
@@ -160,11 +158,37 @@ func (s *store) compile(ctx context.Context, g *Graph, tc toolchain, programs []
 	}
 	defer log.Close()
 
-	args := append([]string{"build"}, g.flags()...)
-	args = append(args, "-ldflags", g.ldflags(), "-o", filepath.Join(dir, "out")+string(filepath.Separator))
+	var packages []string
 	for _, p := range programs {
-		args = append(args, p.Package)
+		packages = append(packages, p.Package)
 	}
+	// In -f, a line for each package that is not in Go's build cache. It also downloads all modules, so that the time that
+	// compiling takes tells how much of it is left.
+	args := slices.Concat([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, g.flags(), packages)
+	var stale bytes.Buffer
+	if err := s.goCommand(ctx, g, tc, dir, args, &stale, log, func(time.Duration) string { return downloading(logPath) }); err != nil {
+		return "", failed(ctx, err, programs, tc, args, logPath)
+	}
+	all := bytes.Count(stale.Bytes(), []byte("\n"))
+	args = slices.Concat([]string{"build"}, g.flags(), []string{"-ldflags", g.ldflags(), "-o", filepath.Join(dir, "out") + string(filepath.Separator)}, packages)
+	if err := s.goCommand(ctx, g, tc, dir, args, log, log, func(since time.Duration) string { return compiling(logPath, all, since) }); err != nil {
+		return "", failed(ctx, err, programs, tc, args, logPath)
+	}
+	return logPath, nil
+}
+
+// failed describes how a command of a build failed.
+func failed(ctx context.Context, err error, programs []Program, tc toolchain, args []string, logPath string) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("building %s: %w", list(programs), ctx.Err())
+	}
+	text := complaints(logPath)
+	return hinted(fmt.Errorf("building %s with %s %s (log: %s): %w\n%s",
+		list(programs), tc.path, commandLine(args), logPath, err, lastLines(text, 20)), text)
+}
+
+// goCommand runs `go` in the folder of a build. doing says what it does after a time.
+func (s *store) goCommand(ctx context.Context, g *Graph, tc toolchain, dir string, args []string, stdout, stderr io.Writer, doing func(time.Duration) string) error {
 	// ctx must not kill `go` alone and at once: it would leave compilers behind. See wait.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), tc.path, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -176,31 +200,22 @@ func (s *store) compile(ctx context.Context, g *Graph, tc toolchain, programs []
 		"CGO_ENABLED=0",
 		"GOOS="+runtime.GOOS,
 		"GOARCH="+runtime.GOARCH,
-		"GOTMPDIR="+tmp,
+		"GOTMPDIR="+filepath.Join(dir, tmpFolder),
 		// Never empty, or the settings of `go env -w` would show through.
 		strings.TrimSpace("GOFLAGS=-mod=readonly "+tc.flags),
 	)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr = stdout, stderr
 	// If scaler is killed, `go` is interrupted. The signal comes when the thread that started
 	// the child ends, so that thread is held until the child has ended.
 	linux.EndWithParent(cmd.SysProcAttr, syscall.SIGINT)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return "", fmt.Errorf("starting %s: %w", tc.path, err)
+		return fmt.Errorf("starting %s: %w", tc.path, err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	err = s.wait(ctx, g, cmd.Process.Pid, ended, func() string { return doing(logPath, programs) })
-	if ctx.Err() != nil {
-		return "", fmt.Errorf("building %s: %w", list(programs), ctx.Err())
-	}
-	if err != nil {
-		text := complaints(logPath)
-		return "", hinted(fmt.Errorf("building %s with %s %s (log: %s): %w\n%s",
-			list(programs), tc.path, commandLine(args), logPath, err, lastLines(text, 20)), text)
-	}
-	return logPath, nil
+	return s.wait(ctx, g, cmd.Process.Pid, ended, doing)
 }
 
 // commandLine gives a command as a person types it.
@@ -216,7 +231,7 @@ func commandLine(args []string) string {
 
 // wait returns when the build has ended by itself or, ctx being done, was ended with all its
 // compilers. It breaks the silence meanwhile.
-func (s *store) wait(ctx context.Context, g *Graph, pid int, ended <-chan error, doing func() string) error {
+func (s *store) wait(ctx context.Context, g *Graph, pid int, ended <-chan error, doing func(time.Duration) string) error {
 	start := time.Now()
 	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
@@ -225,7 +240,8 @@ func (s *store) wait(ctx context.Context, g *Graph, pid int, ended <-chan error,
 		case err := <-ended:
 			return err
 		case <-tick.C:
-			s.progress(fmt.Sprintf("building %s: %v, %s", g.Title, time.Since(start).Round(time.Second), doing()))
+			since := time.Since(start)
+			s.progress(fmt.Sprintf("building %s: %v, %s", g.Title, since.Round(time.Second), doing(since)))
 		case <-ctx.Done():
 			// First the gentle way, in which `go` removes its own temporary files. The group is
 			// killed in the end whatever happened: it is a compiler's group, not the leader's.
@@ -249,32 +265,41 @@ func signalGroup(pid int, sig syscall.Signal) {
 	_ = syscall.Kill(-pid, sig)
 }
 
-// doing derives from the log what `go build -v` is doing: it first names the modules it downloads,
-// then each package as it is compiled, the programs' own last. Linking is not logged.
-func doing(logPath string, programs []Program) string {
+// downloading tells from the log how far downloads are.
+func downloading(logPath string) string {
+	modules, _ := logged(logPath)
+	return fmt.Sprintf("%d modules downloaded so far", modules)
+}
+
+// compiling tells from the log how far a build of so many packages is after a time, and how long the others take if they
+// are like those before them. Linking is not logged.
+func compiling(logPath string, all int, since time.Duration) string {
+	switch _, packages := logged(logPath); {
+	case packages == 0:
+		return fmt.Sprintf("%d packages to compile", all)
+	case packages >= all:
+		return fmt.Sprintf("all %d packages compiled, linking", packages)
+	default:
+		left := time.Duration(float64(since) / float64(packages) * float64(all-packages))
+		return fmt.Sprintf("%d of %d packages compiled, about %v left", packages, all, left.Round(10*time.Second))
+	}
+}
+
+// logged counts what `go build -v` logs: modules as it downloads them, and packages as it compiles them.
+func logged(logPath string) (modules, packages int) {
 	text, err := os.ReadFile(logPath)
 	if err != nil {
-		return "at work"
+		return 0, 0
 	}
-	downloads, packages, mains := 0, 0, 0
 	for line := range bytes.Lines(text) {
 		switch {
 		case bytes.HasPrefix(line, []byte("go: downloading ")):
-			downloads++
+			modules++
 		case !bytes.ContainsAny(line, " \t"):
 			packages++
-			if slices.ContainsFunc(programs, func(p Program) bool { return p.Package == string(bytes.TrimSpace(line)) }) {
-				mains++
-			}
 		}
 	}
-	switch {
-	case packages == 0:
-		return fmt.Sprintf("%d modules downloaded so far", downloads)
-	case mains == len(programs):
-		return fmt.Sprintf("all %d packages compiled, linking", packages)
-	}
-	return fmt.Sprintf("%d packages compiled so far", packages)
+	return modules, packages
 }
 
 // complaints gives the log of a build without the lines that only show its progress.

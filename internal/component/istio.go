@@ -164,7 +164,7 @@ func istioGraphs(release string) graphs {
 	}
 	return []Graph{
 		{
-			Name: name, Title: "Istio" + title, Mod: mod, Sum: sum, SumFrom: completes, Minutes: 4, Stamps: stamps,
+			Name: name, Title: "Istio" + title, Mod: mod, Sum: sum, SumFrom: completes, Stamps: stamps,
 			// STANDARD_TAGS in Makefile.core.mk of istio.io/istio, as its releases are built. They
 			// matter here: vtprotobuf is the faster of two ways to marshal configuration.
 			Tags: "vtprotobuf,disable_pgv",
@@ -175,7 +175,7 @@ func istioGraphs(release string) graphs {
 			images: control,
 		},
 		{
-			Name: agent, Title: "Istio's agent" + title, Mod: mod, Sum: sum, SumFrom: completes, Minutes: 1, Stamps: stamps,
+			Name: agent, Title: "Istio's agent" + title, Mod: mod, Sum: sum, SumFrom: completes, Stamps: stamps,
 			// AGENT_TAGS of the same file.
 			Tags: "agent,disable_pgv,grpcnotrace,retrynotrace",
 			Programs: []Program{

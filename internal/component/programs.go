@@ -53,10 +53,7 @@ type Graph struct {
 	// wrong version, or none.
 	Stamps []string
 	// Tags are build tags, with commas between; "" means none.
-	Tags string
-	// Minutes is the time that all of the graph's programs take to build with empty Go caches on 2
-	// processors, as measured; only for telling people what to expect.
-	Minutes  int
+	Tags     string
 	Programs []Program
 
 	// wheel is the Python package that holds the one program; nil = the programs are built from
@@ -102,7 +99,7 @@ var pinned = graphsOf(IstioDefault)
 // firstGraphs and lastGraphs are the graphs before those of Istio, and after them.
 var firstGraphs = []Graph{
 	{
-		Name: "kubernetes", Title: "Kubernetes and etcd", Mod: kubernetesMod, Sum: kubernetesSum, Minutes: 5,
+		Name: "kubernetes", Title: "Kubernetes and etcd", Mod: kubernetesMod, Sum: kubernetesSum,
 		// As hack/lib/version.sh of k8s.io/kubernetes stamps its releases; unstamped it serves
 		// v0.0.0-master. The module does not contain its commit.
 		Stamps: KubernetesStamps(kubernetesVersion),
@@ -120,7 +117,7 @@ var firstGraphs = []Graph{
 		},
 	},
 	{
-		Name: "kwok", Title: "KWOK", Mod: kwokMod, Sum: kwokSum, Minutes: 1,
+		Name: "kwok", Title: "KWOK", Mod: kwokMod, Sum: kwokSum,
 		Programs: []Program{
 			{Kwok, "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok", Kwok, []string{"--version"}},
 		},
@@ -130,7 +127,7 @@ var firstGraphs = []Graph{
 
 var lastGraphs = []Graph{
 	{
-		Name: "prometheus", Title: "Prometheus", Mod: prometheusMod, Sum: prometheusSum, Minutes: 2,
+		Name: "prometheus", Title: "Prometheus", Mod: prometheusMod, Sum: prometheusSum,
 		// Prometheus's own tag, without the service discoveries of two dozen clouds, whose
 		// libraries make most of it: targets are given in its configuration here.
 		Tags: "remove_all_sd",
@@ -146,7 +143,7 @@ var lastGraphs = []Graph{
 		images: []released{prometheusImage(Prometheus, "3.15.0"), prometheusImage(Promtool, "3.15.0")},
 	},
 	{
-		Name: "osm", Title: "Open Service Mesh", Mod: osmMod, Sum: osmSum, Minutes: 4,
+		Name: "osm", Title: "Open Service Mesh", Mod: osmMod, Sum: osmSum,
 		Stamps: []string{osmModulePath + "/pkg/version.Version=" + osmVersion},
 		edits:  osmEdits,
 		Programs: []Program{
@@ -156,7 +153,7 @@ var lastGraphs = []Graph{
 		},
 	},
 	{
-		Name: "linkerd", Title: "Linkerd", Mod: linkerdMod, Sum: linkerdSum, Minutes: 4,
+		Name: "linkerd", Title: "Linkerd", Mod: linkerdMod, Sum: linkerdSum,
 		Stamps: []string{linkerdModulePath + "/pkg/version.Version=" + linkerdVersion},
 		edits:  linkerdEdits,
 		Programs: []Program{

@@ -60,7 +60,7 @@ func main() { fmt.Println("version", version) }
 // folder.
 func fakeGraphs(source string) []Graph {
 	return []Graph{{
-		Name: "fakes", Title: "Fakes", Minutes: 1,
+		Name: "fakes", Title: "Fakes",
 		Mod:    "module scaler.mesh/components/fake\n\ngo 1.26\n\nrequire fake.test/programs v0.0.0\n\nreplace fake.test/programs => " + source + "\n",
 		Stamps: []string{"main.version=v1.2.3"},
 		Programs: []Program{
@@ -356,19 +356,22 @@ func TestHints(t *testing.T) {
 	}
 }
 
-func TestDoing(t *testing.T) {
+func TestProgressOfABuild(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	programs := []Program{{Package: "a.test/cmd/a"}}
 	for text, want := range map[string]string{
-		"": "0 modules downloaded so far",
-		"go: downloading x v1\ngo: downloading y v1\n":    "2 modules downloaded so far",
-		"go: downloading x v1\nfmt\nio/fs\n":              "2 packages compiled so far",
-		"fmt\na.test/cmd/a\n# a.test/cmd/a\nwarning: x\n": "all 2 packages compiled, linking",
+		"":                            "4 packages to compile",
+		"go: downloading x v1\nfmt\n": "1 of 4 packages compiled, about 6m0s left",
+		"fmt\nio/fs\na.test/b\n":      "3 of 4 packages compiled, about 40s left",
+		"fmt\nio/fs\na.test/b\na.test/a\n# a.test/a\nwarning: x\n": "all 4 packages compiled, linking",
 	} {
 		write(t, log, text)
-		if got := doing(log, programs); got != want {
-			t.Errorf("doing after %q = %q, want %q", text, got, want)
+		if got := compiling(log, 4, 2*time.Minute); got != want {
+			t.Errorf("compiling after %q = %q, want %q", text, got, want)
 		}
+	}
+	write(t, log, "go: downloading x v1\ngo: downloading y v1\n")
+	if got := downloading(log); got != "2 modules downloaded so far" {
+		t.Errorf("downloading = %q", got)
 	}
 }
 

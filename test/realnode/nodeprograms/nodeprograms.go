@@ -57,7 +57,7 @@ func Graphs() []component.Graph {
 	kubernetes := component.Version(component.KubeAPIServer)
 	return []component.Graph{
 		{
-			Name: "kubernetes-node", Title: "Kubernetes' node", Mod: kubernetesMod, Sum: kubernetesSum, Minutes: 4,
+			Name: "kubernetes-node", Title: "Kubernetes' node", Mod: kubernetesMod, Sum: kubernetesSum,
 			Stamps: component.KubernetesStamps(kubernetes),
 			Programs: []component.Program{
 				{Name: Kubelet, Version: kubernetes, Package: "k8s.io/kubernetes/cmd/kubelet", Output: Kubelet, Ask: []string{"--version"}},
@@ -65,7 +65,7 @@ func Graphs() []component.Graph {
 			},
 		},
 		{
-			Name: "containerd", Title: "containerd", Mod: containerdMod, Sum: containerdSum, Minutes: 2,
+			Name: "containerd", Title: "containerd", Mod: containerdMod, Sum: containerdSum,
 			Tags:   "no_btrfs,no_devmapper", // these snapshotters need libraries in C
 			Stamps: []string{"github.com/containerd/containerd/v2/version.Version=" + containerdVersion},
 			Programs: []component.Program{
@@ -75,7 +75,7 @@ func Graphs() []component.Graph {
 			},
 		},
 		{
-			Name: "cni", Title: "CNI plugins", Mod: cniMod, Sum: cniSum, Minutes: 1,
+			Name: "cni", Title: "CNI plugins", Mod: cniMod, Sum: cniSum,
 			Stamps: []string{"github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion=" + cniVersion},
 			Programs: []component.Program{
 				{Name: CNIPtp, Version: cniVersion, Package: "github.com/containernetworking/plugins/plugins/main/ptp", Output: CNIPtp, Ask: []string{"--version"}},
