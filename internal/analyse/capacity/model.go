@@ -461,6 +461,11 @@ func around(value, half float64) estimate {
 	return estimate{value, max(0, value-half), value + half, true}
 }
 
+// plus returns the estimate of a sum with a quantity that is known.
+func (e estimate) plus(known float64) estimate {
+	return estimate{e.value + known, e.low + known, e.high + known, e.bounded}
+}
+
 // upper returns the upper end of the estimate, which is the safe side; the value if there
 // is no interval.
 func (e estimate) upper() float64 {

@@ -234,11 +234,11 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 		return nil, err
 	}
 	costs.allowForAmounts(pushes, push)
-	costs.total = s.anotherDay(costs.total)
 	if costs.alike {
 		s.warn(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes, so that the interval is wide: run all sizes again with --change 1/s:route, or run more sizes")
 	}
-	w.sum(costs, meanPresent*t.pods*stat.Mean(rest, nil), planned.Seconds())
+	atRest := meanPresent * t.pods * stat.Mean(rest, nil)
+	w.sum(costs, s.anotherDay(costs.total.plus(atRest*planned.Seconds())), atRest, planned.Seconds())
 	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })
 	if w.Measured != nil && *w.Measured != 0 {
 		w.Error = new(w.CPUSeconds.Forecast / *w.Measured - 1)
@@ -469,10 +469,9 @@ func workRow(parts []part, a amounts) []float64 {
 	return row
 }
 
-// sum adds up the parts, and the usage at rest for this number of seconds.
-func (w *Work) sum(costs workCosts, rest, seconds float64) {
-	atRest := rest * seconds
-	w.CPUSeconds = Bounds{costs.total.value + atRest, new(costs.total.low + atRest), new(costs.total.high + atRest)}
+// sum lists the parts of all CPU time, with the usage at rest for this number of seconds.
+func (w *Work) sum(costs workCosts, all estimate, rest, seconds float64) {
+	w.CPUSeconds = Bounds{all.value, &all.low, &all.high}
 	add := func(name string, count float64, each Bounds) {
 		w.Parts = append(w.Parts, WorkPart{name, count, each, each.Forecast * count / w.CPUSeconds.Forecast})
 	}
