@@ -2,10 +2,14 @@ package speed
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"math"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -97,4 +101,65 @@ func TestSteal(t *testing.T) {
 	if from.all <= 0 || to.all < from.all || from.steal > from.all {
 		t.Errorf("this machine's processors did %+v, then %+v", from, to)
 	}
+}
+
+// The parts of a pass, of which it depends on the processor how they compare.
+func BenchmarkParts(b *testing.B) {
+	w, err := newWork()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("pass", func(b *testing.B) {
+		for range b.N {
+			if err := w.pass(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("proto", func(b *testing.B) {
+		for range b.N {
+			for range messages {
+				text, _ := proto.MarshalOptions{Deterministic: true}.Marshal(w.message)
+				_ = proto.Unmarshal(text, new(descriptorpb.DescriptorProto))
+			}
+		}
+	})
+	b.Run("sha", func(b *testing.B) {
+		text, _ := proto.MarshalOptions{Deterministic: true}.Marshal(w.message)
+		for range b.N {
+			for range messages {
+				sum := sha256.Sum256(text)
+				w.checksum ^= sum[0]
+			}
+		}
+	})
+	b.Run("maps", func(b *testing.B) {
+		for range b.N {
+			index := map[string]int{}
+			for i, name := range w.names {
+				index[name] = i
+			}
+			for i, name := range w.names {
+				if index[name] != i {
+					b.Fatal()
+				}
+			}
+		}
+	})
+	b.Run("replace", func(b *testing.B) {
+		for range b.N {
+			for range replaced {
+				w.replace()
+			}
+		}
+	})
+	b.Run("handshakes", func(b *testing.B) {
+		for range b.N {
+			for range handshakes {
+				if err := w.handshake(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
 }
