@@ -56,7 +56,7 @@ follows from what the run is expected to need, and is printed first. --dilate 1 
 that.
 
 The first run takes the programs that it needs from released images or builds
-them, which takes about a quarter of an hour on two cores; see 'scaler components'.`,
+them, which takes less than 20 minutes on two cores; see 'scaler components'.`,
 		Example: `  # 200 pods, as fast as a stock cluster creates them, permissive, against istiod
   scaler rollout --pods 200
 

@@ -188,7 +188,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 		made.raise(base)
 	}
 	if f.unit() == secondsUnit { // cores are processor time, too
-		made.estimate = s.anotherDay(made.estimate)
+		made.estimate = s.elsewhere(made.estimate)
 	}
 	switch {
 	case !made.bounded:

@@ -56,7 +56,7 @@ func (s *sample) onOneProcessor(o Options) error {
 	if alike { // the difference of each from the others is that of its moments
 		s.common = &mean
 	}
-	s.processor, s.measured = to, map[*record.Run]*record.Run{}
+	s.processor, s.converted, s.measured = to, o.NodeSpeed != nil, map[*record.Run]*record.Run{}
 	for i, r := range s.runs {
 		own, _ := r.Environment.Processor.Speed()
 		s.runs[i] = r.Scaled(cmp.Or(s.common, &own).Speed / to.Speed)
@@ -84,14 +84,25 @@ func (s *sample) days() int {
 	return len(days)
 }
 
-// anotherDay extends the interval of processor time to runs of another day, or on another machine. Runs of one day
-// have in common what that day does to them, however many they are.
-func (s *sample) anotherDay(e estimate) estimate {
-	if !e.bounded || s.days() >= daysNeeded {
+// anotherKind is the share by which reference processor time of one kind of processor was less than that of another for the same
+// work, at most: the unit does not measure all that makes a processor fast. See docs/results/ladder.md, another kind of processor.
+const anotherKind = 0.32
+
+// elsewhere extends the interval of processor time to runs of another day and, if it was converted, on another kind of processor.
+// Runs of one day have in common what that day does to them, however many they are.
+func (s *sample) elsewhere(e estimate) estimate {
+	var below, above float64 // shares
+	if s.days() < daysNeeded {
+		below = distuv.UnitNormal.Quantile((1+confidence)/2) * dayToDay
+		above = below
+	}
+	if s.converted { // from the one kind to the other, or the reverse
+		below, above = math.Hypot(below, anotherKind), math.Hypot(above, 1/(1-anotherKind)-1)
+	}
+	if !e.bounded || above == 0 {
 		return e
 	}
-	half := distuv.UnitNormal.Quantile((1+confidence)/2) * dayToDay * e.value
-	return estimate{e.value, max(0, e.value-math.Hypot(e.value-e.low, half)), e.value + math.Hypot(e.high-e.value, half), true}
+	return estimate{e.value, max(0, e.value-math.Hypot(e.value-e.low, below*e.value)), e.value + math.Hypot(e.high-e.value, above*e.value), true}
 }
 
 // processorSentence states the processor that processor time and cores are of; "" where it is not known.
@@ -99,7 +110,11 @@ func (p *Plan) processorSentence() string {
 	if p.Processor == nil {
 		return ""
 	}
-	return fmt.Sprintf("CPU time and cores are of processors that do the work of %.3g reference processors; their intervals contain what days and machines differ by.", p.Processor.Speed)
+	contain := "what days differ by, and not what kinds of processors do (--node-speed)"
+	if p.converted {
+		contain = fmt.Sprintf("what days differ by, and that another kind of processor may need %.0f%% less than this unit says, or that much more", anotherKind*100)
+	}
+	return fmt.Sprintf("CPU time and cores are of processors that do the work of %.3g reference processors; their intervals contain %s.", p.Processor.Speed, contain)
 }
 
 // warnOfSpeed adds warnings about the processor time of runs that were not made at one speed.

@@ -128,29 +128,40 @@ func TestCommonSpeed(t *testing.T) {
 
 func speedOf(speed float64) *record.Speed { return &record.Speed{Work: "1", Speed: speed} }
 
-// Runs of one day do not show what days differ by, and their interval contains it; runs of three days do.
-func TestIntervalsOfDays(t *testing.T) {
-	width := func(days int) float64 {
+// Runs of one day do not show what days differ by, and their interval contains it; runs of three days do. No runs of one machine
+// show by how much the unit is wrong for another kind of processor.
+func TestIntervalsOfDaysAndKinds(t *testing.T) {
+	shares := func(days int, nodes *record.Speed) (below, above float64) {
 		all := strict().runs(nil, 2, 200, 400, 600, 800) // without any noise
 		for i := range all {
+			all[i] = *withSpeed(all[i], 1)
 			all[i].Started = time.Date(2026, 11, 1+i%days, 12, 0, 0, 0, time.UTC)
 		}
-		p, err := Make(all, Options{Pods: 1600})
+		p, err := Make(all, Options{Pods: 1600, NodeSpeed: nodes})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range p.Figures {
 			if f.Name == rolloutCPU {
-				return (*f.High - *f.Low) / f.Forecast
+				return 1 - *f.Low/f.Forecast, *f.High/f.Forecast - 1
 			}
 		}
 		t.Fatalf("no forecast of %s", rolloutCPU)
-		return 0
+		return 0, 0
 	}
-	const two = 2 * 1.96 * dayToDay
-	for days, want := range map[int]float64{1: two, 2: two, 3: 0} {
-		if got := width(days); math.Abs(got-want) > 1e-3 {
-			t.Errorf("%d days: the interval is %.4f of the forecast wide, want %.4f", days, got, want)
+	const day = 1.96 * dayToDay
+	nodes := &record.Speed{Work: "1", Speed: 0.5}
+	for _, c := range []struct {
+		days         int
+		nodes        *record.Speed
+		below, above float64
+	}{
+		{1, nil, day, day}, {2, nil, day, day}, {3, nil, 0, 0},
+		{1, nodes, math.Hypot(day, anotherKind), math.Hypot(day, anotherKind/(1-anotherKind))},
+		{3, nodes, anotherKind, anotherKind / (1 - anotherKind)},
+	} {
+		if below, above := shares(c.days, c.nodes); math.Abs(below-c.below) > 1e-3 || math.Abs(above-c.above) > 1e-3 {
+			t.Errorf("%d days, nodes %v: the interval is %.4f below the forecast and %.4f above, want %.4f and %.4f", c.days, c.nodes != nil, below, above, c.below, c.above)
 		}
 	}
 }

@@ -238,7 +238,7 @@ func (s *sample) work(t target, left []*record.Run) (*Work, error) {
 		s.warn(rolloutCPU, "the runs do not distinguish the cost of a push from that of its bytes, so that the interval is wide: run all sizes again with --change 1/s:route, or run more sizes")
 	}
 	atRest := meanPresent * t.pods * stat.Mean(rest, nil)
-	w.sum(costs, s.anotherDay(costs.total.plus(atRest*planned.Seconds())), atRest, planned.Seconds())
+	w.sum(costs, s.elsewhere(costs.total.plus(atRest*planned.Seconds())), atRest, planned.Seconds())
 	w.Measured = mean(left, func(r *record.Run) *float64 { return r.Value(rolloutCPU) })
 	if w.Measured != nil && *w.Measured != 0 {
 		w.Error = new(w.CPUSeconds.Forecast / *w.Measured - 1)
