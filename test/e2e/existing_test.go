@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,10 +16,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
@@ -58,6 +64,34 @@ func (c keptCluster) limited(ctx context.Context, folder string) keptCluster {
 	return c
 }
 
+// readingRights are those that are documented for who only reads, in all namespaces.
+func readingRights() (all []rbacv1.PolicyRule) {
+	GinkgoHelper()
+	text := must(os.ReadFile(filepath.Join("..", "..", "docs", "reference", "captured.md")))
+	_, text, _ = bytes.Cut(text, []byte("```yaml\napiVersion: rbac"))
+	text, _, _ = bytes.Cut(text, []byte("```"))
+	for _, document := range bytes.Split(append([]byte("apiVersion: rbac"), text...), []byte("---\n")) {
+		var role rbacv1.ClusterRole // a Role has the same rules
+		Expect(yaml.Unmarshal(document, &role)).To(Succeed())
+		Expect(role.Rules).NotTo(BeEmpty())
+		all = append(all, role.Rules...)
+	}
+	return all
+}
+
+// failedChecks are the names of those that `scaler doctor -o json` reported as failed.
+func failedChecks(session *gexec.Session) (failed []string) {
+	GinkgoHelper()
+	var list struct{ Items []doctor.Result }
+	Expect(json.Unmarshal(session.Out.Contents(), &list)).To(Succeed())
+	for _, r := range list.Items {
+		if r.Status == doctor.Failed {
+			failed = append(failed, r.Name)
+		}
+	}
+	return failed
+}
+
 // inside are the arguments of a rollout in the cluster.
 func (c keptCluster) inside(p place, args ...string) []string {
 	return append([]string{
@@ -81,6 +115,14 @@ var _ = Describe("a cluster that is there already", func() {
 	It("is as it was after a rollout in it, and after a killed one and cleanup", func(ctx SpecContext) {
 		where := newPlace()
 		all := where.keep()
+		By("looking, with the rights to read alone")
+		reader := newUser(ctx, all.kubeconfig, filepath.Join(filepath.Dir(where.state), "reader"))
+		reader.allow(ctx, "reader", readingRights())
+		looked := where.start("doctor", "--context", all.name, "--kubeconfig", reader.kubeconfig, "--control-plane-address", all.proxies, "-o", "json")
+		Expect(wait(looked)).To(Equal(exitFailed))
+		Expect(failedChecks(looked)).To(Equal([]string{"rights"}), "no run is possible, and all else is known")
+		reader.remove(ctx)
+
 		cluster := all.limited(ctx, filepath.Dir(where.state))
 		before := all.objects(ctx)
 
