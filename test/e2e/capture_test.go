@@ -248,7 +248,8 @@ var _ = Describe("a captured mesh", func() {
 
 	It("is upgraded in waves of namespaces", func() {
 		where := newPlace()
-		session := where.start("upgrade", "--dilate", "1", "--mesh", filepath.Join("testdata", "changed.yaml"), "--from", "1.29.1", "--to", "1.31.0", "--canary", "50%,100%",
+		// To the same version, since another istiod takes minutes to build.
+		session := where.start("upgrade", "--dilate", "1", "--mesh", filepath.Join("testdata", "changed.yaml"), "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_PUSH_THROTTLE=10", "--canary", "50%,100%",
 			"--baseline", "1s", "--settle", "1s", "--steady", "1s", "--pause", "2s", "--calibrate=false", "-o", "json", "--out", filepath.Join(where.out, "upgraded"))
 		Expect(wait(session)).To(Equal(exitDone))
 		run := printed(session)
