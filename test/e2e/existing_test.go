@@ -70,7 +70,7 @@ func readingRights() (all []rbacv1.PolicyRule) {
 	text := must(os.ReadFile(filepath.Join("..", "..", "docs", "reference", "captured.md")))
 	_, text, _ = bytes.Cut(text, []byte("```yaml\napiVersion: rbac"))
 	text, _, _ = bytes.Cut(text, []byte("```"))
-	for _, document := range bytes.Split(append([]byte("apiVersion: rbac"), text...), []byte("---\n")) {
+	for document := range bytes.SplitSeq(append([]byte("apiVersion: rbac"), text...), []byte("---\n")) {
 		var role rbacv1.ClusterRole // a Role has the same rules
 		Expect(yaml.Unmarshal(document, &role)).To(Succeed())
 		Expect(role.Rules).NotTo(BeEmpty())
