@@ -112,7 +112,7 @@ func (p *Plan) processorSentence() string {
 	}
 	contain := "what days differ by, and not what kinds of processors do (--node-speed)"
 	if p.converted {
-		contain = fmt.Sprintf("what days differ by, and that another kind of processor may need %.0f%% less than this unit says, or that much more", anotherKind*100)
+		contain = fmt.Sprintf("what days differ by, and that another kind of processor may need %.0f%% less than this unit says, or %.0f%% more", anotherKind*100, 100/(1-anotherKind)-100)
 	}
 	return fmt.Sprintf("CPU time and cores are of processors that do the work of %.3g reference processors; their intervals contain %s.", p.Processor.Speed, contain)
 }
