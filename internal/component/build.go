@@ -162,19 +162,22 @@ func (s *store) compile(ctx context.Context, g *Graph, tc toolchain, programs []
 	for _, p := range programs {
 		packages = append(packages, p.Package)
 	}
-	// In -f, a line for each package that is not in Go's build cache. It also downloads all modules, so that the time that
-	// compiling takes tells how much of it is left.
-	args := slices.Concat([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, g.flags(), packages)
+	run := func(args []string, stdout io.Writer, doing func(time.Duration) string) error {
+		if err := s.goCommand(ctx, g, tc, dir, args, stdout, log, doing); err != nil {
+			return failed(ctx, err, programs, tc, args, logPath)
+		}
+		return nil
+	}
+	// This lists the packages that are not in Go's build cache, and downloads all modules first. The time of the build is then
+	// compiling alone, from which the time left is estimated.
 	var stale bytes.Buffer
-	if err := s.goCommand(ctx, g, tc, dir, args, &stale, log, func(time.Duration) string { return downloading(logPath) }); err != nil {
-		return "", failed(ctx, err, programs, tc, args, logPath)
+	listing := slices.Concat([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, g.flags(), packages)
+	if err := run(listing, &stale, func(time.Duration) string { return downloading(logPath) }); err != nil {
+		return "", err
 	}
 	all := bytes.Count(stale.Bytes(), []byte("\n"))
-	args = slices.Concat([]string{"build"}, g.flags(), []string{"-ldflags", g.ldflags(), "-o", filepath.Join(dir, "out") + string(filepath.Separator)}, packages)
-	if err := s.goCommand(ctx, g, tc, dir, args, log, log, func(since time.Duration) string { return compiling(logPath, all, since) }); err != nil {
-		return "", failed(ctx, err, programs, tc, args, logPath)
-	}
-	return logPath, nil
+	building := slices.Concat([]string{"build"}, g.flags(), []string{"-ldflags", g.ldflags(), "-o", filepath.Join(dir, "out") + string(filepath.Separator)}, packages)
+	return logPath, run(building, log, func(since time.Duration) string { return compiling(logPath, all, since) })
 }
 
 // failed describes how a command of a build failed.
@@ -187,7 +190,7 @@ func failed(ctx context.Context, err error, programs []Program, tc toolchain, ar
 		list(programs), tc.path, commandLine(args), logPath, err, lastLines(text, 20)), text)
 }
 
-// goCommand runs `go` in the folder of a build. doing says what it does after a time.
+// goCommand runs `go` in the folder of a build. doing describes its progress for messages; it gets the time since the start.
 func (s *store) goCommand(ctx context.Context, g *Graph, tc toolchain, dir string, args []string, stdout, stderr io.Writer, doing func(time.Duration) string) error {
 	// ctx must not kill `go` alone and at once: it would leave compilers behind. See wait.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), tc.path, args...)
@@ -265,14 +268,14 @@ func signalGroup(pid int, sig syscall.Signal) {
 	_ = syscall.Kill(-pid, sig)
 }
 
-// downloading tells from the log how far downloads are.
+// downloading reports the progress of downloads, from the log.
 func downloading(logPath string) string {
 	modules, _ := logged(logPath)
 	return fmt.Sprintf("%d modules downloaded so far", modules)
 }
 
-// compiling tells from the log how far a build of so many packages is after a time, and how long the others take if they
-// are like those before them. Linking is not logged.
+// compiling reports the progress of a build, from its log, the number of all packages and the time since it began. The time
+// left assumes that the other packages take as long as those so far. Linking is not logged.
 func compiling(logPath string, all int, since time.Duration) string {
 	switch _, packages := logged(logPath); {
 	case packages == 0:

@@ -30,7 +30,7 @@ func (r *run) crossCheck(ctx context.Context, m measurement) error {
 			w, own = each, *slot
 		}
 	}
-	// The control plane must have counted ours, or up to so many more.
+	// The control plane must have counted at least ours, and at most so many more.
 	check := func(figure, about, expr string, at time.Time, ours, more int64) error {
 		if expr == "" {
 			return nil

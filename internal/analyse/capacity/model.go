@@ -461,7 +461,7 @@ func around(value, half float64) estimate {
 	return estimate{value, max(0, value-half), value + half, true}
 }
 
-// plus returns the estimate of a sum with a quantity that is known.
+// plus adds a known quantity to the estimate.
 func (e estimate) plus(known float64) estimate {
 	return estimate{e.value + known, e.low + known, e.high + known, e.bounded}
 }

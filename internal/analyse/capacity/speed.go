@@ -56,7 +56,7 @@ func (s *sample) onOneProcessor(o Options) error {
 	if alike { // the difference of each from the others is that of its moments
 		s.common = &mean
 	}
-	s.processor, s.converted, s.measured = to, o.NodeSpeed != nil, map[*record.Run]*record.Run{}
+	s.processor, s.forNodes, s.measured = to, o.NodeSpeed != nil, map[*record.Run]*record.Run{}
 	for i, r := range s.runs {
 		own, _ := r.Environment.Processor.Speed()
 		s.runs[i] = r.Scaled(cmp.Or(s.common, &own).Speed / to.Speed)
@@ -88,7 +88,10 @@ func (s *sample) days() int {
 // work, at most: the unit does not measure all that makes a processor fast. See docs/results/ladder.md, another kind of processor.
 const anotherKind = 0.32
 
-// elsewhere extends the interval of processor time to runs of another day and, if it was converted, on another kind of processor.
+// anotherKindMore is the share for the reverse conversion.
+const anotherKindMore = 1/(1-anotherKind) - 1
+
+// elsewhere extends the interval of processor time to runs of another day and, in a plan for nodes of a stated speed, to another kind of processor.
 // Runs of one day have in common what that day does to them, however many they are.
 func (s *sample) elsewhere(e estimate) estimate {
 	var below, above float64 // shares
@@ -96,8 +99,8 @@ func (s *sample) elsewhere(e estimate) estimate {
 		below = distuv.UnitNormal.Quantile((1+confidence)/2) * dayToDay
 		above = below
 	}
-	if s.converted { // from the one kind to the other, or the reverse
-		below, above = math.Hypot(below, anotherKind), math.Hypot(above, 1/(1-anotherKind)-1)
+	if s.forNodes { // whose processors may be of another kind
+		below, above = math.Hypot(below, anotherKind), math.Hypot(above, anotherKindMore)
 	}
 	if !e.bounded || above == 0 {
 		return e
@@ -110,11 +113,11 @@ func (p *Plan) processorSentence() string {
 	if p.Processor == nil {
 		return ""
 	}
-	contain := "what days differ by, and not what kinds of processors do (--node-speed)"
-	if p.converted {
-		contain = fmt.Sprintf("what days differ by, and that another kind of processor may need %.0f%% less than this unit says, or %.0f%% more", anotherKind*100, 100/(1-anotherKind)-100)
+	include := "the variation between days, but not between kinds of processors (--node-speed)"
+	if p.forNodes {
+		include = fmt.Sprintf("the variation between days, and that another kind of processor may need %.0f%% less than this unit says, or %.0f%% more", anotherKind*100, anotherKindMore*100)
 	}
-	return fmt.Sprintf("CPU time and cores are of processors that do the work of %.3g reference processors; their intervals contain %s.", p.Processor.Speed, contain)
+	return fmt.Sprintf("CPU time and cores are of processors that do the work of %.3g reference processors; their intervals include %s.", p.Processor.Speed, include)
 }
 
 // warnOfSpeed adds warnings about the processor time of runs that were not made at one speed.
