@@ -97,6 +97,18 @@ func (w *work) certify() error {
 
 // pass does the work once.
 func (w *work) pass() error {
+	if err := w.exchange(); err != nil {
+		return err
+	}
+	if err := w.index(); err != nil {
+		return err
+	}
+	w.replaceSome()
+	return w.connect()
+}
+
+// exchange encodes, hashes and decodes messages.
+func (w *work) exchange() error {
 	for range messages {
 		text, err := proto.MarshalOptions{Deterministic: true}.Marshal(w.message)
 		if err != nil {
@@ -108,6 +120,11 @@ func (w *work) pass() error {
 			return err
 		}
 	}
+	return nil
+}
+
+// index makes a map and reads it.
+func (w *work) index() error {
 	index := map[string]int{}
 	for i, name := range w.names {
 		index[name] = i
@@ -117,9 +134,18 @@ func (w *work) pass() error {
 			return errors.New("a map has lost a key")
 		}
 	}
+	return nil
+}
+
+// replaceSome replaces objects of the live heap.
+func (w *work) replaceSome() {
 	for range replaced {
 		w.replace()
 	}
+}
+
+// connect does handshakes.
+func (w *work) connect() error {
 	for range handshakes {
 		if err := w.handshake(); err != nil {
 			return err

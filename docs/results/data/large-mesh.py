@@ -29,6 +29,6 @@ for i in range(NS):
         put({'apiVersion':'security.istio.io/v1','kind':'AuthorizationPolicy','metadata':meta(ns,a),'spec':{'selector':{'matchLabels':{'app':a}},'rules':[{'from':[{'source':{'namespaces':[ns,f'team-{(i-1)%NS:03d}']}}]}]}})
     for e in range(50):
         put({'apiVersion':'networking.istio.io/v1','kind':'ServiceEntry','metadata':meta(ns,f'ext-{e}'),'spec':{'hosts':[f'api-{e}.{ns}.example'],'exportTo':['.'],'location':'MESH_EXTERNAL','resolution':'DNS','ports':[{'number':443,'name':'tls','protocol':'TLS'}]}})
-    for v in range(61 if i<NS else 0):
+    for v in range(61):
         put({'apiVersion':'networking.istio.io/v1','kind':'VirtualService','metadata':meta(ns,f'route-{v}'),'spec':{'hosts':[f'host-{v}.{ns}.example'],'gateways':['istio-ingress/public'],'exportTo':['.'],'http':[{'route':[{'destination':{'host':f'app-{v%SVC}.{ns}.svc.cluster.local'}}]}]}})
 sys.stderr.write(f'{n} objects\n')
