@@ -60,7 +60,9 @@ func TestStarvedThreadNextToABusyOne(t *testing.T) {
 	var stop atomic.Bool
 	var started, spun, ended sync.WaitGroup
 	begin, end := make(chan struct{}), make(chan struct{})
-	spin := func(nice int, until func() bool) {
+	// Until gets the processor time that the thread has used since the phase began: a thread
+	// of the runtime has used some before the test got it.
+	spin := func(nice int, until func(used time.Duration) bool) {
 		started.Add(1)
 		spun.Add(1)
 		ended.Go(func() {
@@ -73,17 +75,17 @@ func TestStarvedThreadNextToABusyOne(t *testing.T) {
 			}
 			started.Done()
 			<-begin
-			for !until() {
+			before := threadProcessorTime()
+			for !until(threadProcessorTime() - before) {
 			}
 			spun.Done()
 			<-end
 		})
 	}
-	spin(0, stop.Load)
+	spin(0, func(time.Duration) bool { return stop.Load() })
 	// The kernel adds what a thread waited when it runs again. So it is the late one that ends the phase, while it runs.
-	spin(14, func() bool {
-		var used unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used); err != nil || used.Nano() > int64(30*time.Millisecond) {
+	spin(14, func(used time.Duration) bool {
+		if used > 30*time.Millisecond {
 			stop.Store(true)
 		}
 		return stop.Load()
@@ -110,4 +112,13 @@ func TestStarvedThreadNextToABusyOne(t *testing.T) {
 	if *u.Saturation < 0.5 {
 		t.Errorf("saturation %.2f, want more than half: one thread waited for the other", *u.Saturation)
 	}
+}
+
+// ThreadProcessorTime returns the processor time that the calling thread has used.
+func threadProcessorTime() time.Duration {
+	var used unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used); err != nil {
+		panic(err) // an error that the test only notes would let the threads spin for ever
+	}
+	return time.Duration(used.Nano())
 }
