@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 
@@ -122,19 +123,38 @@ type quiet struct{ httpstream.Connection }
 
 func (c quiet) CreateStream(headers http.Header) (httpstream.Stream, error) {
 	s, err := c.Connection.CreateStream(headers)
-	if err != nil || headers.Get(corev1.StreamType) != corev1.StreamTypeError {
-		return s, err
+	switch {
+	case err != nil:
+		return nil, err
+	case headers.Get(corev1.StreamType) == corev1.StreamTypeError:
+		return refusals{s, c.Connection}, nil
+	default:
+		return toPod{s}, nil
 	}
-	return refusals{s, c.Connection}, nil
 }
 
 func (c quiet) RemoveStreams(streams ...httpstream.Stream) {
 	for i, s := range streams {
-		if r, ok := s.(refusals); ok {
-			streams[i] = r.Stream
+		switch of := s.(type) {
+		case refusals:
+			streams[i] = of.Stream
+		case toPod:
+			streams[i] = of.Stream
 		}
 	}
 	c.Connection.RemoveStreams(streams...)
+}
+
+// toPod is the stream of what one forwarded connection sends. Where the connection to the API server has ended, as refusals ends it, writing fails
+// with net.ErrClosed, which client-go does not log, in place of io.EOF.
+type toPod struct{ httpstream.Stream }
+
+func (s toPod) Write(p []byte) (int, error) {
+	n, err := s.Stream.Write(p)
+	if errors.Is(err, io.EOF) {
+		err = net.ErrClosed
+	}
+	return n, err
 }
 
 // refusals is the stream of what went wrong with one forwarded connection. It reads as empty. Anything in it ends the

@@ -160,10 +160,20 @@ func TestForwardBeforeStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		sent := make(chan struct{})
+		go func() { // beyond the end of the connection to the API server
+			defer close(sent)
+			for {
+				if _, err := fmt.Fprintln(c, "more"); err != nil {
+					return
+				}
+			}
+		}()
 		if answer, err := io.ReadAll(c); len(answer) > 0 {
 			t.Errorf("%s: a port that nothing listens on answers %q, %v", tt.name, answer, err)
 		}
 		c.Close()
+		<-sent
 		<-f.Done()
 		if f.Err() == nil || (logged.Load() > 0) != tt.logs {
 			t.Errorf("%s: ended with %v, %d errors are logged", tt.name, f.Err(), logged.Load())
