@@ -1,32 +1,25 @@
 package capture
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/yaml"
+
+	"scaler.mesh/scaler/test/readingrole"
 )
 
 // The role of the document is for what is read, and for nothing else.
 func TestRole(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "captured.md"))
+	all, home, err := readingrole.Rules(filepath.Join("..", "..", "docs"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(guide), "```yaml\napiVersion: rbac")
-	text, _, _ := strings.Cut("apiVersion: rbac"+after, "```")
-	all, home, _ := strings.Cut(text, "---\n")
-	rights := func(text string) map[string]string {
-		var role rbacv1.ClusterRole
-		if err := yaml.UnmarshalStrict([]byte(text), &role); err != nil {
-			t.Fatal(err)
-		}
+	rights := func(rules []rbacv1.PolicyRule) map[string]string {
 		given := map[string]string{}
-		for _, rule := range role.Rules {
+		for _, rule := range rules {
 			for _, group := range rule.APIGroups {
 				for _, name := range rule.Resources {
 					given[strings.TrimSuffix(name+"."+group, ".")] = strings.Join(rule.Verbs, " ")

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -18,15 +17,14 @@ import (
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/test/readingrole"
 	"scaler.mesh/scaler/test/snapshot"
 )
 
@@ -62,21 +60,6 @@ func (c keptCluster) limited(ctx context.Context, folder string) keptCluster {
 	operator.allow(ctx, existing.RoleName, existing.Rights(drivers.Default().Installed.Rights))
 	c.kubeconfig = operator.kubeconfig
 	return c
-}
-
-// readingRights are those that are documented for who only reads, in all namespaces.
-func readingRights() (all []rbacv1.PolicyRule) {
-	GinkgoHelper()
-	text := must(os.ReadFile(filepath.Join("..", "..", "docs", "reference", "captured.md")))
-	_, text, _ = bytes.Cut(text, []byte("```yaml\napiVersion: rbac"))
-	text, _, _ = bytes.Cut(text, []byte("```"))
-	for document := range bytes.SplitSeq(append([]byte("apiVersion: rbac"), text...), []byte("---\n")) {
-		var role rbacv1.ClusterRole // a Role has the same rules
-		Expect(yaml.Unmarshal(document, &role)).To(Succeed())
-		Expect(role.Rules).NotTo(BeEmpty())
-		all = append(all, role.Rules...)
-	}
-	return all
 }
 
 // failedChecks are the names of those that `scaler doctor -o json` reported as failed.
@@ -117,7 +100,9 @@ var _ = Describe("a cluster that is there already", func() {
 		all := where.keep()
 		By("looking, with the rights to read alone")
 		reader := newUser(ctx, all.kubeconfig, filepath.Join(filepath.Dir(where.state), "reader"))
-		reader.allow(ctx, "reader", readingRights())
+		everywhere, home, err := readingrole.Rules(filepath.Join("..", "..", "docs"))
+		Expect(err).NotTo(HaveOccurred())
+		reader.allow(ctx, "reader", slices.Concat(everywhere, home))
 		looked := where.start("doctor", "--context", all.name, "--kubeconfig", reader.kubeconfig, "--control-plane-address", all.proxies, "-o", "json")
 		Expect(wait(looked)).To(Equal(exitFailed))
 		Expect(failedChecks(looked)).To(Equal([]string{"rights"}), "no run is possible, and all else is known")
