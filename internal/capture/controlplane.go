@@ -107,11 +107,14 @@ func (r *Revision) Root() string {
 	return cmp.Or(root, rootNamespace) // the default of the control plane, wherever it runs
 }
 
-// Served returns the revision that a replay runs: the one with most pods, then that of most namespaces, then
+// Served returns the revision that a replay runs: that of [Mesh.Of], else the one with most pods, then that of most namespaces, then
 // the one that the tag "default" means, then the first by name; nil if the mesh has no control plane.
 func (m *Mesh) Served() *Revision {
 	if m.ControlPlane == nil || len(m.ControlPlane.Revisions) == 0 {
 		return nil
+	}
+	if i := slices.IndexFunc(m.ControlPlane.Revisions, func(r Revision) bool { return r.Name == m.served }); i >= 0 {
+		return &m.ControlPlane.Revisions[i]
 	}
 	rank := func(r Revision) []int {
 		tagged := 0

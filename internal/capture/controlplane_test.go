@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -239,5 +240,77 @@ func TestImageVersion(t *testing.T) {
 		if got := ImageVersion(image); got != want {
 			t.Errorf("%s: %q, want %q", image, got, want)
 		}
+	}
+}
+
+// A mesh of one revision has the proxies of its pods alone. Those of another one are endpoints, with the labels of their injection.
+func TestOfARevision(t *testing.T) {
+	workload := func(namespace, name string, replicas int, proxy Proxy, labels map[string]string) Workload {
+		return Workload{namespace, name, WorkloadSpec{Owner: "Deployment", Replicas: replicas, Proxy: proxy, Labels: labels}}
+	}
+	m := Mesh{
+		Header: Header{ControlPlane: &ControlPlane{Revisions: []Revision{
+			{Name: "canary", Namespaces: []string{"shop"}, Workloads: []string{"bank/teller"}, Pods: 5},
+			{Name: "idle"},
+			{Name: "stable", Namespaces: []string{"bank", "edge"}, Pods: 9},
+			{Name: "twice", Namespace: "a"}, {Name: "twice", Namespace: "b"},
+		}}},
+		Namespaces: []Namespace{{Name: "bank"}, {Name: "edge"}, {Name: "lost"}, {Name: "shop"}},
+		Workloads: []Workload{
+			workload("bank", "ledger", 4, Sidecar, map[string]string{"app": "books", "version": "v2"}),
+			workload("bank", "teller", 2, Sidecar, nil),
+			workload("edge", "gate", 1, Gateway, map[string]string{"app.kubernetes.io/name": "gate"}),
+			workload("lost", "unlabelled", 4, Sidecar, nil),
+			workload("shop", "cart", 3, Sidecar, map[string]string{"app": "cart"}),
+			workload("shop", "job", 1, NoProxy, nil),
+		},
+	}
+	before := m.Workloads[0].Spec.Labels["security.istio.io/tlsMode"]
+	for name, want := range map[string]string{
+		"canary": "canary 5 10: otherRevision sidecar otherRevision otherRevision sidecar none",
+		"stable": "stable 9 6: sidecar otherRevision gateway sidecar otherRevision none",
+	} {
+		of, err := m.Of(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sidecars, outside := of.Sidecars()
+		got := fmt.Sprintf("%s %d %d:", of.Served().Name, sidecars, outside)
+		for _, w := range of.Workloads {
+			got += " " + string(w.Spec.Proxy)
+		}
+		if got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+		if scaled, err := of.Times(2); err != nil || scaled.Served().Name != name || scaled.Pods()[OtherRevision] != 2*of.Pods()[OtherRevision] {
+			t.Errorf("%s: two copies are another mesh: %v", name, err)
+		}
+	}
+
+	canary, _ := m.Of("canary")
+	for i, want := range map[int]map[string]string{
+		0: {"app": "books", "version": "v2", "security.istio.io/tlsMode": "istio", "service.istio.io/canonical-name": "books", "service.istio.io/canonical-revision": "v2", "sidecar.istio.io/inject": "false"},
+		2: {"app.kubernetes.io/name": "gate", "service.istio.io/canonical-name": "gate", "service.istio.io/canonical-revision": "latest", "sidecar.istio.io/inject": "false"},
+		4: {"app": "cart"},
+	} {
+		if diff := cmp.Diff(want, canary.Workloads[i].Template().Labels); diff != "" {
+			t.Error(canary.Workloads[i].ID(), diff)
+		}
+	}
+	if before != m.Workloads[0].Spec.Labels["security.istio.io/tlsMode"] || m.Served().Name != "stable" {
+		t.Error("the whole mesh was changed")
+	}
+
+	for name, want := range map[string]string{
+		"none":  "one of the revisions of the mesh: canary, idle, stable, twice, twice",
+		"idle":  "a revision that pods have their proxies of: idle has none",
+		"twice": "a revision whose name the mesh has once: canary, idle, stable, twice, twice",
+	} {
+		if _, err := m.Of(name); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+	}
+	if _, err := new(Mesh).Of("stable"); err == nil || err.Error() != "none: the mesh has no control plane" {
+		t.Errorf("without a control plane: %v", err)
 	}
 }

@@ -35,6 +35,7 @@ type Mesh struct {
 	Objects []*unstructured.Unstructured
 
 	places map[string]string // where each object is in its file, by its identity; nil = it was not read
+	served string            // name of the revision that a replay runs, by Of; "" = see Served
 }
 
 // Header is the first document of a file.
@@ -113,10 +114,12 @@ const (
 	Ambient  Proxy = "ambient" // an application whose connections the ztunnel of its node takes
 	Ztunnel  Proxy = "ztunnel"
 	Waypoint Proxy = "waypoint"
+	// OtherRevision is an application with a sidecar, or a gateway, that another revision than that of a replay serves: see [Mesh.Of].
+	OtherRevision Proxy = "otherRevision"
 )
 
 // proxies are all values of a Proxy.
-var proxies = []Proxy{NoProxy, Sidecar, Gateway, Ambient, Ztunnel, Waypoint}
+var proxies = []Proxy{NoProxy, Sidecar, Gateway, Ambient, Ztunnel, Waypoint, OtherRevision}
 
 // HasSidecar reports whether each pod has a proxy that a rollout simulates: a sidecar, or one that is a
 // gateway.

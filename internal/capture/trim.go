@@ -24,6 +24,7 @@ const (
 	podName        = "statefulset.kubernetes.io/pod-name"
 	podIndex       = "apps.kubernetes.io/pod-index"
 	canonical      = "service.istio.io/canonical-" // and name or revision, which injection adds where it is missing
+	tlsModeLabel   = "security.istio.io/tlsMode"   // which injection adds
 	dataplaneLabel = "istio.io/dataplane-mode"
 	redirection    = "ambient.istio.io/redirection" // of a pod whose connections a ztunnel takes
 )
@@ -33,7 +34,7 @@ const (
 // themselves, and scaler's own.
 func droppedLabel(name string) bool {
 	switch name {
-	case injectionLabel, revisionLabel, injectLabel, "security.istio.io/tlsMode", "pod-template-hash", corev1.LabelMetadataName:
+	case injectionLabel, revisionLabel, injectLabel, tlsModeLabel, "pod-template-hash", corev1.LabelMetadataName:
 		return true
 	}
 	return strings.HasPrefix(name, "scaler.mesh/") || perPod(name)

@@ -48,9 +48,12 @@ func (s Spec) unasked() (all []record.UnaskedProxies) {
 		return nil
 	}
 	pods := s.Captured.Mesh.Pods()
-	for _, kind := range []capture.Proxy{capture.Ztunnel, capture.Waypoint} {
-		if n := pods[kind]; n > 0 {
-			all = append(all, record.UnaskedProxies{Kind: string(kind), Pods: n})
+	for _, kind := range []struct {
+		proxy capture.Proxy
+		noun  string
+	}{{capture.Ztunnel, "ztunnel"}, {capture.Waypoint, "waypoint"}, {capture.OtherRevision, "other revision's pod"}} {
+		if n := pods[kind.proxy]; n > 0 {
+			all = append(all, record.UnaskedProxies{Kind: kind.noun, Pods: n})
 		}
 	}
 	return all

@@ -55,6 +55,20 @@ func ReadMesh(path string) (*MeshFile, error) {
 	return &MeshFile{File: path, Digest: hex.EncodeToString(digest.Sum(nil))[:12], Scale: 1, Mesh: mesh}, nil
 }
 
+// of makes the mesh that which one of its revisions serves; "" = one control plane serves the pods of all. The error names the
+// field, mesh.revision.
+func (m *MeshFile) of(revision string) error {
+	if revision == "" {
+		return nil
+	}
+	mesh, err := m.Mesh.Of(revision)
+	if err != nil {
+		return scenario.Refuse("mesh.revision", revision, "%s", err)
+	}
+	m.Mesh = mesh
+	return nil
+}
+
 // times returns the mesh of a file, or a share of the pods of its workloads, at each of several scales, of which there is one at
 // least. The error names the field, mesh.scale.
 func (m *MeshFile) times(scales []int, share scenario.Share) (all []*MeshFile, err error) {
@@ -80,12 +94,16 @@ func (m *MeshFile) times(scales []int, share scenario.Share) (all []*MeshFile, e
 // a scale. The file must have the content of that digest. Errors of fields are of type *[scenario.Error].
 func (s *Spec) Replay(digest string, scale int) error {
 	m, err := ReadMesh(s.Mesh.File)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case m.Digest != digest:
+	}
+	if m.Digest != digest {
 		return scenario.Refuse("mesh.file", s.Mesh.File, "the file that the runs replayed, whose SHA-256 begins with %s, not with %s", digest, m.Digest)
-	case s.ControlPlane.Configuration == scenario.StockConfiguration:
+	}
+	if err := m.of(s.Mesh.Revision); err != nil {
+		return err
+	}
+	if s.ControlPlane.Configuration == scenario.StockConfiguration {
 		m.Mesh.ControlPlane = nil
 	}
 	all, err := m.times([]int{scale}, s.Mesh.Share)
@@ -151,9 +169,10 @@ func (s Spec) recordedMesh() *record.Mesh {
 		return nil
 	}
 	_, outside := m.Mesh.Sidecars()
+	others := m.Mesh.Pods()[capture.OtherRevision]
 	r := &record.Mesh{
 		Digest: m.Digest, Anonymized: m.Mesh.Anonymized,
-		Namespaces: len(m.Mesh.Namespaces), Services: len(m.Mesh.Services), Workloads: len(m.Mesh.Workloads), Outside: outside,
+		Namespaces: len(m.Mesh.Namespaces), Services: len(m.Mesh.Services), Workloads: len(m.Mesh.Workloads), Outside: outside - others, OtherRevisions: others,
 		Zones: len(m.Mesh.Zones()), Endpoints: m.Mesh.Endpoints(), Objects: map[string]int{},
 	}
 	for _, w := range m.Mesh.Workloads {

@@ -76,6 +76,9 @@ func New(s Spec, d *scenario.Document) (_ Spec, err error) {
 		if file, err = ReadMesh(path); err != nil {
 			return s, err
 		}
+		if err := file.of(d.Scenario.Mesh.Revision); err != nil {
+			return s, err
+		}
 		if err := file.takeOver(s, d); err != nil {
 			return s, err
 		}

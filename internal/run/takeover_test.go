@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -105,6 +106,68 @@ func TestCapturedControlPlane(t *testing.T) {
 				t.Errorf("it is refused: %v", err)
 			}
 		})
+	}
+}
+
+// One revision of several is rolled out as it was, with the sidecars of its own pods.
+func TestOneRevision(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	text := strings.Replace(smallMesh, "kind: Mesh\n", `kind: Mesh
+controlPlane:
+  revisions:
+  - {name: canary, namespaces: [shop], pods: 2, version: 1.31.0, replicas: 1, limits: {cpu: "4"}}
+  - {name: stable, namespaces: [bank], pods: 3, version: 1.29.1, replicas: 2, limits: {cpu: "2"}}
+`, 1) + `---
+apiVersion: v1
+kind: Namespace
+metadata: {name: bank}
+---
+apiVersion: scaler.mesh/v2
+kind: Workload
+metadata: {name: ledger, namespace: bank}
+spec: {owner: Deployment, proxy: sidecar, replicas: 3}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	of := func(revision string) (Ladder, error) {
+		d := scenario.New(scenario.Default())
+		for path, value := range map[string]string{"mesh.file": file, "mesh.revision": revision} {
+			if value != "" {
+				if err := d.Set(path, value, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return NewLadder(Spec{}, d)
+	}
+	for revision, want := range map[string]string{
+		"":       "1.29.1 2 2, 5 pods, 0 of others, not reproduced: revision canary",
+		"stable": "1.29.1 2 2, 3 pods, 2 of others, not reproduced:",
+		"canary": "1.31.0 1 4, 2 pods, 3 of others, not reproduced:",
+	} {
+		l, err := of(revision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Validate(); err != nil {
+			t.Errorf("%s is refused: %v", revision, err)
+		}
+		r, c := newRecord(l.Runs()[0]), l.Spec.ControlPlane
+		got := fmt.Sprintf("%s %d %d, %d pods, %d of others, not reproduced:", c.Version, c.Replicas, c.Processors, l.Spec.Pods(), r.Mesh.OtherRevisions)
+		for _, n := range r.Mesh.NotReproduced {
+			got += " " + n.What
+		}
+		if got != want || r.Mesh.Outside != 0 {
+			t.Errorf("revision %q: got %s, %d outside, want %s", revision, got, r.Mesh.Outside, want)
+		}
+		again := l.Spec
+		if err := again.Replay(r.Mesh.Digest, 1); err != nil || again.Pods() != l.Spec.Pods() {
+			t.Errorf("revision %q is replayed from its record with %d pods: %v", revision, again.Pods(), err)
+		}
+	}
+	if _, err := of("none"); err == nil || err.Error() != `mesh.revision: got "none", want one of the revisions of the mesh: canary, stable` {
+		t.Errorf("a revision that is not there: %v", err)
 	}
 }
 

@@ -50,7 +50,7 @@ var Conditions = []Condition{
 		"mesh.parts.tcpServices", "mesh.parts.headlessServices", "mesh.parts.externalNames", "mesh.parts.gateways", "mesh.parts.zones", "mesh.parts.outsidePods",
 		"mesh.parts.outsideChurn", "mesh.parts.replicaSkew", "mesh.parts.gracePeriod",
 	}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Parts.String(), "none") }},
-	{"topology", []string{"mesh.topology", "mesh.fanOut", "mesh.file"}, scenario.Condition, func(r *Run) string { return r.Topology() }},
+	{"topology", []string{"mesh.topology", "mesh.fanOut", "mesh.file", "mesh.revision"}, scenario.Condition, func(r *Run) string { return r.Topology() }},
 	{"seed", []string{"mesh.seed"}, scenario.Condition, func(r *Run) string { return strconv.FormatUint(r.Scenario.Mesh.Seed, 10) }},
 	{"arrival", []string{"load.arrival"}, scenario.Condition, func(r *Run) string { return r.Scenario.Load.Arrival.String() }},
 	{"dilation", []string{"instrument.dilation"}, scenario.Condition, func(r *Run) string { return strconv.FormatFloat(r.Slowdown(), 'g', -1, 64) }},

@@ -32,7 +32,7 @@ type Configuration struct {
 
 // UnaskedProxies are proxies of one kind.
 type UnaskedProxies struct {
-	Kind string `json:"kind"` // ztunnel or waypoint
+	Kind string `json:"kind"` // as in ztunnel
 	Pods int    `json:"pods"`
 }
 

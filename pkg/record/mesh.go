@@ -12,8 +12,10 @@ type Mesh struct {
 	Workloads  int `json:"workloads"` // Deployments that were made, of workloads of whatever kind
 	Gateways   int `json:"gateways"`  // pods that are gateways, which Pods.Requested includes
 	Outside    int `json:"outside"`   // pods without sidecars, which Pods.Requested does not include
-	Zones      int `json:"zones"`     // of nodes; 0 = none was known
-	Endpoints  int `json:"endpoints"` // that the API server lists once all pods are ready
+	// OtherRevisions are the pods with a sidecar of another revision than mesh.revision, which are endpoints and which Pods.Requested does not include.
+	OtherRevisions int `json:"otherRevisions,omitempty"`
+	Zones          int `json:"zones"`     // of nodes; 0 = none was known
+	Endpoints      int `json:"endpoints"` // that the API server lists once all pods are ready
 
 	Objects    map[string]int `json:"objects,omitempty"`    // of the mesh's configuration, by kind
 	NotChecked []NotChecked   `json:"notChecked,omitempty"` // what may differ from what the sidecars should hold, unseen
@@ -30,10 +32,13 @@ type NotReproduced struct {
 
 // Topology describes a run's mesh in words, without its size; "" = not known.
 func (r *Run) Topology() string {
+	asked := r.Scenario.Mesh
 	if m := r.Mesh; m != nil {
+		if asked.Revision != "" {
+			return "captured, " + m.Digest + ", revision " + asked.Revision
+		}
 		return "captured, " + m.Digest
 	}
-	asked := r.Scenario.Mesh
 	if asked.Topology == "" {
 		return ""
 	}

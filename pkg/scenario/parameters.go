@@ -161,6 +161,7 @@ var Parameters = []Parameter{
 	{Path: "mesh.sidecars.image", Group: MeshGroup, Value: "IMAGE", Help: "application of pods on real nodes, whose entrypoint is scaler", Where: InCluster, Commands: notUpgrade, Compared: Irrelevant},
 	{Path: "mesh.file", Flag: "mesh", Group: MeshGroup, Basic: true, Value: "FILE", Help: "captured mesh, from 'scaler capture', or sample:NAME, that is rolled out in place of a synthetic one", Compared: Condition},
 	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them; several numbers, as in 1,2,4, are one run each", Where: CapturedMesh, Min: 1, Max: 100, Compared: Size},
+	{Path: "mesh.revision", Group: MeshGroup, Value: "NAME", Help: "revision of a captured mesh whose control plane is rolled out with its own pods; those of other revisions are endpoints", Default: "one control plane serves the pods of all", Where: CapturedMesh, Compared: Condition},
 	{Path: "mesh.share", Group: MeshGroup, Value: "SHARE", Help: "share of the pods of each workload of a captured mesh, one of each at least, as in 50%", Default: "all", Where: CapturedMesh, Compared: Size},
 
 	{Path: "controlPlane.name", Flag: "control-plane", Group: ControlPlaneGroup, Basic: true, Help: "control plane under test: istiod, osm, linkerd, reference or xds://HOST:PORT", HelpOf: map[string]string{Latency: "control plane of the sidecars"}, Commands: []string{Rollout, Bench, Limits, Tune, Latency}, Compared: Subject},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -72,7 +74,7 @@ var _ = Describe("a captured control plane", func() {
 	It("runs in the replay of its mesh: settings, mesh configuration, templates, replicas and limits", func(ctx SpecContext) {
 		where := newPlace()
 		dir := filepath.Dir(where.state)
-		args := []string{"--services", "3", "--calibrate=false", "--keep"}
+		args := []string{"--services", "3", "--namespaces", "2", "--calibrate=false", "--keep"}
 		for _, kv := range configured {
 			args = append(args, "--control-plane-env", kv)
 		}
@@ -119,10 +121,28 @@ var _ = Describe("a captured control plane", func() {
 		Expect(again.Served().Injection).To(Equal(served.Injection))
 		Expect(text(again)).To(Equal(text(mesh)))
 
-		By("unless it is replaced")
-		stock := replayed(where, file, "stock", "--set", "controlPlane.configuration=stock")
+		By("unless it is replaced, or serves one of two revisions")
+		two := again.ControlPlane
+		moved := two.Revisions[0].Namespaces[1:]
+		two.Revisions[0].Namespaces = two.Revisions[0].Namespaces[:1]
+		two.Revisions = append(two.Revisions, capture.Revision{Name: "canary", Namespaces: moved})
+		of := 0
+		for _, w := range again.Workloads {
+			if slices.Contains(moved, w.Namespace) {
+				of += w.Spec.Replicas
+			}
+		}
+		Expect(of).To(And(BeNumerically(">", 0), BeNumerically("<", 6)))
+		var written strings.Builder
+		Expect(again.Write(&written)).To(Succeed())
+		Expect(os.WriteFile(file, []byte(written.String()), 0o600)).To(Succeed())
+		stock := replayed(where, file, "stock", "--set", "controlPlane.configuration=stock", "--set", "mesh.revision=canary")
 		Expect([]any{stock.Environment.ControlPlane.Replicas, stock.Environment.ControlPlane.GOMAXPROCS}).To(Equal([]any{1, 8}))
 		Expect(stock.Environment.ControlPlane.Settings).NotTo(Or(HaveKey("PILOT_PUSH_THROTTLE"), HaveKey("meshConfig.accessLogFile")))
 		Expect(stock.Mesh.NotReproduced).To(BeEmpty())
+		Expect([]int{known(stock.Pods.Converged), stock.Mesh.OtherRevisions, stock.Mesh.Outside}).To(Equal([]int{of, 6 - of, 0}))
+		Expect(stock.Mesh.Endpoints).To(Equal(run.Mesh.Endpoints), "other revisions' pods are endpoints")
+		whole, own := known(run.XDS.ConfigurationBytes).ByType["EDS"], known(stock.XDS.ConfigurationBytes).ByType["EDS"]
+		Expect(own).To(BeNumerically("~", whole, whole/100), "with the labels of their injection")
 	})
 })

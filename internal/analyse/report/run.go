@@ -165,8 +165,12 @@ func topologyText(r *record.Run) string {
 // meshText describes the captured mesh of a run.
 func meshText(r *record.Run) string {
 	m := r.Mesh
-	return fmt.Sprintf("%s (%s), scale %d: %s, %s, %s without sidecars", r.Scenario.Mesh.File, m.Digest, r.Scenario.Mesh.Scale.First(),
+	text := fmt.Sprintf("%s (%s), scale %d: %s, %s, %s without sidecars", r.Scenario.Mesh.File, m.Digest, r.Scenario.Mesh.Scale.First(),
 		output.Many(m.Endpoints, "endpoint"), output.Many(m.Gateways, "gateway"), output.Many(m.Outside, "pod"))
+	if m.OtherRevisions > 0 {
+		text += fmt.Sprintf(", %s of other revisions than %s", output.Many(m.OtherRevisions, "pod"), r.Scenario.Mesh.Revision)
+	}
+	return text
 }
 
 // notReproducedText lists the parts of the captured cluster that the run did not have as they were.

@@ -52,6 +52,7 @@ func rolloutTitle(runs []record.Run) string {
 			name  string
 			holds bool
 		}{
+			{"the sidecars of revision " + asked.Mesh.Revision + " alone", asked.Mesh.Revision != ""},
 			{fmt.Sprintf("time slowed down %g times", r.Slowdown()), r.Slowdown() > 1},
 			{"changes", asked.Load.Changes.PerSecond > 0}, {"churn", asked.Load.Churn > 0}, {"faults", len(asked.Load.Faults) > 0},
 			{"a certificate storm", asked.Load.CertificateStorm}, {"real sidecars", asked.Mesh.Sidecars.Real > 0},

@@ -1,0 +1,80 @@
+package capture
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Of returns the mesh as the control plane of one of its revisions serves it. Pods with a proxy of another revision are
+// [OtherRevision]: endpoints, as before, without a proxy that the control plane serves. A pod whose revision is not known is one of that
+// revision which Served chooses by itself. The error states what is wanted in place of the name.
+func (m *Mesh) Of(name string) (Mesh, error) {
+	byItself := m.Served()
+	if byItself == nil {
+		return Mesh{}, fmt.Errorf("none: the mesh has no control plane")
+	}
+	var names []string
+	for _, r := range m.ControlPlane.Revisions {
+		names = append(names, r.Name)
+	}
+	switch first := slices.Index(names, name); {
+	case first < 0:
+		return Mesh{}, fmt.Errorf("one of the revisions of the mesh: %s", strings.Join(names, ", "))
+	case slices.Contains(names[first+1:], name):
+		return Mesh{}, fmt.Errorf("a revision whose name the mesh has once: %s", strings.Join(names, ", "))
+	}
+	to := *m
+	to.served, to.Workloads = name, slices.Clone(m.Workloads)
+	for i := range to.Workloads {
+		w := &to.Workloads[i]
+		if w.Spec.HasSidecar() && cmp.Or(m.ControlPlane.revisionOf(w), byItself).Name != name {
+			w.Spec.Labels = w.injectedLabels()
+			w.Spec.Proxy = OtherRevision
+		}
+	}
+	if sidecars, _ := to.Sidecars(); sidecars == 0 {
+		return Mesh{}, fmt.Errorf("a revision that pods have their proxies of: %s has none", name)
+	}
+	return to, nil
+}
+
+// revisionOf returns the revision that the pods of a workload have their proxies of; nil = it is not known.
+func (c *ControlPlane) revisionOf(w *Workload) *Revision {
+	for i := range c.Revisions {
+		if slices.Contains(c.Revisions[i].Workloads, w.ID()) {
+			return &c.Revisions[i]
+		}
+	}
+	for i := range c.Revisions {
+		if slices.Contains(c.Revisions[i].Namespaces, w.Namespace) {
+			return &c.Revisions[i]
+		}
+	}
+	return nil
+}
+
+// injectedLabels returns the labels of a workload's pods with those that injection adds, which control planes read from endpoints
+// (files/injection-template.yaml and gateway-injection-template.yaml of Istio's chart istio-discovery).
+func (w *Workload) injectedLabels() map[string]string {
+	all := maps.Clone(w.Spec.Labels)
+	if all == nil {
+		all = map[string]string{}
+	}
+	add := func(name, value string) {
+		if _, there := all[name]; !there {
+			all[name] = value
+		}
+	}
+	if w.Spec.Proxy == Sidecar {
+		add(tlsModeLabel, "istio")
+	}
+	add(canonical+"name", strings.TrimSuffix(shortened(cmp.Or(all["app.kubernetes.io/name"], all["app"], w.Name)), "-"))
+	add(canonical+"revision", cmp.Or(all["app.kubernetes.io/version"], all["version"], "latest"))
+	return all
+}
+
+// shortened returns the value of a label without what is beyond its greatest length.
+func shortened(value string) string { return value[:min(len(value), maxLabel)] }
