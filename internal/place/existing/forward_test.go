@@ -3,6 +3,7 @@ package existing
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -160,20 +161,10 @@ func TestForwardBeforeStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sent := make(chan struct{})
-		go func() { // beyond the end of the connection to the API server
-			defer close(sent)
-			for {
-				if _, err := fmt.Fprintln(c, "more"); err != nil {
-					return
-				}
-			}
-		}()
 		if answer, err := io.ReadAll(c); len(answer) > 0 {
 			t.Errorf("%s: a port that nothing listens on answers %q, %v", tt.name, answer, err)
 		}
 		c.Close()
-		<-sent
 		<-f.Done()
 		if f.Err() == nil || (logged.Load() > 0) != tt.logs {
 			t.Errorf("%s: ended with %v, %d errors are logged", tt.name, f.Err(), logged.Load())
@@ -212,3 +203,15 @@ func TestForwardClose(t *testing.T) {
 		t.Error("ports of a pod are forwarded that is not there")
 	}
 }
+
+// What is sent while the connection to the API server ends fails as a closed connection does, which client-go does not log.
+func TestSendingWhileItEnds(t *testing.T) {
+	if _, err := (toPod{endedStream{}}).Write([]byte("more")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v, want %v", err, net.ErrClosed)
+	}
+}
+
+// endedStream is a stream of a connection that has ended: its framer writes nothing more.
+type endedStream struct{ httpstream.Stream }
+
+func (endedStream) Write([]byte) (int, error) { return 0, io.EOF }
