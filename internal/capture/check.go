@@ -216,7 +216,7 @@ func checkWorkload(identity string, w Workload) error {
 		return fieldError(identity, "spec.replicas", w.Spec.Replicas, fmt.Sprintf("1 to %d", topology.MaxPods))
 	}
 	if !slices.Contains(proxies, w.Spec.Proxy) {
-		return fieldError(identity, "spec.proxy", string(w.Spec.Proxy), "none, sidecar, gateway, ambient, ztunnel or waypoint")
+		return fieldError(identity, "spec.proxy", string(w.Spec.Proxy), ofAFile)
 	}
 	if a := w.Spec.Account; a != "" && validation.IsDNS1123Subdomain(a) != nil {
 		return fieldError(identity, "spec.serviceAccount", a, "a DNS name")

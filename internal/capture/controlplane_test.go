@@ -314,3 +314,80 @@ func TestOfARevision(t *testing.T) {
 		t.Errorf("without a control plane: %v", err)
 	}
 }
+
+// During a move to another revision the tag "default" means the new one, and pods that were not restarted have their proxies of the old one,
+// which has no name. Objects for one of the two are those of its mesh alone.
+func TestOfARevisionWhileATagMoves(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	text := `
+{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: istiod, namespace: istio-system, labels: {app: istiod, istio.io/rev: default}}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: istiod-canary, namespace: istio-system, labels: {app: istiod, istio.io/rev: canary}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: istio-revision-tag-default, labels: {app: sidecar-injector, istio.io/rev: canary, istio.io/tag: default}}
+webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-canary, namespace: istio-system}}, rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]
+`
+	for pod, revision := range map[string]string{"old-0": "default", "old-1": "default", "new-0": "canary"} {
+		owner, _, _ := strings.Cut(pod, "-")
+		text += "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + pod + ", namespace: shop, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: " + owner +
+			", uid: a, controller: true}], annotations: {istio.io/rev: " + revision + "}}, spec: {containers: [{name: istio-proxy}, {name: app}]}, status: {phase: Running}}\n"
+	}
+	for name, labels := range map[string]string{"all": "{}", "old": "{istio.io/rev: stable}", "new": "{istio.io/rev: canary}"} {
+		text += "---\n{apiVersion: networking.istio.io/v1, kind: Sidecar, metadata: {name: " + name + ", namespace: shop, labels: " + labels + "}, spec: {egress: [{hosts: [./*]}]}}\n"
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := FromFiles(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readAgain(t, m)
+	for _, part := range []struct {
+		name string
+		mesh func() (Mesh, error)
+	}{
+		{"as captured", func() (Mesh, error) { return m, nil }},
+		{"in two copies", func() (Mesh, error) { return m.Times(2) }},
+	} {
+		of, err := part.mesh()
+		if err != nil {
+			t.Fatal(err)
+		}
+		copies := max(1, of.Scale)
+		for name, want := range map[string]string{"default": "2 of old: all", "canary": "1 of new: all new"} {
+			one, err := of.Of(name)
+			if err != nil {
+				t.Fatalf("%s, %s: %v", part.name, name, err)
+			}
+			sidecars, _ := one.Sidecars()
+			var served, objects []string
+			for _, w := range one.Workloads {
+				if w.Spec.HasSidecar() && w.Namespace == "shop" {
+					served = append(served, w.Name)
+				}
+			}
+			for _, o := range one.Objects {
+				if o.GetNamespace() == "shop" {
+					objects = append(objects, o.GetName())
+				}
+			}
+			if got := fmt.Sprintf("%d of %s: %s", sidecars/copies, strings.Join(served, " "), strings.Join(objects, " ")); got != want {
+				t.Errorf("%s, revision %s: got %s, want %s", part.name, name, got, want)
+			}
+		}
+	}
+	if err := m.Anonymize(); err != nil {
+		t.Fatal(err)
+	}
+	readAgain(t, m)
+	for _, r := range m.ControlPlane.Revisions {
+		if one, err := m.Of(r.Name); err != nil || len(one.Objects) != 1 && len(one.Objects) != 2 || len(one.Objects) == len(m.Objects) {
+			t.Errorf("anonymized, revision %s: %d objects, %v", r.Name, len(one.Objects), err)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func NewGatherer() *Gatherer {
 	return &Gatherer{
 		namespaces: map[string]map[string]string{}, nodes: map[string]Zone{}, owners: map[string]*owner{}, pods: map[string][]pod{},
 		given: map[string]bool{}, read: map[string]int{}, leftOut: map[[2]string]int{}, selected: map[string]bool{},
-		control: installation{processors: map[string]string{}, served: map[string]string{}, reported: map[string]string{}},
+		control: installation{processors: map[string]string{}, served: map[string]follows{}, reported: map[string]string{}},
 	}
 }
 

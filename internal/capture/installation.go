@@ -52,10 +52,10 @@ type installation struct {
 	webhooks    []*unstructured.Unstructured
 	autoscalers []*unstructured.Unstructured
 	pods        []controlPlanePod
-	processors  map[string]string // of nodes, by name
-	injected    map[string]int    // pods with a proxy, by the revision that injected it
-	served      map[string]string // revisions that workloads have their proxies of, by their identity; or a tag; "" = their namespace says it
-	reported    map[string]string // versions, by namespace/revision
+	processors  map[string]string  // of nodes, by name
+	injected    map[string]int     // pods with a proxy, by the revision that injected it
+	served      map[string]follows // by the identity of workloads
+	reported    map[string]string  // versions, by namespace/revision
 	masked      int
 }
 
@@ -478,7 +478,12 @@ func (g *Gatherer) follow() {
 		}
 	}
 	for _, w := range g.mesh.Workloads {
-		if r := meant(g.control.served[w.identity()]); r != nil && r != by[w.Namespace] {
+		of := g.control.served[w.identity()]
+		r := meant(of.name)
+		if at := slices.IndexFunc(all, func(r Revision) bool { return r.Name == of.name }); at >= 0 && !of.asked {
+			r = &all[at] // though a tag may have the same name
+		}
+		if r != nil && r != by[w.Namespace] {
 			r.Workloads = append(r.Workloads, w.ID())
 		}
 	}

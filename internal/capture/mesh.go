@@ -118,8 +118,14 @@ const (
 	OtherRevision Proxy = "otherRevision"
 )
 
+// ofAFile are the values of a Proxy that a file has.
+const ofAFile = "none, sidecar, gateway, ambient, ztunnel or waypoint"
+
 // proxies are all values of a Proxy.
 var proxies = []Proxy{NoProxy, Sidecar, Gateway, Ambient, Ztunnel, Waypoint, OtherRevision}
+
+// OfOneRevision reports whether the mesh is as one of its revisions serves it, by [Mesh.Of].
+func (m *Mesh) OfOneRevision() bool { return m.served != "" }
 
 // HasSidecar reports whether each pod has a proxy that a rollout simulates: a sidecar, or one that is a
 // gateway.

@@ -33,12 +33,23 @@ type pod struct {
 	spec       WorkloadSpec
 }
 
-// revision is the name of the revision that the pod has its proxy of or, where it was not seen, asks for; "" = its namespace says it.
-func (p pod) revision() string {
-	if !p.spec.HasSidecar() {
-		return ""
+// follows is what says of which revision a pod has its proxy.
+type follows struct {
+	name string // "" = its namespace says it
+	// asked reports that the pod asks for it, by a label, which may name a tag; else injection stated the revision itself.
+	asked bool
+}
+
+// revision is what the pod has its proxy of or, where that was not seen, asks for.
+func (p pod) revision() follows {
+	switch injected := p.meta.Annotations[revisionLabel]; {
+	case !p.spec.HasSidecar():
+		return follows{}
+	case injected != "":
+		return follows{name: injected}
+	default:
+		return follows{p.meta.Labels[revisionLabel], true}
 	}
-	return cmp.Or(p.meta.Annotations[revisionLabel], p.meta.Labels[revisionLabel])
 }
 
 func ownerKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
@@ -328,14 +339,15 @@ func alike(pods []pod) [][]pod {
 }
 
 // revisionOfMost is the revision that most pods have their proxies of, of several the first by name.
-func revisionOfMost(pods []pod) (most string) {
-	counts := map[string]int{}
+func revisionOfMost(pods []pod) (most follows) {
+	counts := map[follows]int{}
 	for _, p := range pods {
 		counts[p.revision()]++
 	}
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		if most == "" || counts[name] > counts[most] {
-			most = name
+	byName := func(a, b follows) int { return cmp.Compare(a.name, b.name) }
+	for _, of := range slices.SortedFunc(maps.Keys(counts), byName) {
+		if most.name == "" || counts[of] > counts[most] {
+			most = of
 		}
 	}
 	return most

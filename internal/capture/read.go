@@ -96,6 +96,9 @@ func (r *reader) take(document []byte) error {
 		if err := strict(document, &w, identity); err != nil {
 			return err
 		}
+		if w.Spec.Proxy == OtherRevision {
+			return fieldError(identity, "spec.proxy", string(w.Spec.Proxy), ofAFile)
+		}
 		r.mesh.Workloads = append(r.mesh.Workloads, Workload{w.Metadata.Namespace, w.Metadata.Name, w.Spec})
 		return nil
 	}

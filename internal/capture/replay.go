@@ -198,6 +198,8 @@ func admits(label string) bool { return strings.HasPrefix(label, "pod-security.k
 const (
 	ownerAnnotation  = "scaler.mesh/owner"  // of a Deployment: the kind of the captured owner
 	labelsAnnotation = "scaler.mesh/labels" // of a Namespace: the labels that it does not have here, in JSON
+	// revisionAnnotation is of an object of the configuration whose label istio.io/rev names this revision, and that others ignore.
+	revisionAnnotation = "scaler.mesh/revision"
 )
 
 // Annotations are those of the Deployment of a workload.

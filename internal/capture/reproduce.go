@@ -322,8 +322,11 @@ func (m *Mesh) Differences() (all []Difference) {
 			if m.served != "" || other == r || other.Pods == 0 && len(other.Namespaces) == 0 {
 				continue // with Mesh.Of other revisions have no part in what this one does
 			}
-			all = append(all, Difference{"revision " + other.Name, output.Many(other.Pods, "pod"), "what its pods connect to: revision " + r.Name +
-				", which has most, serves them too; --set mesh.revision=" + other.Name + " rolls out its control plane with its pods alone"})
+			changes := "what its pods connect to: revision " + r.Name + ", which has most, serves them too"
+			if _, err := m.Of(other.Name); err == nil {
+				changes += "; --set mesh.revision=" + other.Name + " rolls out its control plane with its pods alone"
+			}
+			all = append(all, Difference{"revision " + other.Name, output.Many(other.Pods, "pod"), changes})
 		}
 		for _, w := range m.ControlPlane.Webhooks {
 			all = append(all, Difference{"webhook " + w.Name, "", "pods as they are created: a replay has no such webhook"})

@@ -6,11 +6,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Of returns the mesh as the control plane of one of its revisions serves it. Pods with a proxy of another revision are
 // [OtherRevision]: endpoints, as before, without a proxy that the control plane serves. A pod whose revision is not known is one of that
-// revision which Served chooses by itself. The error states what is wanted in place of the name.
+// revision which Served chooses by itself. Objects of the configuration whose label istio.io/rev names another revision are left out, as istiod ignores
+// them (LabelsInRevision in istio.io/istio/pkg/config/model.go); Gateways of the Gateway API may name a tag. The error states what is wanted in place of
+// the name.
 func (m *Mesh) Of(name string) (Mesh, error) {
 	byItself := m.Served()
 	if byItself == nil {
@@ -28,6 +32,12 @@ func (m *Mesh) Of(name string) (Mesh, error) {
 	}
 	to := *m
 	to.served, to.Workloads = name, slices.Clone(m.Workloads)
+	tags := to.Served().Tags
+	to.Objects = slices.DeleteFunc(slices.Clone(m.Objects), func(o *unstructured.Unstructured) bool {
+		of := o.GetAnnotations()[revisionAnnotation]
+		byTag := slices.Contains(tags, of) && o.GroupVersionKind().GroupKind().String() == "Gateway.gateway.networking.k8s.io"
+		return of != "" && of != name && !byTag
+	})
 	for i := range to.Workloads {
 		w := &to.Workloads[i]
 		if w.Spec.HasSidecar() && cmp.Or(m.ControlPlane.revisionOf(w), byItself).Name != name {
@@ -71,7 +81,7 @@ func (w *Workload) injectedLabels() map[string]string {
 	if w.Spec.Proxy == Sidecar {
 		add(tlsModeLabel, "istio")
 	}
-	add(canonical+"name", strings.TrimSuffix(shortened(cmp.Or(all["app.kubernetes.io/name"], all["app"], w.Name)), "-"))
+	add(canonical+"name", strings.TrimRight(shortened(cmp.Or(all["app.kubernetes.io/name"], all["app"], w.Name)), "-_."))
 	add(canonical+"revision", cmp.Or(all["app.kubernetes.io/version"], all["version"], "latest"))
 	return all
 }

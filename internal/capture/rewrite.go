@@ -131,6 +131,11 @@ func (r rewriter) object(o *unstructured.Unstructured) *unstructured.Unstructure
 	if annotations := o.GetAnnotations(); annotations != nil {
 		to.SetAnnotations(r.annotations(annotations))
 	}
+	if of := o.GetAnnotations()[revisionAnnotation]; of != "" {
+		annotations := to.GetAnnotations()
+		annotations[revisionAnnotation] = r.name(of)
+		to.SetAnnotations(annotations)
+	}
 	if spec, ok := to.Object["spec"]; ok {
 		to.Object["spec"] = r.value("spec", spec)
 	}

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func kept(all map[string]string, keep func(string) bool) map[string]string {
 }
 
 // trimmed returns an object of a mesh's configuration reduced to what the control plane
-// reads: its name, labels, kept annotations and spec.
+// reads: its name, labels, kept annotations and spec, and the revision that it is for.
 func (r Resource) trimmed(object *unstructured.Unstructured) *unstructured.Unstructured {
 	metadata := map[string]any{"name": object.GetName()}
 	if !r.Cluster {
@@ -90,7 +91,14 @@ func (r Resource) trimmed(object *unstructured.Unstructured) *unstructured.Unstr
 	if labels := keptLabels(object.GetLabels()); labels != nil {
 		metadata["labels"] = untyped(labels)
 	}
-	if annotations := keptAnnotations(object.GetAnnotations()); annotations != nil {
+	annotations := keptAnnotations(object.GetAnnotations())
+	if of := cmp.Or(object.GetLabels()[revisionLabel], object.GetAnnotations()[revisionAnnotation]); of != "" {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[revisionAnnotation] = of
+	}
+	if annotations != nil {
 		metadata["annotations"] = untyped(annotations)
 	}
 	trimmed := map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata}

@@ -51,7 +51,7 @@ func (s Spec) unasked() (all []record.UnaskedProxies) {
 	for _, kind := range []struct {
 		proxy capture.Proxy
 		noun  string
-	}{{capture.Ztunnel, "ztunnel"}, {capture.Waypoint, "waypoint"}, {capture.OtherRevision, "other revision's pod"}} {
+	}{{capture.Ztunnel, "ztunnel"}, {capture.Waypoint, "waypoint"}, {capture.OtherRevision, "other revision's sidecar"}} {
 		if n := pods[kind.proxy]; n > 0 {
 			all = append(all, record.UnaskedProxies{Kind: kind.noun, Pods: n})
 		}

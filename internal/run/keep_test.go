@@ -47,8 +47,8 @@ func TestUnasked(t *testing.T) {
 		t.Errorf("of no captured mesh: %v", got)
 	}
 	s.Captured = new(MeshFile)
-	s.Captured.Mesh.Workloads = []capture.Workload{workload(capture.Waypoint, 2), workload(capture.Sidecar, 3), workload(capture.Ambient, 4), workload(capture.Ztunnel, 5), workload(capture.Waypoint, 1)}
-	if got, want := s.unasked(), []record.UnaskedProxies{{Kind: "ztunnel", Pods: 5}, {Kind: "waypoint", Pods: 3}}; !reflect.DeepEqual(got, want) {
+	s.Captured.Mesh.Workloads = []capture.Workload{workload(capture.Waypoint, 2), workload(capture.Sidecar, 3), workload(capture.Ambient, 4), workload(capture.Ztunnel, 5), workload(capture.Waypoint, 1), workload(capture.OtherRevision, 6)}
+	if got, want := s.unasked(), []record.UnaskedProxies{{Kind: "ztunnel", Pods: 5}, {Kind: "waypoint", Pods: 3}, {Kind: "other revision's sidecar", Pods: 6}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

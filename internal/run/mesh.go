@@ -196,7 +196,7 @@ func (m *MeshFile) templates(injection []string) (all []corev1.PodTemplateSpec, 
 	zoned := len(m.Mesh.Zones()) > 0
 	for _, w := range m.Mesh.Workloads {
 		w, others := w.WithTemplates(injection)
-		if others != nil {
+		if others != nil && w.Spec.HasSidecar() {
 			stock.Count += w.Spec.Replicas
 			stock.Examples = append(stock.Examples, strings.Join(others, ",")+" of "+w.ID())
 		}

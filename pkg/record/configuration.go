@@ -32,7 +32,7 @@ type Configuration struct {
 
 // UnaskedProxies are proxies of one kind.
 type UnaskedProxies struct {
-	Kind string `json:"kind"` // as in ztunnel
+	Kind string `json:"kind"` // ztunnel, waypoint or other revision's sidecar
 	Pods int    `json:"pods"`
 }
 

@@ -121,11 +121,19 @@ var _ = Describe("a captured control plane", func() {
 		Expect(again.Served().Injection).To(Equal(served.Injection))
 		Expect(text(again)).To(Equal(text(mesh)))
 
-		By("unless it is replaced, or serves one of two revisions")
+		By("unless it is replaced")
+		stock := replayed(where, file, "stock", "--set", "controlPlane.configuration=stock")
+		Expect([]any{stock.Environment.ControlPlane.Replicas, stock.Environment.ControlPlane.GOMAXPROCS}).To(Equal([]any{1, 8}))
+		Expect(stock.Environment.ControlPlane.Settings).NotTo(Or(HaveKey("PILOT_PUSH_THROTTLE"), HaveKey("meshConfig.accessLogFile")))
+		Expect(stock.Mesh.NotReproduced).To(BeEmpty())
+
+		By("and as one of two revisions, with its own settings and pods")
 		two := again.ControlPlane
 		moved := two.Revisions[0].Namespaces[1:]
 		two.Revisions[0].Namespaces = two.Revisions[0].Namespaces[:1]
-		two.Revisions = append(two.Revisions, capture.Revision{Name: "canary", Namespaces: moved})
+		two.Revisions = append(two.Revisions, capture.Revision{
+			Name: "canary", Namespaces: moved, Version: "1.31.0", Replicas: 1, Limits: map[string]string{"cpu": "3"}, Env: []capture.Variable{{Name: "PILOT_PUSH_THROTTLE", Value: "9"}},
+		})
 		of := 0
 		for _, w := range again.Workloads {
 			if slices.Contains(moved, w.Namespace) {
@@ -136,13 +144,13 @@ var _ = Describe("a captured control plane", func() {
 		var written strings.Builder
 		Expect(again.Write(&written)).To(Succeed())
 		Expect(os.WriteFile(file, []byte(written.String()), 0o600)).To(Succeed())
-		stock := replayed(where, file, "stock", "--set", "controlPlane.configuration=stock", "--set", "mesh.revision=canary")
-		Expect([]any{stock.Environment.ControlPlane.Replicas, stock.Environment.ControlPlane.GOMAXPROCS}).To(Equal([]any{1, 8}))
-		Expect(stock.Environment.ControlPlane.Settings).NotTo(Or(HaveKey("PILOT_PUSH_THROTTLE"), HaveKey("meshConfig.accessLogFile")))
-		Expect(stock.Mesh.NotReproduced).To(BeEmpty())
-		Expect([]int{known(stock.Pods.Converged), stock.Mesh.OtherRevisions, stock.Mesh.Outside}).To(Equal([]int{of, 6 - of, 0}))
-		Expect(stock.Mesh.Endpoints).To(Equal(run.Mesh.Endpoints), "other revisions' pods are endpoints")
-		whole, own := known(run.XDS.ConfigurationBytes).ByType["EDS"], known(stock.XDS.ConfigurationBytes).ByType["EDS"]
+		canary := replayed(where, file, "canary", "--set", "mesh.revision=canary")
+		is = canary.Environment.ControlPlane
+		Expect([]any{is.Version, is.Replicas, is.GOMAXPROCS, is.MemoryLimitBytes}).To(Equal([]any{"1.31.0", 1, 3, int64(0)}))
+		Expect(is.Settings).To(HaveKeyWithValue("PILOT_PUSH_THROTTLE", "9"))
+		Expect([]int{known(canary.Pods.Converged), canary.Mesh.OtherRevisions, canary.Mesh.Outside}).To(Equal([]int{of, 6 - of, 0}))
+		Expect(canary.Mesh.Endpoints).To(Equal(run.Mesh.Endpoints), "other revisions' pods are endpoints")
+		whole, own := known(run.XDS.ConfigurationBytes).ByType["EDS"], known(canary.XDS.ConfigurationBytes).ByType["EDS"]
 		Expect(own).To(BeNumerically("~", whole, whole/100), "with the labels of their injection")
 	})
 })

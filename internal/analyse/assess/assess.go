@@ -200,6 +200,9 @@ func meshText(r *record.Run) string {
 			objects += n
 		}
 		text += fmt.Sprintf(", %s of configuration, %s outside the mesh; file %s", output.Many(objects, "object"), output.Many(m.Outside, "pod"), m.Digest)
+		if of := r.Scenario.Mesh.Revision; of != "" {
+			text += fmt.Sprintf(", revision %s alone, with %s of others as endpoints", of, output.Many(m.OtherRevisions, "pod"))
+		}
 		if share := r.Scenario.Mesh.Share; share > 0 {
 			text += fmt.Sprintf(", %s of the pods of each workload", share)
 		}

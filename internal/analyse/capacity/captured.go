@@ -14,6 +14,8 @@ type Captured struct {
 	File   string `json:"file"`   // as the runs name it
 	Digest string `json:"digest"` // of the file, as in the records
 	Scale  int    `json:"scale"`
+	// Revision is the one whose control plane and pods are planned; "" = one control plane serves the pods of all.
+	Revision string `json:"revision,omitempty"`
 }
 
 // growth is how a captured mesh grows with its copies. Some pods and services are in namespaces that a cluster has once.
@@ -51,7 +53,7 @@ func growthOf(runs []*record.Run) *growth {
 		return nil
 	}
 	g := &growth{
-		of:   Captured{File: last.Scenario.Mesh.File, Digest: last.Mesh.Digest},
+		of:   Captured{File: last.Scenario.Mesh.File, Digest: last.Mesh.Digest, Revision: last.Scenario.Mesh.Revision},
 		pods: between((*record.Run).PodCount), services: between((*record.Run).ServiceCount),
 	}
 	for _, r := range runs {
@@ -109,6 +111,9 @@ func (g *growth) advice(pods int, conditions, configuration string) string {
 	for sixteenths := 2; sixteenths <= 8; sixteenths++ {
 		last = max(last+1, (planned*sixteenths+15)/16)
 		scales = append(scales, fmt.Sprint(last))
+	}
+	if g.of.Revision != "" {
+		conditions += " --set mesh.revision=" + output.Plain(g.of.Revision)
 	}
 	if configuration == scenario.StockConfiguration {
 		conditions += " --set controlPlane.configuration=" + configuration

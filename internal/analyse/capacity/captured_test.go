@@ -32,7 +32,7 @@ func TestCaptured(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if m := p.Target.Mesh; m == nil || *m != (Captured{"mesh.yaml", "0123456789ab", 20}) || p.Target.Pods != 404 || p.Target.Services != 103 || p.Target.Mode != "captured" {
+		if m := p.Target.Mesh; m == nil || *m != (Captured{File: "mesh.yaml", Digest: "0123456789ab", Scale: 20}) || p.Target.Pods != 404 || p.Target.Services != 103 || p.Target.Mode != "captured" {
 			t.Errorf("%s: it is of %+v", name, p.Target)
 		}
 		if cpu := strict().cpu(404); p.Figures[3].Name != rolloutCPU || p.Figures[3].Forecast < cpu*0.8 || p.Figures[3].Forecast > cpu*1.2 {

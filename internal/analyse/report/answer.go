@@ -203,6 +203,9 @@ func nextSteps(runs []record.Run) (next output.Table) {
 		sizes := "--pods 100,200,400"
 		if runs[0].Mesh != nil {
 			sizes = "--mesh " + output.Plain(runs[0].Scenario.Mesh.File) + " --scale 1,2,4"
+			if of := runs[0].Scenario.Mesh.Revision; of != "" {
+				sizes += " --set mesh.revision=" + output.Plain(of)
+			}
 		}
 		next.Add("scaler rollout "+sizes, fmt.Sprintf("%d sizes or more, for a forecast (scaler plan)", sizesNeeded))
 	}

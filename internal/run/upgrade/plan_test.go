@@ -135,6 +135,27 @@ func TestWavesFollowRevisions(t *testing.T) {
 	}
 }
 
+// In a mesh of one revision its pods alone move, those in a namespace that follows another revision too, and none is there already.
+func TestWavesOfOneRevision(t *testing.T) {
+	whole, _ := captured(&capture.ControlPlane{Revisions: []capture.Revision{
+		{Name: "canary", Version: "1.31.0", Pods: 4, Namespaces: []string{"a", "b"}, Tags: []string{"next"}, Tagged: map[string][]string{"next": {"a"}}},
+		{Name: "stable", Version: "1.29.1", Pods: 30, Namespaces: []string{"c"}, Workloads: []string{"a/a-old"}},
+	}}, workload("a", 2, capture.Sidecar), workload("b", 2, capture.Sidecar), workload("c", 20, capture.Sidecar),
+		capture.Workload{Namespace: "a", Name: "a-old", Spec: capture.WorkloadSpec{Replicas: 10, Proxy: capture.Sidecar}})
+	of, err := whole.Of("stable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := planOf(t, &of, "40%,100%")
+	var got []string
+	for _, w := range plan.WavesOf(of.Topology()) {
+		got = append(got, record.UpgradeUnits(w.Units))
+	}
+	if want := "by label namespace c; by label namespace a"; strings.Join(got, "; ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, "; "), want)
+	}
+}
+
 // A revision is ahead if it is newer than the first version or is the second one; one that is not known is not.
 func TestAhead(t *testing.T) {
 	for release, want := range map[string]bool{"1.31.0": true, "1.30.2": true, "1.29.1": false, "1.29.2": true, "1.9.9": false, "": false, "1.31.0-rc.0": true, "main": false} {

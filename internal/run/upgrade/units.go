@@ -83,6 +83,9 @@ func followed(mesh *capture.Mesh, from, to string) map[string]Unit {
 	}
 	for i := range mesh.ControlPlane.Revisions {
 		r := &mesh.ControlPlane.Revisions[i]
+		if mesh.OfOneRevision() && r != mesh.Served() {
+			continue // it serves no pod that is moved, although a namespace may follow it
+		}
 		if r != mesh.Served() && ahead(r.Release(), from, to) {
 			newer := Unit{UpgradeUnit: record.UpgradeUnit{Kind: record.UpgradeRevision, Name: r.Name}, Ahead: true}
 			for _, n := range r.Namespaces {
