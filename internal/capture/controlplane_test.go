@@ -347,6 +347,12 @@ webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-canary, namespace
 		t.Fatal(err)
 	}
 	readAgain(t, m)
+	kind := Resources()[slices.IndexFunc(Resources(), func(r Resource) bool { return r.Kind == "Sidecar" })]
+	for _, o := range m.Objects {
+		if diff := cmp.Diff(o.Object, kind.trimmed(o).Object); diff != "" {
+			t.Error("a capture of the replay has another object:", diff)
+		}
+	}
 	for _, part := range []struct {
 		name string
 		mesh func() (Mesh, error)
