@@ -107,14 +107,23 @@ func (r *Revision) Root() string {
 	return cmp.Or(root, rootNamespace) // the default of the control plane, wherever it runs
 }
 
+// named returns the revision with a name; nil = there is none.
+func (c *ControlPlane) named(name string) *Revision {
+	i := slices.IndexFunc(c.Revisions, func(r Revision) bool { return r.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Revisions[i]
+}
+
 // Served returns the revision that a replay runs: that of [Mesh.Of], else the one with most pods, then that of most namespaces, then
 // the one that the tag "default" means, then the first by name; nil if the mesh has no control plane.
 func (m *Mesh) Served() *Revision {
 	if m.ControlPlane == nil || len(m.ControlPlane.Revisions) == 0 {
 		return nil
 	}
-	if i := slices.IndexFunc(m.ControlPlane.Revisions, func(r Revision) bool { return r.Name == m.served }); i >= 0 {
-		return &m.ControlPlane.Revisions[i]
+	if r := m.ControlPlane.named(m.served); r != nil {
+		return r
 	}
 	rank := func(r Revision) []int {
 		tagged := 0

@@ -111,9 +111,29 @@ func TestControlPlaneRewritten(t *testing.T) {
 	}
 }
 
+// injectedPod is a document with a pod that has a sidecar; metadata are further fields of its metadata.
+func injectedPod(namespace, name, kind, owner, metadata string) string {
+	return "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: " + namespace + ", ownerReferences: [{apiVersion: apps/v1, kind: " + kind + ", name: " + owner +
+		", uid: a, controller: true}], " + metadata + "}, spec: {containers: [{name: istio-proxy}, {name: app}]}, status: {phase: Running}}\n"
+}
+
+// fromText captures the mesh of documents, and checks that its file is read again.
+func fromText(t *testing.T, text string) Mesh {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, err := FromFiles(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readAgain(t, m)
+	return m
+}
+
 // Workloads whose pods have proxies of another revision than their namespace follows are named with that revision.
 func TestWorkloadsOfRevisions(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "mesh.yaml")
 	text := `
 {apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio.io/rev: prod}}}
 ---
@@ -129,8 +149,7 @@ metadata: {name: istio-revision-tag-prod, labels: {app: sidecar-injector, istio.
 webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-old, namespace: istio-system}}, rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]
 `
 	pod := func(namespace, name, kind, owner, metadata string) {
-		text += "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: " + namespace + ", ownerReferences: [{apiVersion: apps/v1, kind: " + kind + ", name: " + owner +
-			", uid: a, controller: true}], " + metadata + "}, spec: {containers: [{name: istio-proxy}, {name: app}]}, status: {phase: Running}}\n"
+		text += injectedPod(namespace, name, kind, owner, metadata)
 	}
 	const byOld, byNew, asksNew = "annotations: {istio.io/rev: old}", "annotations: {istio.io/rev: new}", "labels: {istio.io/rev: new}"
 	pod("shop", "web-0", "StatefulSet", "web", byOld)
@@ -139,14 +158,7 @@ webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-old, namespace: i
 	pod("shop", "web-x", "DaemonSet", "web", byNew)   // of the same name, which it keeps
 	pod("plain", "batch-0", "StatefulSet", "batch", asksNew)
 	pod("plain", "job-0", "StatefulSet", "job", byOld)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m, err := FromFiles(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	readAgain(t, m)
+	m := fromText(t, text)
 	check := func(m Mesh, old, current []string) {
 		t.Helper()
 		all := m.ControlPlane.Revisions
@@ -303,7 +315,7 @@ func TestOfARevision(t *testing.T) {
 
 	for name, want := range map[string]string{
 		"none":  "one of the revisions of the mesh: canary, idle, stable, twice, twice",
-		"idle":  "a revision that pods have their proxies of: idle has none",
+		"idle":  "a revision that serves pods: idle serves none",
 		"twice": "a revision whose name the mesh has once: canary, idle, stable, twice, twice",
 	} {
 		if _, err := m.Of(name); err == nil || err.Error() != want {
@@ -315,10 +327,9 @@ func TestOfARevision(t *testing.T) {
 	}
 }
 
-// During a move to another revision the tag "default" means the new one, and pods that were not restarted have their proxies of the old one,
-// which has no name. Objects for one of the two are those of its mesh alone.
+// During a move to another revision the tag "default" means the new one. Pods that were not restarted still have proxies of the old one,
+// which has no name. An object with a label of one revision belongs to that revision only.
 func TestOfARevisionWhileATagMoves(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "mesh.yaml")
 	text := `
 {apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}
 ---
@@ -333,20 +344,12 @@ webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-canary, namespace
 `
 	for pod, revision := range map[string]string{"old-0": "default", "old-1": "default", "new-0": "canary"} {
 		owner, _, _ := strings.Cut(pod, "-")
-		text += "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + pod + ", namespace: shop, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: " + owner +
-			", uid: a, controller: true}], annotations: {istio.io/rev: " + revision + "}}, spec: {containers: [{name: istio-proxy}, {name: app}]}, status: {phase: Running}}\n"
+		text += injectedPod("shop", pod, "StatefulSet", owner, "annotations: {istio.io/rev: "+revision+"}")
 	}
 	for name, labels := range map[string]string{"all": "{}", "old": "{istio.io/rev: stable}", "new": "{istio.io/rev: canary}"} {
 		text += "---\n{apiVersion: networking.istio.io/v1, kind: Sidecar, metadata: {name: " + name + ", namespace: shop, labels: " + labels + "}, spec: {egress: [{hosts: [./*]}]}}\n"
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m, err := FromFiles(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	readAgain(t, m)
+	m := fromText(t, text)
 	kind := Resources()[slices.IndexFunc(Resources(), func(r Resource) bool { return r.Kind == "Sidecar" })]
 	for _, o := range m.Objects {
 		if diff := cmp.Diff(o.Object, kind.trimmed(o).Object); diff != "" {

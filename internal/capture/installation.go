@@ -443,12 +443,7 @@ func (g *Gatherer) follow() {
 				return &all[i]
 			}
 		}
-		for i := range all {
-			if all[i].Name == name {
-				return &all[i]
-			}
-		}
-		return nil
+		return g.mesh.ControlPlane.named(name)
 	}
 	known := g.control.injected != nil
 	by := map[string]*Revision{} // by namespace
@@ -480,8 +475,8 @@ func (g *Gatherer) follow() {
 	for _, w := range g.mesh.Workloads {
 		of := g.control.served[w.identity()]
 		r := meant(of.name)
-		if at := slices.IndexFunc(all, func(r Revision) bool { return r.Name == of.name }); at >= 0 && !of.asked {
-			r = &all[at] // though a tag may have the same name
+		if injected := g.mesh.ControlPlane.named(of.name); injected != nil && !of.asked {
+			r = injected // though a tag may have the same name
 		}
 		if r != nil && r != by[w.Namespace] {
 			r.Workloads = append(r.Workloads, w.ID())

@@ -114,17 +114,17 @@ const (
 	Ambient  Proxy = "ambient" // an application whose connections the ztunnel of its node takes
 	Ztunnel  Proxy = "ztunnel"
 	Waypoint Proxy = "waypoint"
-	// OtherRevision is an application with a sidecar, or a gateway, that another revision than that of a replay serves: see [Mesh.Of].
+	// OtherRevision is an application with a sidecar, or a gateway, of a revision that a replay does not run: see [Mesh.Of].
 	OtherRevision Proxy = "otherRevision"
 )
 
-// ofAFile are the values of a Proxy that a file has.
+// ofAFile lists the values of a Proxy that a file may have.
 const ofAFile = "none, sidecar, gateway, ambient, ztunnel or waypoint"
 
 // proxies are all values of a Proxy.
 var proxies = []Proxy{NoProxy, Sidecar, Gateway, Ambient, Ztunnel, Waypoint, OtherRevision}
 
-// OfOneRevision reports whether the mesh is as one of its revisions serves it, by [Mesh.Of].
+// OfOneRevision reports whether [Mesh.Of] has reduced the mesh to one revision.
 func (m *Mesh) OfOneRevision() bool { return m.served != "" }
 
 // HasSidecar reports whether each pod has a proxy that a rollout simulates: a sidecar, or one that is a

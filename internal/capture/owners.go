@@ -33,14 +33,15 @@ type pod struct {
 	spec       WorkloadSpec
 }
 
-// follows is what says of which revision a pod has its proxy.
+// follows names the revision of a pod's proxy.
 type follows struct {
 	name string // "" = its namespace says it
-	// asked reports that the pod asks for it, by a label, which may name a tag; else injection stated the revision itself.
+	// asked reports that the name is from a label of the pod, which may be a tag. Else it is from the annotation of injection, which
+	// has the revision itself.
 	asked bool
 }
 
-// revision is what the pod has its proxy of or, where that was not seen, asks for.
+// revision returns the revision that injected the pod's proxy or, where the pod does not have that annotation, the one that its label asks for.
 func (p pod) revision() follows {
 	switch injected := p.meta.Annotations[revisionLabel]; {
 	case !p.spec.HasSidecar():

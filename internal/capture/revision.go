@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Of returns the mesh as the control plane of one of its revisions serves it. Pods with a proxy of another revision are
-// [OtherRevision]: endpoints, as before, without a proxy that the control plane serves. A pod whose revision is not known is one of that
-// revision which Served chooses by itself. Objects of the configuration whose label istio.io/rev names another revision are left out, as istiod ignores
-// them (LabelsInRevision in istio.io/istio/pkg/config/model.go); Gateways of the Gateway API may name a tag. The error states what is wanted in place of
-// the name.
+// Of reduces the mesh to one of its revisions, by its name. Served returns that revision. Workloads whose proxies are of another
+// revision become [OtherRevision]: their pods stay endpoints, and have no proxy that a rollout simulates. If the revision of a workload is
+// not known, it belongs to the one that Served returns for the whole mesh. Objects of the configuration whose label istio.io/rev names
+// another revision are left out, as istiod ignores them (LabelsInRevision in istio.io/istio/pkg/config/model.go); the label of a Gateway of
+// the Gateway API may name a tag. The error states what is wanted in place of the name.
 func (m *Mesh) Of(name string) (Mesh, error) {
 	byItself := m.Served()
 	if byItself == nil {
@@ -46,12 +46,12 @@ func (m *Mesh) Of(name string) (Mesh, error) {
 		}
 	}
 	if sidecars, _ := to.Sidecars(); sidecars == 0 {
-		return Mesh{}, fmt.Errorf("a revision that pods have their proxies of: %s has none", name)
+		return Mesh{}, fmt.Errorf("a revision that serves pods: %s serves none", name)
 	}
 	return to, nil
 }
 
-// revisionOf returns the revision that the pods of a workload have their proxies of; nil = it is not known.
+// revisionOf returns the revision of the proxies of a workload's pods; nil = it is not known.
 func (c *ControlPlane) revisionOf(w *Workload) *Revision {
 	for i := range c.Revisions {
 		if slices.Contains(c.Revisions[i].Workloads, w.ID()) {

@@ -60,7 +60,7 @@ func TestStarvedThreadNextToABusyOne(t *testing.T) {
 	var stop atomic.Bool
 	var started, spun, ended sync.WaitGroup
 	begin, end := make(chan struct{}), make(chan struct{})
-	// Until gets the processor time that the thread has used since the phase began: a thread
+	// until gets the processor time that the thread has used since the phase began: a thread
 	// of the runtime has used some before the test got it.
 	spin := func(nice int, until func(used time.Duration) bool) {
 		started.Add(1)
@@ -114,7 +114,7 @@ func TestStarvedThreadNextToABusyOne(t *testing.T) {
 	}
 }
 
-// ThreadProcessorTime returns the processor time that the calling thread has used.
+// threadProcessorTime returns the processor time that the calling thread has used.
 func threadProcessorTime() time.Duration {
 	var used unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used); err != nil {

@@ -55,8 +55,7 @@ func ReadMesh(path string) (*MeshFile, error) {
 	return &MeshFile{File: path, Digest: hex.EncodeToString(digest.Sum(nil))[:12], Scale: 1, Mesh: mesh}, nil
 }
 
-// of makes the mesh that which one of its revisions serves; "" = one control plane serves the pods of all. The error names the
-// field, mesh.revision.
+// of reduces the mesh to one of its revisions, by [capture.Mesh.Of]; "" changes nothing. The error names the field, mesh.revision.
 func (m *MeshFile) of(revision string) error {
 	if revision == "" {
 		return nil

@@ -62,7 +62,8 @@ type Mesh struct {
 	File        string    `json:"file,omitempty"`  // of a captured mesh, which then decides all above but Sidecars
 	Scale       List[int] `json:"scale,omitempty"` // copies of each namespace of a captured mesh; one run for each number
 	Share       Share     `json:"share,omitempty"` // of the pods of each workload of a captured mesh; 0 = all
-	// Revision is that of a captured mesh whose control plane runs and serves its own pods alone; "" = one serves those of all.
+	// Revision is the name of a revision of a captured mesh. Its control plane runs and serves its own pods only; "" = one control plane
+	// serves the pods of all revisions.
 	Revision string `json:"revision,omitempty"`
 }
 

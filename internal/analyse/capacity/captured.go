@@ -14,7 +14,8 @@ type Captured struct {
 	File   string `json:"file"`   // as the runs name it
 	Digest string `json:"digest"` // of the file, as in the records
 	Scale  int    `json:"scale"`
-	// Revision is the one whose control plane and pods are planned; "" = one control plane serves the pods of all.
+	// Revision is the name of the revision that the plan is for, with its own pods; "" = the plan is for one control plane that serves
+	// the pods of all revisions.
 	Revision string `json:"revision,omitempty"`
 }
 

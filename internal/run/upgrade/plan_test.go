@@ -135,7 +135,7 @@ func TestWavesFollowRevisions(t *testing.T) {
 	}
 }
 
-// In a mesh of one revision its pods alone move, those in a namespace that follows another revision too, and none is there already.
+// An upgrade of one revision moves the pods of that revision only, also those in a namespace that follows another revision.
 func TestWavesOfOneRevision(t *testing.T) {
 	whole, _ := captured(&capture.ControlPlane{Revisions: []capture.Revision{
 		{Name: "canary", Version: "1.31.0", Pods: 4, Namespaces: []string{"a", "b"}, Tags: []string{"next"}, Tagged: map[string][]string{"next": {"a"}}},
