@@ -223,14 +223,19 @@ func (l layout) components(programs Programs) []part {
 	return parts
 }
 
-// start starts the components, each wave when the one before it is ready. The error is that of
-// the first component that ended, if one did: what is waited for then may be another one.
-func (c *Cluster) start(ctx context.Context, opts Options) error {
-	ctx, fail := context.WithCancelCause(ctx)
+// start starts the components, each wave when the one before it is ready. The error is the
+// interrupt, if there was one: a terminal's ctrl-C also ends a program that was just forked and
+// is in scaler's process group yet. Else it is that of the first component that ended, if one did:
+// what is waited for then may be another one.
+func (c *Cluster) start(outer context.Context, opts Options) error {
+	ctx, fail := context.WithCancelCause(outer)
 	defer fail(nil)
 	parts := c.layout.components(opts.Programs)
 	c.died = make(chan error, len(parts))
 	err := c.startParts(ctx, opts, parts, fail)
+	if cause := context.Cause(outer); err != nil && errors.Is(cause, context.Canceled) {
+		return cause
+	}
 	select {
 	case died := <-c.died:
 		return died

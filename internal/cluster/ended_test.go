@@ -13,19 +13,26 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/process"
 )
 
-// The test's own program stands for these two, by the name that it is called by.
+// The test's own program stands for these, by the name that it is called by.
 const (
-	endingEtcd    = "etcd-that-ends"
-	deafAPIServer = "kube-apiserver-that-is-never-ready"
+	endingEtcd      = "etcd-that-ends"
+	interruptedEtcd = "etcd-that-is-interrupted"
+	deafAPIServer   = "kube-apiserver-that-is-never-ready"
 )
 
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case endingEtcd:
 		serveUntilAsked()
+	case interruptedEtcd:
+		_ = unix.Kill(os.Getpid(), unix.SIGINT)
+		select {}
 	case deafAPIServer:
 		askAndWait()
 	}
@@ -65,8 +72,9 @@ func askAndWait() {
 	select {}
 }
 
-// An etcd that ends while the API server is waited for is named at once, and is the reason, with its last lines.
-func TestUpNamesTheProgramThatEnded(t *testing.T) {
+// upWith starts a cluster of these two programs, by the names that the test's own has for them, until ctx or one of them ends.
+func upWith(ctx context.Context, t *testing.T, etcd, apiServer string, progress func(string)) error {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -88,10 +96,16 @@ func TestUpNamesTheProgramThatEnded(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	said := make(chan string, 20)
-	_, err = Up(t.Context(), Options{Progress: func(text string) { said <- text }, Group: group, LogDir: filepath.Join(root, "logs"), Programs: Programs{
-		Etcd: program(endingEtcd), APIServer: program(deafAPIServer), ControllerManager: self, Scheduler: self, Kwok: self,
+	_, err = Up(ctx, Options{Progress: progress, Group: group, LogDir: filepath.Join(root, "logs"), Programs: Programs{
+		Etcd: program(etcd), APIServer: program(apiServer), ControllerManager: self, Scheduler: self, Kwok: self,
 	}})
+	return err
+}
+
+// An etcd that ends while the API server is waited for is named at once, and is the reason, with its last lines.
+func TestUpNamesTheProgramThatEnded(t *testing.T) {
+	said := make(chan string, 20)
+	err := upWith(t.Context(), t, endingEtcd, deafAPIServer, func(text string) { said <- text })
 	exit, ok := errors.AsType[*process.ExitError](err)
 	if !ok || exit.Name != Etcd || !strings.Contains(err.Error(), "no space left on device") {
 		t.Errorf("error %v, want that etcd ended, with its last line", err)
@@ -102,5 +116,15 @@ func TestUpNamesTheProgramThatEnded(t *testing.T) {
 	}
 	if want := []string{"starting etcd", "starting kube-apiserver", "etcd has ended: exit status 2"}; !slices.Equal(got, want) {
 		t.Errorf("said %q, want %q", got, want)
+	}
+}
+
+// A terminal's ctrl-C ends a program that was just forked and has no process group of its own yet.
+func TestAnInterruptIsTheReasonWhenItEndsAProgramToo(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	interrupted := &interrupt.Error{Signal: unix.SIGINT}
+	err := upWith(ctx, t, interruptedEtcd, deafAPIServer, func(string) { cancel(interrupted) })
+	if want := "starting cluster one: " + interrupted.Error(); !errors.Is(err, interrupted) || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
 	}
 }
