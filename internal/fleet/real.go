@@ -39,7 +39,8 @@ type realSidecars struct {
 	scopes    map[string]*convergence.Scope // by service name
 
 	// guarded by Pods.mu
-	all []realMember // that there ever were, in the order in which their pods were seen
+	all  []realMember    // that there ever were, in the order in which their pods were seen
+	held map[string]bool // containers, with reasons, for which a pod that waits was reported
 }
 
 // realMember is a member with a real sidecar.
@@ -57,7 +58,7 @@ type realMember interface {
 
 // newRealSidecars makes the real sidecars of a fleet, and has a revision of the control plane serve them.
 func newRealSidecars(f *Fleet, by *revision) *realSidecars {
-	real := &realSidecars{fleet: f}
+	real := &realSidecars{fleet: f, held: map[string]bool{}}
 	if f.Real == nil {
 		return real
 	}

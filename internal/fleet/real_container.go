@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/internal/observe"
 	"scaler.mesh/scaler/internal/sidecar"
 	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
@@ -118,6 +119,7 @@ func (p *containerPod) seen(object *corev1.Pod) {
 	if object.Spec.NodeName != "" {
 		p.real.InPods.Seen(object)
 	}
+	p.reportHeld(object)
 	for _, statuses := range [][]corev1.ContainerStatus{object.Status.InitContainerStatuses, object.Status.ContainerStatuses} {
 		for _, s := range statuses {
 			if s.Name == p.real.InPods.Container && s.State.Running != nil {
@@ -126,6 +128,20 @@ func (p *containerPod) seen(object *corev1.Pod) {
 			}
 		}
 	}
+}
+
+// reportHeld reports a container that the kubelet does not start, or not again yet: the first pod of those with the same
+// container and reason, as they usually have one cause. The caller holds Pods.mu.
+func (p *containerPod) reportHeld(object *corev1.Pod) {
+	container, reason := observe.Held(object)
+	key := container + " " + reason
+	if container == "" || p.real.held[key] {
+		return
+	}
+	p.real.held[key] = true
+	standing := observe.Standing(object)
+	p.real.Say(fmt.Sprintf("node %s: %s", object.Spec.NodeName, standing))
+	p.real.Warn(record.Warning{About: "sidecars.real", Reason: record.ReasonContainerHeld, Component: container, Detail: standing})
 }
 
 func (p *containerPod) life() sidecar.Life {

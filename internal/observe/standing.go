@@ -22,6 +22,9 @@ func Standing(pod *corev1.Pod) string {
 		switch {
 		case c.State.Waiting != nil && c.State.Waiting.Reason != "PodInitializing":
 			parts = append(parts, "container "+c.Name+" waits", c.State.Waiting.Reason, c.State.Waiting.Message)
+			if last := c.LastTerminationState.Terminated; last != nil {
+				parts = append(parts, fmt.Sprintf("it ended before with exit code %d", last.ExitCode), last.Message)
+			}
 		case c.State.Terminated != nil && !done:
 			parts = append(parts, fmt.Sprintf("container %s ended with exit code %d", c.Name, c.State.Terminated.ExitCode), c.State.Terminated.Message)
 		}
@@ -36,4 +39,15 @@ func Standing(pod *corev1.Pod) string {
 		}
 	}
 	return strings.Join(said, ": ")
+}
+
+// Held returns a container that its kubelet does not start, and the kubelet's reason for it, as CrashLoopBackOff; "" and "" if
+// there is none. A container whose turn has not come, or that is being created, is not one.
+func Held(pod *corev1.Pod) (container, reason string) {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
+			return c.Name, w.Reason
+		}
+	}
+	return "", ""
 }

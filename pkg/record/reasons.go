@@ -74,6 +74,7 @@ const (
 
 	// Real sidecars.
 	ReasonSidecarCrashed     Reason = "sidecarCrashed"     // Component ended unasked [times]; Detail: the first error
+	ReasonContainerHeld      Reason = "containerHeld"      // a kubelet did not start the container Component of a pod with a real sidecar, or not again yet; Detail: the state of the first such pod
 	ReasonSidecarRefused     Reason = "sidecarRefused"     // the Envoy of the pod Component refused Detail
 	ReasonSidecarsWaited     Reason = "sidecarsWaited"     // for processors, those of the tier Component most [share]
 	ReasonCertificateExpired Reason = "certificateExpired" // nobody renews it [endedSeconds: before the run's end]; Detail: when
@@ -148,6 +149,7 @@ var sentences = map[Reason]string{
 	ReasonUnconcerned:    "{changes} changes concerned no sidecar and are not counted",
 
 	ReasonSidecarCrashed:     "{component} ended {times:times} and was started again: {detail}",
+	ReasonContainerHeld:      "container {component} of pods on real nodes was not started, or not again: {detail}",
 	ReasonSidecarRefused:     "the Envoy of pod {component} refused {detail}",
 	ReasonSidecarsWaited:     "the sidecars waited for processors, those of {component} for up to {share:percent} of the time: latencies, and what is added, are upper bounds of what they would be on machines of their own",
 	ReasonCertificateExpired: "Envoys without an agent keep the certificate of their start, and the first such ended at {detail}, {endedSeconds:duration} before the run: its sidecar makes no connection with another since",

@@ -47,6 +47,7 @@ var explanations = []explanation{
 	{record.ReasonCrashed, "Control plane crashed", "The control plane ended and was started again. Figures of the phase include its start.", "", ""},
 	{record.ReasonRestarted, "Restarts", "A program was started again within a phase. Figures of the phase include its start.", "restarts", "%s restarts"},
 	{record.ReasonSidecarCrashed, "Real sidecars crashed", "A real sidecar ended and was started again.", "times", "%s times"},
+	{record.ReasonContainerHeld, "Containers not started", "A container of a pod on a real node was not started by its kubelet, or ended and was not started again for a time.", "", ""},
 	{record.ReasonSidecarRefused, "Configuration refused by Envoy", "A real sidecar refused configuration that it was sent.", "", ""},
 	{record.ReasonCertificateExpired, "Certificates expired", "Envoys without an agent keep the certificate of their start, which expired during the run.", "", ""},
 	{record.ReasonRefused, "Connections refused", "The control plane refused connections, as its connection limiter does. Latencies include the wait for another attempt.", "refused", "%s attempts refused"},
