@@ -36,7 +36,9 @@ var _ = Describe("probes", func() {
 			push, propagation := run.Latencies.Push[kind], run.Latencies.Propagation[kind]
 			Expect(push.Count+push.Lost).To(BeEquivalentTo(probes*sidecars), "%s", kind)
 			Expect(known(propagation.Last).Count+known(propagation.Last).Lost).To(BeEquivalentTo(probes), "%s", kind)
-			Expect(known(known(propagation.Last).Max)).To(BeNumerically(">=", known(push.Max)), "%s", kind)
+			if !propagation.Last.Unknown() && !push.Unknown() { // on a busy machine the start of a push may be seen after its end
+				Expect(known(known(propagation.Last).Max)).To(BeNumerically(">=", known(push.Max)), "%s", kind)
+			}
 			if kind != record.EndpointHealth {
 				Expect(push.Lost).To(BeZero(), "%s", kind)
 			}
@@ -47,8 +49,8 @@ var _ = Describe("probes", func() {
 		Expect(known(known(run.ControlPlane.Probe).Restarts)).To(Equal(1))
 		Expect(known(known(run.ControlPlane.Steady).Restarts)).To(BeZero())
 		// The change that was made while no update could be sent is the slowest, or lost.
-		health := known(run.Latencies.Push[record.EndpointHealth])
-		Expect(health.Lost > 0 || known(health.Max) > known(known(run.Latencies.Push[record.EndpointAdd]).P50)).To(BeTrue())
+		health, add := known(run.Latencies.Push[record.EndpointHealth]), known(run.Latencies.Push[record.EndpointAdd])
+		Expect(health.Lost > 0 || health.Unknown() || add.Unknown() || known(health.Max) > known(add.P50)).To(BeTrue())
 	})
 
 	It("have their objects deleted on an interrupt, and the record is readable", func(ctx SpecContext) {
