@@ -3,7 +3,6 @@ package capture
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -117,21 +116,6 @@ func injectedPod(namespace, name, kind, owner, metadata string) string {
 		", uid: a, controller: true}], " + metadata + "}, spec: {containers: [{name: istio-proxy}, {name: app}]}, status: {phase: Running}}\n"
 }
 
-// fromText captures the mesh of documents, and checks that its file is read again.
-func fromText(t *testing.T, text string) Mesh {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "mesh.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m, err := FromFiles(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	readAgain(t, m)
-	return m
-}
-
 // Workloads whose pods have proxies of another revision than their namespace follows are named with that revision.
 func TestWorkloadsOfRevisions(t *testing.T) {
 	text := `
@@ -158,7 +142,7 @@ webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-old, namespace: i
 	pod("shop", "web-x", "DaemonSet", "web", byNew)   // of the same name, which it keeps
 	pod("plain", "batch-0", "StatefulSet", "batch", asksNew)
 	pod("plain", "job-0", "StatefulSet", "job", byOld)
-	m := fromText(t, text)
+	m := meshOfText(t, text)
 	check := func(m Mesh, old, current []string) {
 		t.Helper()
 		all := m.ControlPlane.Revisions
@@ -349,7 +333,7 @@ webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-canary, namespace
 	for name, labels := range map[string]string{"all": "{}", "old": "{istio.io/rev: stable}", "new": "{istio.io/rev: canary}"} {
 		text += "---\n{apiVersion: networking.istio.io/v1, kind: Sidecar, metadata: {name: " + name + ", namespace: shop, labels: " + labels + "}, spec: {egress: [{hosts: [./*]}]}}\n"
 	}
-	m := fromText(t, text)
+	m := meshOfText(t, text)
 	kind := Resources()[slices.IndexFunc(Resources(), func(r Resource) bool { return r.Kind == "Sidecar" })]
 	for _, o := range m.Objects {
 		if diff := cmp.Diff(o.Object, kind.trimmed(o).Object); diff != "" {

@@ -225,7 +225,7 @@ func (l layout) components(programs Programs) []part {
 
 // start starts the components, each wave when the one before it is ready. The error is the
 // interrupt, if there was one: a terminal's ctrl-C also ends a program that was just forked and
-// is in scaler's process group yet. Else it is that of the first component that ended, if one did:
+// is still in scaler's process group. Else it is that of the first component that ended, if one did:
 // what is waited for then may be another one.
 func (c *Cluster) start(outer context.Context, opts Options) error {
 	ctx, fail := context.WithCancelCause(outer)

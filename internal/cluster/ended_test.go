@@ -19,7 +19,7 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// The test's own program stands for these, by the name that it is called by.
+// The test binary acts as one of these programs when it is started under that name.
 const (
 	endingEtcd      = "etcd-that-ends"
 	interruptedEtcd = "etcd-that-is-interrupted"
@@ -72,7 +72,7 @@ func askAndWait() {
 	select {}
 }
 
-// upWith starts a cluster of these two programs, by the names that the test's own has for them, until ctx or one of them ends.
+// upWith starts a cluster whose etcd and API server are two of these programs, and returns the error.
 func upWith(ctx context.Context, t *testing.T, etcd, apiServer string, progress func(string)) error {
 	t.Helper()
 	self, err := os.Executable()
