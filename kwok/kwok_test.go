@@ -25,7 +25,7 @@ func TestStagesAreWellFormed(t *testing.T) {
 			names = append(names, object.Metadata.Name)
 		}
 	}
-	if got, want := strings.Join(names, " "), "node-initialize node-heartbeat pod-run pod-ready pod-unready pod-delete pod-terminate"; got != want {
+	if got, want := strings.Join(names, " "), "node-initialize node-heartbeat pod-accept pod-sandbox pod-init-start pod-init-done pod-initialized pod-sidecar-ready pod-run pod-ready pod-unready pod-delete pod-terminate"; got != want {
 		t.Errorf("stages %s, want %s", got, want)
 	}
 }
