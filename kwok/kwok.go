@@ -2,10 +2,11 @@
 // simulated pods, and the fake nodes that these run on. Callers start KWOK and create
 // nodes and pods.
 //
-// A pod on a fake node runs and has an address at once. If it has the label [RunLabel],
-// it becomes Ready only when its simulated sidecar reports so, through the annotation
-// [SidecarAnnotation], and unready again when the annotation is removed, like a real pod
-// whose readiness is that of its proxy. Other pods are Ready at once. A deleted pod
+// A pod on a fake node has an address at once, and its containers start in the order in
+// which a kubelet starts them, with a write of its status for each. If it has the label
+// [RunLabel], it becomes Ready only when its simulated sidecar reports so, through the
+// annotation [SidecarAnnotation], and unready again when the annotation is removed, like a
+// real pod whose readiness is that of its proxy. Other pods are Ready at once. A deleted pod
 // disappears at once, or runs on for the time in [GraceAnnotation].
 package kwok
 

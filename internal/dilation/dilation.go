@@ -31,28 +31,40 @@ type Cost struct {
 
 // What the other programs need, in the same seconds.
 //
-// The cluster's programs (API server, etcd, controller-manager, scheduler, KWOK) used 1.435 cores in the 7.61 s of a rollout of
-// 200 pods (docs/results/first-run.md).
+// The cluster's programs (API server, etcd, controller-manager, scheduler, KWOK) used 100 ms for each of 200 pods at 20 a second
+// (docs/results/first-run.md), and use 1.6 times that since pods write their status as often as with a kubelet
+// (docs/results/data/real-node.txt).
 //
 // scaler used 2.7 s in that rollout, with 20 pushes for each sidecar, and 42 s in one of 1600 pods with about 130 in the same file.
 const (
-	clusterPod     = 0.055
+	clusterPod     = 0.16
 	instrumentPod  = 0.011
 	instrumentPush = 0.00012
 )
 
-// How many pushes a sidecar receives in a rollout: 10, and 4 more for each second for which it is there, where it is configured for
-// the whole mesh; else 18. It is there for half of the rollout on average. These are the pushes of 200 to 1600 pods in bursts of
-// 20 a second (31 to 171, and 17 to 19 in strict mode; docs/results/ladder.md).
-const (
-	firstPushes     = 10
-	pushesPerSecond = 4
-	scopedPushes    = 18
+// pushes are those to a sidecar in a rollout: first, and so many for each second for which it is there. It is there for half of the
+// rollout on average.
+type pushes struct{ first, perSecond float64 }
+
+var (
+	// abrupt are those of 200 to 1600 pods that become ready in bursts of 20 each second, 31 to 171 (docs/results/arrival.md).
+	abrupt = pushes{10, 4}
+	// spread are as many as cost what pushes cost where 200 to 1600 pods become ready all the time: 26 to 54. They are 28
+	// to 36, of more changes each (docs/results/ladder.md).
+	spread = pushes{22, 0.8}
+	// scoped are those to a sidecar that is configured for what it calls alone (docs/results/ladder.md).
+	scoped = pushes{first: 18}
 )
 
-// Limit is the share of this machine's processor time that may be needed while pods come, on average. The busiest second needs
-// about twice the mean (docs/results/ladder.md: 4.29 cores for 2.08), so that processors are free in it, too.
-const Limit = 0.4
+// startSpread is for how many seconds more than pods come there is work for them where sidecars start 1 to 5 s after their pods.
+const startSpread = 4
+
+// Limit is the share of this machine's processor time that may be needed while pods come, on average. Most of it is the cluster's
+// programs', which wait first, as istiod and scaler have priority: see docs/results/dilation.md.
+const Limit = 0.8
+
+// changeLimit is that share for changes after the rollout, of which only istiod's and scaler's time is known.
+const changeLimit = 0.4
 
 // roundsPerSecond is how often changes are pushed at most: those that come within the debounce, 100 ms, are pushed together.
 const roundsPerSecond = 10
@@ -67,10 +79,8 @@ type Machine struct {
 	Speed      float64 // of each, in reference processors; 0 = not known, and taken as 1
 }
 
-// cores is how much of it may be needed on average, in reference processors.
-func (m Machine) cores() float64 {
-	return Limit * float64(max(1, m.Processors)) * cmp.Or(m.Speed, 1)
-}
+// cores is what it has, in reference processors.
+func (m Machine) cores() float64 { return float64(max(1, m.Processors)) * cmp.Or(m.Speed, 1) }
 
 // Load is what a rollout, and changes after it, ask of the programs.
 type Load struct {
@@ -79,6 +89,7 @@ type Load struct {
 	Scoped    bool    // sidecars are configured for what they call alone
 	PerSecond float64 // at which pods come; 0 = at once
 	Peak      float64 // at which they come within a burst; 0 = PerSecond
+	Spread    bool    // sidecars start after delays that differ, so that pods become ready all the time
 	Replicas  int     // 0 = 1
 	Changes   float64 // a second, each to all sidecars, after the rollout
 }
@@ -88,6 +99,7 @@ type Demand struct {
 	Seconds                           float64 // over which pods come
 	ControlPlane, Instrument, Cluster float64 // processor time in seconds of the reference processor
 	busy                              float64 // how much faster pods come within a burst
+	spread                            float64 // seconds over which there is work after that
 	change                            float64 // reference processors that changes need
 }
 
@@ -99,30 +111,43 @@ func Expect(l Load, c Cost) Demand {
 		rate = min(rate, l.PerSecond)
 	}
 	d := Demand{Seconds: pods / rate, busy: max(1, min(l.Peak, most)/rate)}
-	pushes, push := firstPushes+pushesPerSecond*d.Seconds/2, c.Push+c.PushPerService*float64(l.Services)
-	if l.Scoped {
-		pushes, push = scopedPushes, c.Push
+	p, push := abrupt, c.Push+c.PushPerService*float64(l.Services)
+	if l.Spread {
+		p, d.spread = spread, startSpread
 	}
-	d.ControlPlane = Unit * pods * (c.Pod + c.PodPerPod*pods + pushes*push)
-	d.Instrument = Unit * pods * (instrumentPod + pushes*instrumentPush)
+	if l.Scoped {
+		p, push = scoped, c.Push
+	}
+	count := p.first + p.perSecond*d.Seconds/2
+	d.ControlPlane = Unit * pods * (c.Pod + c.PodPerPod*pods + count*push)
+	d.Instrument = Unit * pods * (instrumentPod + count*instrumentPush)
 	d.Cluster = Unit * pods * clusterPod
 	d.change = Unit * min(l.Changes, roundsPerSecond) * pods * (push + instrumentPush)
 	return d
 }
 
 // Cores is how many reference processors are needed on average while pods come, in the time of the modelled machine, or in
-// the phase of changes.
-func (d Demand) Cores() float64 {
-	if d.Seconds == 0 {
-		return d.change
+// the phase of changes, whichever decides; and the share of a machine that this may be.
+func (d Demand) Cores() (cores, limit float64) {
+	if d.Seconds > 0 {
+		cores = d.busy * (d.ControlPlane + d.Instrument + d.Cluster) / (d.Seconds + d.spread)
 	}
-	return max(d.busy*(d.ControlPlane+d.Instrument+d.Cluster)/d.Seconds, d.change)
+	if d.change/changeLimit > cores/Limit {
+		return d.change, changeLimit
+	}
+	return cores, Limit
 }
 
-// Factor is the least one with which a demand stays below Limit of a machine, and the greatest where none does.
+// machine is how many reference processors a machine must have for it.
+func (d Demand) machine() float64 {
+	cores, limit := d.Cores()
+	return cores / limit
+}
+
+// Factor is the least one with which a demand stays within a machine, and the greatest where none does.
 func (d Demand) Factor(m Machine) float64 {
 	for _, k := range factors {
-		if d.Cores() <= k*m.cores() {
+		if d.machine() <= k*m.cores() {
 			return k
 		}
 	}
@@ -133,12 +158,13 @@ func (d Demand) Factor(m Machine) float64 {
 func Choose(all []Demand, m Machine) (factor float64, choice record.DilationChoice) {
 	var most Demand
 	for i, d := range all {
-		if i == 0 || d.Cores() > most.Cores() {
+		if i == 0 || d.machine() > most.machine() {
 			most = d
 		}
 	}
+	cores, limit := most.Cores()
 	return most.Factor(m), record.DilationChoice{
-		Limit: Limit, Processors: m.Processors, Speed: m.Speed, Cores: most.Cores(), Seconds: most.Seconds,
+		Limit: limit, Processors: m.Processors, Speed: m.Speed, Cores: cores, Seconds: most.Seconds,
 		ControlPlaneSeconds: most.ControlPlane, InstrumentSeconds: most.Instrument, ClusterSeconds: most.Cluster,
 	}
 }

@@ -120,7 +120,7 @@ func (s Spec) load() dilation.Load {
 	t := s.topology().Defaults()
 	l := dilation.Load{
 		Pods: t.Pods, Services: t.Services, Scoped: s.Knobs().Scope == record.ScopeDeclared,
-		Replicas: s.ControlPlane.Replicas, Changes: float64(s.Load.Changes.PerSecond) + float64(s.Load.Churn),
+		Spread: s.startDelay().Varies(), Replicas: s.ControlPlane.Replicas, Changes: float64(s.Load.Changes.PerSecond) + float64(s.Load.Churn),
 	}
 	l.PerSecond, l.Peak = s.Load.Arrival.PerSecond()
 	if t.Shape == topology.Captured {

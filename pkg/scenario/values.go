@@ -340,6 +340,9 @@ type Delay struct {
 	Min, Max    time.Duration
 }
 
+// Varies reports whether the delay differs from pod to pod.
+func (d Delay) Varies() bool { return d.Exponential || d.Max > d.Min }
+
 // maxDelay bounds a delay.
 const maxDelay = time.Hour
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -19,6 +20,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -135,6 +137,35 @@ func countPods(all []corev1.Pod) (total, running, isReady int) {
 	return len(all), running, isReady
 }
 
+// stepOf describes the status of a pod that starts.
+func stepOf(p *corev1.Pod) string {
+	text := string(p.Status.Phase)
+	if p.Status.PodIP != "" {
+		text += " at its address"
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodInitialized && c.Status == corev1.ConditionTrue {
+			text += ", initialized"
+		}
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		text += ", " + c.Name + " "
+		switch {
+		case c.State.Waiting != nil:
+			text += "waits"
+		case c.State.Terminated != nil:
+			text += "ended"
+		case c.Ready:
+			text += "is ready"
+		case *c.Started:
+			text += "has started"
+		default:
+			text += "runs"
+		}
+	}
+	return text
+}
+
 // reportSidecars sets or removes ("") the sidecar annotation of all pods.
 func reportSidecars(ctx context.Context, client kubernetes.Interface, all []corev1.Pod, value string) {
 	GinkgoHelper()
@@ -219,9 +250,9 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 		settle(ctx, deployments*replicas)
 		AddReportEntry("all ready after", time.Since(start).String())
 		Eventually(func() (int, error) {
-			slices, err := client.DiscoveryV1().EndpointSlices(workloadNamespace).List(ctx, metav1.ListOptions{})
+			list, err := client.DiscoveryV1().EndpointSlices(workloadNamespace).List(ctx, metav1.ListOptions{})
 			n := 0
-			for _, s := range slices.Items {
+			for _, s := range list.Items {
 				for _, e := range s.Endpoints {
 					if *e.Conditions.Ready {
 						n++
@@ -298,6 +329,69 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 		}).WithTimeout(time.Minute).Should(BeTrue())
 		AddReportEntry("the namespace gone after", time.Since(start).String())
 	})
+
+	// The sequences are those of a kubelet, as docs/results/validation.md has it for the first.
+	DescribeTable("has its status written for each step of its containers", func(ctx SpecContext, native bool, before, after []string) {
+		spec := workloadDeployment(0, 1, "test").Spec.Template.Spec
+		if native {
+			spec.InitContainers = append(spec.InitContainers, corev1.Container{Name: "proxy", Image: "none", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)})
+			spec.Containers = spec.Containers[:1]
+		}
+		pods := client.CoreV1().Pods(metav1.NamespaceDefault)
+		pod, err := pods.Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "steps-", Labels: map[string]string{kwok.RunLabel: "test"}}, Spec: spec,
+		}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(pods.Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+		})
+		changes, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + pod.Name, ResourceVersion: pod.ResourceVersion})
+		Expect(err).NotTo(HaveOccurred())
+		defer changes.Stop()
+		// next returns the state of the pod after each of n writes of its status.
+		next := func(n int) (states []string) {
+			GinkgoHelper()
+			for len(states) < n {
+				var event watch.Event
+				Eventually(changes.ResultChan()).Should(Receive(&event), "after %q", states)
+				p := event.Object.(*corev1.Pod)
+				changed := !equality.Semantic.DeepEqual(p.Status, pod.Status)
+				pod = p
+				if changed && len(p.Status.ContainerStatuses) > 0 {
+					states = append(states, stepOf(p))
+				}
+			}
+			return states
+		}
+		Expect(next(len(before))).To(Equal(before))
+		Consistently(changes.ResultChan()).WithTimeout(time.Second).ShouldNot(Receive(), "it waits for its sidecar")
+		reportSidecars(ctx, client, []corev1.Pod{*pod}, kwok.SidecarReady)
+		Expect(next(len(after))).To(Equal(after))
+		Expect(podReady(*pod)).To(BeTrue())
+	},
+		Entry("with a native sidecar", true, []string{
+			"Pending, init waits, proxy waits, app waits",
+			"Pending at its address, init waits, proxy waits, app waits",
+			"Pending at its address, init runs, proxy waits, app waits",
+			"Pending at its address, init ended, proxy waits, app waits",
+			"Pending at its address, init ended, proxy runs, app waits",
+		}, []string{
+			"Pending at its address, init ended, proxy has started, app waits",
+			"Pending at its address, initialized, init ended, proxy has started, app waits",
+			"Pending at its address, initialized, init ended, proxy is ready, app waits",
+			"Running at its address, initialized, init ended, proxy is ready, app is ready",
+		}),
+		Entry("with a sidecar among its containers", false, []string{
+			"Pending, init waits, app waits, proxy waits",
+			"Pending at its address, init waits, app waits, proxy waits",
+			"Pending at its address, init runs, app waits, proxy waits",
+			"Pending at its address, init ended, app waits, proxy waits",
+			"Pending at its address, initialized, init ended, app waits, proxy waits",
+			"Running at its address, initialized, init ended, app has started, proxy has started",
+		}, []string{
+			"Running at its address, initialized, init ended, app is ready, proxy is ready",
+		}),
+	)
 
 	It("without a run's label is ready at once, and runs on for its grace period", func(ctx SpecContext) {
 		template := corev1.PodTemplateSpec{Spec: workloadDeployment(0, 1, "").Spec.Template.Spec}

@@ -26,11 +26,11 @@ const electionRequestsPerSecond = 5 * 2 / 7.5
 // ((*DiscoveryServer).WaitForRequestLimit in pilot/pkg/xds/discovery.go).
 const limiterWait = time.Second
 
-// cost is what istiod needs. A pod is 19.8 ms (docs/results/forecasts.md); a push is 0.28 ms with 20 services, and 0.45 ms with
-// 160, in the same file, as a line. With these, 200 to 1600 pods at 20 a second are 5.6, 14, 41 and 154 s, and 6.0, 14.9, 40.8 and
-// 167 s were measured (docs/results/ladder.md). With 8 processors, 31 to 33 of 1600 pods at once become ready in a second,
-// by its limits of new streams and token reviews (docs/results/ladder.md).
-var cost = dilation.Cost{Pod: 0.020, Push: 0.00024, PushPerService: 1.3e-6, ReadyPerSecond: 32}
+// cost is what istiod needs. A pod is 19.8 ms (docs/results/forecasts.md), and 15 % more of 28 ms since it writes its status as often as
+// with a kubelet (docs/results/data/real-node.txt); a push is 0.28 ms with 20 services, and 0.45 ms with 160, in the first
+// file, as a line. With 8 processors, 31 to 33 of 1600 pods at once become ready in a second, by its limits of new streams and token
+// reviews (docs/results/ladder.md).
+var cost = dilation.Cost{Pod: 0.024, Push: 0.00024, PushPerService: 1.3e-6, ReadyPerSecond: 32}
 
 // dilate slows istiod down by k: the debounce, the limiter of new streams and the
 // API client. What it derives from GOMAXPROCS (features.PushThrottle and
