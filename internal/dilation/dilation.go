@@ -32,10 +32,11 @@ type Cost struct {
 // What the other programs need, in the same seconds.
 //
 // The cluster's programs (API server, etcd, controller-manager, scheduler, KWOK) used 100 ms for each of 200 pods at 20 a second
-// (docs/results/first-run.md), and use 1.6 times that since pods write their status as often as with a kubelet
+// (docs/results/data/first-run.txt), and use 1.6 times that since pods write their status as often as with a kubelet
 // (docs/results/data/real-node.txt).
 //
-// scaler used 2.7 s in that rollout, with 20 pushes for each sidecar, and 42 s in one of 1600 pods with about 130 in the same file.
+// scaler used 2.7 s in a rollout of 200 pods at once, with 20 pushes for each sidecar, and 42 s in one of 1600 pods with about 130
+// (docs/results/first-run.md).
 const (
 	clusterPod     = 0.16
 	instrumentPod  = 0.011
@@ -47,21 +48,21 @@ const (
 type pushes struct{ first, perSecond float64 }
 
 var (
-	// abrupt are those of 200 to 1600 pods that become ready in bursts of 20 each second, 31 to 171 (docs/results/arrival.md).
-	abrupt = pushes{10, 4}
-	// spread are as many as cost what pushes cost where 200 to 1600 pods become ready all the time: 26 to 54. They are 28
-	// to 36, of more changes each (docs/results/ladder.md).
-	spread = pushes{22, 0.8}
+	// inBursts are those of 200 to 1600 pods in bursts of 20 each second, 31 to 171 (docs/results/arrival.md).
+	inBursts = pushes{10, 4}
+	// oneByOne is fitted to the processor time that istiod needs for 200 to 1600 pods that come one by one: 26 to 54 pushes. Measured were
+	// 26 to 36, which carry more changes each (docs/results/ladder.md).
+	oneByOne = pushes{22, 0.8}
 	// scoped are those to a sidecar that is configured for what it calls alone (docs/results/ladder.md).
 	scoped = pushes{first: 18}
 )
 
-// startSpread is for how many seconds more than pods come there is work for them where sidecars start 1 to 5 s after their pods.
-const startSpread = 4
-
 // Limit is the share of this machine's processor time that may be needed while pods come, on average. Most of it is the cluster's
 // programs', which wait first, as istiod and scaler have priority: see docs/results/dilation.md.
 const Limit = 0.8
+
+// equalLimit is that share where no program has priority.
+const equalLimit = 0.4
 
 // changeLimit is that share for changes after the rollout, of which only istiod's and scaler's time is known.
 const changeLimit = 0.4
@@ -89,7 +90,9 @@ type Load struct {
 	Scoped    bool    // sidecars are configured for what they call alone
 	PerSecond float64 // at which pods come; 0 = at once
 	Peak      float64 // at which they come within a burst; 0 = PerSecond
-	Spread    bool    // sidecars start after delays that differ, so that pods become ready all the time
+	OneByOne  bool    // in place of bursts, or all at once
+	Starts    float64 // seconds by which the starts of sidecars differ, after their pods have come
+	Equal     bool    // no program has priority over another
 	Replicas  int     // 0 = 1
 	Changes   float64 // a second, each to all sidecars, after the rollout
 }
@@ -99,7 +102,7 @@ type Demand struct {
 	Seconds                           float64 // over which pods come
 	ControlPlane, Instrument, Cluster float64 // processor time in seconds of the reference processor
 	busy                              float64 // how much faster pods come within a burst
-	spread                            float64 // seconds over which there is work after that
+	starts, limit                     float64 // Load.Starts, and the share of a machine that may be needed
 	change                            float64 // reference processors that changes need
 }
 
@@ -110,10 +113,13 @@ func Expect(l Load, c Cost) Demand {
 	if l.PerSecond > 0 {
 		rate = min(rate, l.PerSecond)
 	}
-	d := Demand{Seconds: pods / rate, busy: max(1, min(l.Peak, most)/rate)}
-	p, push := abrupt, c.Push+c.PushPerService*float64(l.Services)
-	if l.Spread {
-		p, d.spread = spread, startSpread
+	d := Demand{Seconds: pods / rate, busy: max(1, min(l.Peak, most)/rate), starts: l.Starts, limit: Limit}
+	if l.Equal {
+		d.limit = equalLimit
+	}
+	p, push := inBursts, c.Push+c.PushPerService*float64(l.Services)
+	if l.OneByOne {
+		p = oneByOne
 	}
 	if l.Scoped {
 		p, push = scoped, c.Push
@@ -130,12 +136,13 @@ func Expect(l Load, c Cost) Demand {
 // the phase of changes, whichever decides; and the share of a machine that this may be.
 func (d Demand) Cores() (cores, limit float64) {
 	if d.Seconds > 0 {
-		cores = d.busy * (d.ControlPlane + d.Instrument + d.Cluster) / (d.Seconds + d.spread)
+		cores = d.busy * (d.ControlPlane + d.Instrument + d.Cluster) / (d.Seconds + d.starts)
 	}
-	if d.change/changeLimit > cores/Limit {
+	limit = cmp.Or(d.limit, Limit)
+	if d.change/changeLimit > cores/limit {
 		return d.change, changeLimit
 	}
-	return cores, Limit
+	return cores, limit
 }
 
 // machine is how many reference processors a machine must have for it.

@@ -120,14 +120,16 @@ func (s Spec) load() dilation.Load {
 	t := s.topology().Defaults()
 	l := dilation.Load{
 		Pods: t.Pods, Services: t.Services, Scoped: s.Knobs().Scope == record.ScopeDeclared,
-		Spread: s.startDelay().Varies(), Replicas: s.ControlPlane.Replicas, Changes: float64(s.Load.Changes.PerSecond) + float64(s.Load.Churn),
+		Starts: s.startDelay().Spread().Seconds(), Equal: !s.Instrument.Priority, Replicas: s.ControlPlane.Replicas, Changes: float64(s.Load.Changes.PerSecond) + float64(s.Load.Churn),
 	}
 	l.PerSecond, l.Peak = s.Load.Arrival.PerSecond()
+	size, _ := s.Load.Arrival.Bursts()
+	l.OneByOne = size == 1
 	if t.Shape == topology.Captured {
 		l.Scoped = false // as far as is known before it is read
 	}
 	if u := s.upgrade(); u != nil && u.Rate == 0 {
-		l.PerSecond, l.Peak = 0, 0 // all workloads of a wave are restarted at once
+		l.PerSecond, l.Peak, l.OneByOne = 0, 0, false // all workloads of a wave are restarted at once
 	}
 	return l
 }

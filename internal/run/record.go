@@ -39,6 +39,7 @@ func newRecord(spec Spec) record.Run {
 			CPUs:        runtime.NumCPU(),
 			MemoryBytes: linux.MemoryBytes(),
 			Kernel:      place.Kernel(),
+			PodStatus:   record.StatusOfEachStep,
 			Scaler:      component.ScalerVersion(),
 			Knobs:       record.Knobs(knobs),
 			Processor:   processor,

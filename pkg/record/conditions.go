@@ -123,6 +123,7 @@ var Conditions = []Condition{
 	{"kernel", nil, scenario.Condition, func(r *Run) string { return r.Environment.Kernel }},
 	{"Kubernetes", nil, scenario.Condition, func(r *Run) string { return r.Environment.Kubernetes }},
 	{"KWOK", nil, scenario.Condition, func(r *Run) string { return r.Environment.Kwok }},
+	{"writes of a pod's status", nil, scenario.Condition, func(r *Run) string { return cmp.Or(r.Environment.PodStatus, "two") }},
 	{"priority", []string{"instrument.priority"}, scenario.Condition, func(r *Run) string { return r.Environment.Priority.Text() }},
 
 	{"control plane", []string{"controlPlane.name", "controlPlane.version", "place.revision"}, scenario.Subject, func(r *Run) string {

@@ -9,7 +9,10 @@ type Environment struct {
 	Kernel      string `json:"kernel,omitempty"`
 	Kubernetes  string `json:"kubernetes,omitempty"`
 	Kwok        string `json:"kwok,omitempty"`
-	Scaler      string `json:"scaler,omitempty"`
+	// PodStatus is how often fake pods write their status: StatusOfEachStep. Before this was recorded they wrote it
+	// twice until they were Ready.
+	PodStatus string `json:"podStatus,omitempty"`
+	Scaler    string `json:"scaler,omitempty"`
 	// Processor is that of the machine, and its speed; nil where the run used an existing
 	// cluster.
 	Processor    *Processor         `json:"processor,omitempty"`
@@ -29,6 +32,9 @@ type Environment struct {
 	// Existing is the cluster that the run used; nil where it started its own.
 	Existing *ExistingCluster `json:"existing,omitempty"`
 }
+
+// StatusOfEachStep is that fake pods write their status as often as with a kubelet: whenever a container starts, ends, or passes a probe.
+const StatusOfEachStep = "each step of the containers"
 
 // ExistingCluster is a cluster, with its control plane, that was there before the run and that
 // the run did not change.
@@ -114,8 +120,8 @@ type Dilation struct {
 }
 
 // DilationChoice says how a factor was chosen: the least one with which what the rollout is expected to need stays below
-// Limit of this machine's processor time. Of several runs it is that of the one that needs the most cores. Cores and
-// processor times are of the reference processor.
+// Limit of this machine's processor time. Of several runs it is that of the one that needs the largest machine. Where changes after the
+// rollout decide, Cores and Limit are theirs. Cores and processor times are of the reference processor.
 type DilationChoice struct {
 	Limit               float64 `json:"limit"`
 	Processors          int     `json:"processors"`          // of this machine

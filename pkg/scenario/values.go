@@ -340,8 +340,14 @@ type Delay struct {
 	Min, Max    time.Duration
 }
 
-// Varies reports whether the delay differs from pod to pod.
-func (d Delay) Varies() bool { return d.Exponential || d.Max > d.Min }
+// Spread is the time within which most pods of equal age start their sidecars: the length of a uniform delay, and twice the mean of an
+// exponential one, within which are 86 %.
+func (d Delay) Spread() time.Duration {
+	if d.Exponential {
+		return 2 * d.Mean
+	}
+	return d.Max - d.Min
+}
 
 // maxDelay bounds a delay.
 const maxDelay = time.Hour

@@ -100,6 +100,15 @@ func TestDelay(t *testing.T) {
 	}, []string{"", "2", "-2s", "2h", "uniform:5s-1s", "uniform:1s", "uniform:1s-", "uniform:-1s-5s", "exponential:", "exponential:-1s", "normal:1s", ":1s"})
 }
 
+func TestDelaySpread(t *testing.T) {
+	for text, want := range map[string]time.Duration{"0s": 0, "2s": 0, "uniform:1s-5s": 4 * time.Second, "exponential:2s": 4 * time.Second} {
+		var d Delay
+		if err := d.UnmarshalText([]byte(text)); err != nil || d.Spread() != want {
+			t.Errorf("%s: %v, %v, want %v", text, d.Spread(), err, want)
+		}
+	}
+}
+
 func TestDelayOf(t *testing.T) {
 	const pods = 20_000
 	mean := func(d Delay) (mean, least, most time.Duration) {

@@ -330,13 +330,10 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 		AddReportEntry("the namespace gone after", time.Since(start).String())
 	})
 
-	// The sequences are those of a kubelet, as docs/results/validation.md has it for the first.
-	DescribeTable("has its status written for each step of its containers", func(ctx SpecContext, native bool, before, after []string) {
+	// The first sequence was seen of a kubelet (docs/results/data/real-node.txt).
+	DescribeTable("has its status written for each step of its containers", func(ctx SpecContext, shape func(*corev1.PodSpec), before, after []string) {
 		spec := workloadDeployment(0, 1, "test").Spec.Template.Spec
-		if native {
-			spec.InitContainers = append(spec.InitContainers, corev1.Container{Name: "proxy", Image: "none", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)})
-			spec.Containers = spec.Containers[:1]
-		}
+		shape(&spec)
 		pods := client.CoreV1().Pods(metav1.NamespaceDefault)
 		pod, err := pods.Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "steps-", Labels: map[string]string{kwok.RunLabel: "test"}}, Spec: spec,
@@ -368,8 +365,14 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 		reportSidecars(ctx, client, []corev1.Pod{*pod}, kwok.SidecarReady)
 		Expect(next(len(after))).To(Equal(after))
 		Expect(podReady(*pod)).To(BeTrue())
+		for _, gate := range spec.ReadinessGates {
+			Expect(pod.Status.Conditions).To(ContainElement(And(HaveField("Type", gate.ConditionType), HaveField("Status", corev1.ConditionTrue))))
+		}
 	},
-		Entry("with a native sidecar", true, []string{
+		Entry("with a native sidecar", func(spec *corev1.PodSpec) {
+			spec.InitContainers = append(spec.InitContainers, corev1.Container{Name: "proxy", Image: "none", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)})
+			spec.Containers = spec.Containers[:1]
+		}, []string{
 			"Pending, init waits, proxy waits, app waits",
 			"Pending at its address, init waits, proxy waits, app waits",
 			"Pending at its address, init runs, proxy waits, app waits",
@@ -381,7 +384,7 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 			"Pending at its address, initialized, init ended, proxy is ready, app waits",
 			"Running at its address, initialized, init ended, proxy is ready, app is ready",
 		}),
-		Entry("with a sidecar among its containers", false, []string{
+		Entry("with a sidecar among its containers", func(*corev1.PodSpec) {}, []string{
 			"Pending, init waits, app waits, proxy waits",
 			"Pending at its address, init waits, app waits, proxy waits",
 			"Pending at its address, init runs, app waits, proxy waits",
@@ -390,6 +393,16 @@ var _ = Describe("the workload of a cluster", Ordered, func() {
 			"Running at its address, initialized, init ended, app has started, proxy has started",
 		}, []string{
 			"Running at its address, initialized, init ended, app is ready, proxy is ready",
+		}),
+		Entry("without init containers, on its node's network, with a readiness gate", func(spec *corev1.PodSpec) {
+			spec.InitContainers, spec.Containers = nil, spec.Containers[:1]
+			spec.HostNetwork, spec.ReadinessGates = true, []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
+		}, []string{
+			"Pending, initialized, app waits",
+			"Pending at its address, initialized, app waits",
+			"Running at its address, initialized, app has started",
+		}, []string{
+			"Running at its address, initialized, app is ready",
 		}),
 	)
 

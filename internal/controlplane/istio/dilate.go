@@ -26,8 +26,8 @@ const electionRequestsPerSecond = 5 * 2 / 7.5
 // ((*DiscoveryServer).WaitForRequestLimit in pilot/pkg/xds/discovery.go).
 const limiterWait = time.Second
 
-// cost is what istiod needs. A pod is 19.8 ms (docs/results/forecasts.md), and 15 % more of 28 ms since it writes its status as often as
-// with a kubelet (docs/results/data/real-node.txt); a push is 0.28 ms with 20 services, and 0.45 ms with 160, in the first
+// cost is what istiod needs. A pod is 19.8 ms (docs/results/forecasts.md), and 4.2 ms for the writes of its status, 15 % of the 28 ms that
+// each of 200 pods needs in all (docs/results/ladder.md, docs/results/validation.md); a push is 0.28 ms with 20 services, and 0.45 ms with 160, in the first
 // file, as a line. With 8 processors, 31 to 33 of 1600 pods at once become ready in a second, by its limits of new streams and token
 // reviews (docs/results/ladder.md).
 var cost = dilation.Cost{Pod: 0.024, Push: 0.00024, PushPerService: 1.3e-6, ReadyPerSecond: 32}
