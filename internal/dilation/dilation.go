@@ -31,9 +31,8 @@ type Cost struct {
 
 // What the other programs need, in the same seconds.
 //
-// The cluster's programs (API server, etcd, controller-manager, scheduler, KWOK) used 100 ms for each of 200 pods at 20 a second
-// (docs/results/data/first-run.txt), and use 1.6 times that since pods write their status as often as with a kubelet
-// (docs/results/data/real-node.txt).
+// The cluster's programs (API server, etcd, controller-manager, scheduler, KWOK) used 100 ms for each of 200 pods at 20 a second,
+// and use 1.6 times that since pods write their status as often as with a kubelet (docs/results/dilation.md).
 //
 // scaler used 2.7 s in a rollout of 200 pods at once, with 20 pushes for each sidecar, and 42 s in one of 1600 pods with about 130
 // (docs/results/first-run.md).
