@@ -42,29 +42,29 @@ const (
 	instrumentPush = 0.00012
 )
 
-// pushes are those to a sidecar in a rollout: first, and so many for each second for which it is there. It is there for half of the
-// rollout on average.
+// pushes is how many pushes a sidecar receives in a rollout: first, and perSecond for each second that it is connected, which is half of
+// the rollout on average.
 type pushes struct{ first, perSecond float64 }
 
 var (
-	// inBursts are those of 200 to 1600 pods in bursts of 20 each second, 31 to 171 (docs/results/arrival.md).
+	// inBursts gives 30 to 170 pushes for 200 to 1600 pods in bursts of 20 each second; 31 to 171 were measured (docs/results/arrival.md).
 	inBursts = pushes{10, 4}
-	// oneByOne is fitted to the processor time that istiod needs for 200 to 1600 pods that come one by one: 26 to 54 pushes. Measured were
-	// 26 to 36, which carry more changes each (docs/results/ladder.md).
+	// oneByOne gives 26 to 54 pushes for 200 to 1600 pods that come one by one. It is fitted to the processor time of istiod; 26 to 36 pushes
+	// were measured, with more changes in each (docs/results/ladder.md).
 	oneByOne = pushes{22, 0.8}
-	// scoped are those to a sidecar that is configured for what it calls alone (docs/results/ladder.md).
+	// scoped is for sidecars that are configured only for what they call (docs/results/ladder.md).
 	scoped = pushes{first: 18}
 )
 
-// Limit is the share of this machine's processor time that may be needed while pods come, on average. Most of it is the cluster's
-// programs', which wait first, as istiod and scaler have priority: see docs/results/dilation.md.
-const Limit = 0.8
-
-// equalLimit is that share where no program has priority.
-const equalLimit = 0.4
-
-// changeLimit is that share for changes after the rollout, of which only istiod's and scaler's time is known.
-const changeLimit = 0.4
+// How much of this machine's processor time a run may need on average.
+const (
+	// Limit applies while pods come. Most of the time is used by the cluster's programs. They wait for processors before the control plane
+	// and scaler do, which have priority (docs/results/dilation.md).
+	Limit = 0.8
+	// lowLimit applies if no program has priority. It also applies to changes after the rollout, because what the cluster's programs need
+	// for them is not known.
+	lowLimit = 0.4
+)
 
 // roundsPerSecond is how often changes are pushed at most: those that come within the debounce, 100 ms, are pushed together.
 const roundsPerSecond = 10
@@ -79,7 +79,7 @@ type Machine struct {
 	Speed      float64 // of each, in reference processors; 0 = not known, and taken as 1
 }
 
-// cores is what it has, in reference processors.
+// cores returns the processors of the machine, in reference processors.
 func (m Machine) cores() float64 { return float64(max(1, m.Processors)) * cmp.Or(m.Speed, 1) }
 
 // Load is what a rollout, and changes after it, ask of the programs.
@@ -100,9 +100,9 @@ type Load struct {
 type Demand struct {
 	Seconds                           float64 // over which pods come
 	ControlPlane, Instrument, Cluster float64 // processor time in seconds of the reference processor
-	busy                              float64 // how much faster pods come within a burst
-	starts, limit                     float64 // Load.Starts, and the share of a machine that may be needed
-	change                            float64 // reference processors that changes need
+	// Cores is how many reference processors are needed on average, in the time of the modelled machine, and Limit is the share of a
+	// machine that they may take: while pods come, or while changes are made if these need the larger machine.
+	Cores, Limit float64
 }
 
 // Expect returns what a load needs with a control plane of this cost.
@@ -112,9 +112,9 @@ func Expect(l Load, c Cost) Demand {
 	if l.PerSecond > 0 {
 		rate = min(rate, l.PerSecond)
 	}
-	d := Demand{Seconds: pods / rate, busy: max(1, min(l.Peak, most)/rate), starts: l.Starts, limit: Limit}
+	d := Demand{Seconds: pods / rate, Limit: Limit}
 	if l.Equal {
-		d.limit = equalLimit
+		d.Limit = lowLimit
 	}
 	p, push := inBursts, c.Push+c.PushPerService*float64(l.Services)
 	if l.OneByOne {
@@ -127,28 +127,18 @@ func Expect(l Load, c Cost) Demand {
 	d.ControlPlane = Unit * pods * (c.Pod + c.PodPerPod*pods + count*push)
 	d.Instrument = Unit * pods * (instrumentPod + count*instrumentPush)
 	d.Cluster = Unit * pods * clusterPod
-	d.change = Unit * min(l.Changes, roundsPerSecond) * pods * (push + instrumentPush)
+	if d.Seconds > 0 {
+		burst := max(1, min(l.Peak, most)/rate) // how much faster pods come within one
+		d.Cores = burst * (d.ControlPlane + d.Instrument + d.Cluster) / (d.Seconds + l.Starts)
+	}
+	if changes := Unit * min(l.Changes, roundsPerSecond) * pods * (push + instrumentPush); changes/lowLimit > d.Cores/d.Limit {
+		d.Cores, d.Limit = changes, lowLimit
+	}
 	return d
 }
 
-// Cores is how many reference processors are needed on average while pods come, in the time of the modelled machine, or in
-// the phase of changes, whichever decides; and the share of a machine that this may be.
-func (d Demand) Cores() (cores, limit float64) {
-	if d.Seconds > 0 {
-		cores = d.busy * (d.ControlPlane + d.Instrument + d.Cluster) / (d.Seconds + d.starts)
-	}
-	limit = cmp.Or(d.limit, Limit)
-	if d.change/changeLimit > cores/limit {
-		return d.change, changeLimit
-	}
-	return cores, limit
-}
-
-// machine is how many reference processors a machine must have for it.
-func (d Demand) machine() float64 {
-	cores, limit := d.Cores()
-	return cores / limit
-}
+// machine returns how many reference processors a machine must have for the demand.
+func (d Demand) machine() float64 { return d.Cores / cmp.Or(d.Limit, Limit) }
 
 // Factor is the least one with which a demand stays within a machine, and the greatest where none does.
 func (d Demand) Factor(m Machine) float64 {
@@ -168,9 +158,8 @@ func Choose(all []Demand, m Machine) (factor float64, choice record.DilationChoi
 			most = d
 		}
 	}
-	cores, limit := most.Cores()
 	return most.Factor(m), record.DilationChoice{
-		Limit: limit, Processors: m.Processors, Speed: m.Speed, Cores: cores, Seconds: most.Seconds,
+		Limit: most.Limit, Processors: m.Processors, Speed: m.Speed, Cores: most.Cores, Seconds: most.Seconds,
 		ControlPlaneSeconds: most.ControlPlane, InstrumentSeconds: most.Instrument, ClusterSeconds: most.Cluster,
 	}
 }

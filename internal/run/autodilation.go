@@ -120,7 +120,8 @@ func (s Spec) load() dilation.Load {
 	t := s.topology().Defaults()
 	l := dilation.Load{
 		Pods: t.Pods, Services: t.Services, Scoped: s.Knobs().Scope == record.ScopeDeclared,
-		Starts: s.startDelay().Spread().Seconds(), Equal: !s.Instrument.Priority, Replicas: s.ControlPlane.Replicas, Changes: float64(s.Load.Changes.PerSecond) + float64(s.Load.Churn),
+		Starts: s.startDelay().Spread().Seconds(), Equal: !s.Instrument.Priority,
+		Replicas: s.ControlPlane.Replicas, Changes: float64(s.Load.Changes.PerSecond) + float64(s.Load.Churn),
 	}
 	l.PerSecond, l.Peak = s.Load.Arrival.PerSecond()
 	size, _ := s.Load.Arrival.Bursts()

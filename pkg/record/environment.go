@@ -9,7 +9,7 @@ type Environment struct {
 	Kernel      string `json:"kernel,omitempty"`
 	Kubernetes  string `json:"kubernetes,omitempty"`
 	Kwok        string `json:"kwok,omitempty"`
-	// PodStatus is how often fake pods write their status: StatusOfEachStep. Before this was recorded they wrote it
+	// PodStatus says when fake pods write their status. It is StatusOfEachStep; "" in records of earlier commits, whose pods wrote it
 	// twice until they were Ready.
 	PodStatus string `json:"podStatus,omitempty"`
 	Scaler    string `json:"scaler,omitempty"`
@@ -33,7 +33,8 @@ type Environment struct {
 	Existing *ExistingCluster `json:"existing,omitempty"`
 }
 
-// StatusOfEachStep is that fake pods write their status as often as with a kubelet: whenever a container starts, ends, or passes a probe.
+// StatusOfEachStep is the value of Environment.PodStatus for pods that write their status whenever a container starts, ends or passes a
+// probe, as a kubelet does.
 const StatusOfEachStep = "each step of the containers"
 
 // ExistingCluster is a cluster, with its control plane, that was there before the run and that

@@ -340,8 +340,8 @@ type Delay struct {
 	Min, Max    time.Duration
 }
 
-// Spread is the time within which most pods of equal age start their sidecars: the length of a uniform delay, and twice the mean of an
-// exponential one, within which are 86 %.
+// Spread returns the time between the first and the last start of the sidecars of pods that get their addresses together: Max - Min of a
+// uniform delay, and twice the mean of an exponential one, which covers 86 % of them.
 func (d Delay) Spread() time.Duration {
 	if d.Exponential {
 		return 2 * d.Mean

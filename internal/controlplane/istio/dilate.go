@@ -26,9 +26,14 @@ const electionRequestsPerSecond = 5 * 2 / 7.5
 // ((*DiscoveryServer).WaitForRequestLimit in pilot/pkg/xds/discovery.go).
 const limiterWait = time.Second
 
-// cost is what istiod needs. A pod is 19.8 ms (docs/results/forecasts.md), and 4.2 ms for the writes of its status, 15 % of the 28 ms that
-// each of 200 pods needs in all (docs/results/ladder.md, docs/results/validation.md); a push is 0.28 ms with 20 services, and 0.45 ms with 160, in the first
-// file, as a line. With 8 processors, 31 to 33 of 1600 pods at once become ready in a second, by its limits of new streams and token
+// cost is the processor time of istiod.
+//
+// Pod is 19.8 ms (docs/results/forecasts.md) and 4.2 ms. The second is for the updates of a pod's status: 15 % (docs/results/validation.md)
+// of the 28 ms that istiod used for each of 200 pods (docs/results/ladder.md).
+//
+// Push and PushPerService are a line through 0.28 ms for a push with 20 services and 0.45 ms with 160 (docs/results/forecasts.md).
+//
+// ReadyPerSecond: with 8 processors, 31 to 33 of 1600 pods at once became ready in a second, by istiod's limits of new streams and of token
 // reviews (docs/results/ladder.md).
 var cost = dilation.Cost{Pod: 0.024, Push: 0.00024, PushPerService: 1.3e-6, ReadyPerSecond: 32}
 
