@@ -32,6 +32,9 @@ const (
 	// ServiceLabel distinguishes the pods of one service from those of another; its
 	// value is the service's name.
 	ServiceLabel = "scaler.mesh/service"
+	// OutsideLabel is the label of the pods of a run that have no proxy, which do not have RunLabel: they become Ready at once. Its value is the
+	// run's name, or "true" in a cluster of the run's own.
+	OutsideLabel = "scaler.mesh/outside"
 	// RealLabel is the label of a run's pods on real nodes, and of their owners; its
 	// value is "true".
 	RealLabel = "scaler.mesh/real"

@@ -52,7 +52,7 @@ type DeleteOptions struct {
 	SkipForbidden bool
 }
 
-// DeleteRun deletes all objects of a cluster that carry the run's label and
+// DeleteRun deletes all objects of a cluster that carry the run's label, and the pods outside its mesh, and
 // returns when they are gone, or ctx is done. Every resource that discovery
 // offers and that can be listed and deleted is looked at. Owners go before what
 // they own, pods before the nodes that run them, and all before namespaces. It
@@ -76,6 +76,7 @@ type deletion struct {
 	discovery discovery.DiscoveryInterface
 	objects   metadata.Interface
 	selector  metav1.ListOptions
+	outside   metav1.ListOptions // selects further pods, in deletion alone; zero = none
 	opts      DeleteOptions
 
 	mu   sync.Mutex
@@ -113,7 +114,14 @@ func newDeletion(config *rest.Config, run string, opts DeleteOptions) (*deletion
 	if run == "" {
 		return nil, errors.New("no run named") // its selector would select what has an empty label
 	}
-	return newFinder(config, metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: map[string]string{kwok.RunLabel: run}}), opts)
+	of := func(label string) string {
+		return metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: map[string]string{label: run}})
+	}
+	d, err := newFinder(config, of(kwok.RunLabel), opts)
+	if err == nil {
+		d.outside.LabelSelector = of(kwok.OutsideLabel)
+	}
+	return d, err
 }
 
 // newFinder finds what a selector selects.
@@ -135,8 +143,9 @@ type found struct {
 	resource  resource
 	namespace string
 	names     []string
-	runs      map[string]int // how many are of each run
-	owned     bool           // each has a controller, which would make it again
+	selector  metav1.ListOptions // by which it was found
+	runs      map[string]int     // how many are of each run
+	owned     bool               // each has a controller, which would make it again
 }
 
 // all deletes rank after rank, until a look at everything finds nothing.
@@ -242,9 +251,9 @@ func (d *deletion) find(ctx context.Context, resources []resource) ([]found, err
 	var all []found
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	for _, r := range resources {
+	look := func(r resource, selector metav1.ListOptions) {
 		group.Go(func() error {
-			list, err := d.objects.Resource(r.GroupVersionResource).List(ctx, d.selector)
+			list, err := d.objects.Resource(r.GroupVersionResource).List(ctx, selector)
 			switch {
 			case d.opts.SkipForbidden && apierrors.IsForbidden(err):
 				return nil
@@ -255,15 +264,21 @@ func (d *deletion) find(ctx context.Context, resources []resource) ([]found, err
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			all = append(all, d.sort(r, list.Items)...)
+			all = append(all, d.sort(r, selector, list.Items)...)
 			return nil
 		})
+	}
+	for _, r := range resources {
+		look(r, d.selector)
+		if r.is("", "pods") && d.outside.LabelSelector != "" {
+			look(r, d.outside)
+		}
 	}
 	return all, group.Wait()
 }
 
 // sort groups objects of a resource by namespace, and notes each.
-func (d *deletion) sort(r resource, objects []metav1.PartialObjectMetadata) []found {
+func (d *deletion) sort(r resource, selector metav1.ListOptions, objects []metav1.PartialObjectMetadata) []found {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	by := map[string]*found{}
@@ -277,7 +292,7 @@ func (d *deletion) sort(r resource, objects []metav1.PartialObjectMetadata) []fo
 		d.seen[r.String()][string(o.UID)] = true
 		f := by[o.Namespace]
 		if f == nil {
-			f = &found{resource: r, namespace: o.Namespace, owned: true, runs: map[string]int{}}
+			f = &found{resource: r, namespace: o.Namespace, selector: selector, owned: true, runs: map[string]int{}}
 			by[o.Namespace] = f
 		}
 		f.names = append(f.names, o.Name)
@@ -313,7 +328,7 @@ func (d *deletion) delete(ctx context.Context, there []found) error {
 		objects := d.objects.Resource(f.resource.GroupVersionResource).Namespace(f.namespace)
 		if f.resource.collection {
 			group.Go(func() error {
-				if err := ignore(objects.DeleteCollection(ctx, opts, d.selector)); err != nil {
+				if err := ignore(objects.DeleteCollection(ctx, opts, f.selector)); err != nil {
 					return fmt.Errorf("deleting %s: %w", f.resource, err)
 				}
 				return nil

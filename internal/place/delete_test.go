@@ -25,16 +25,16 @@ func object(namespace, name, controller string) metav1.PartialObjectMetadata {
 func TestOrderOfDeletion(t *testing.T) {
 	d := &deletion{seen: map[string]map[string]bool{}}
 	var all []found
-	all = append(all, d.sort(named("", "namespaces"), []metav1.PartialObjectMetadata{object("", "a", "")})...)
-	all = append(all, d.sort(named("", "nodes"), []metav1.PartialObjectMetadata{object("", "n1", ""), object("", "n2", "")})...)
-	all = append(all, d.sort(named("", "pods"), []metav1.PartialObjectMetadata{
+	all = append(all, d.sort(named("", "namespaces"), metav1.ListOptions{}, []metav1.PartialObjectMetadata{object("", "a", "")})...)
+	all = append(all, d.sort(named("", "nodes"), metav1.ListOptions{}, []metav1.PartialObjectMetadata{object("", "n1", ""), object("", "n2", "")})...)
+	all = append(all, d.sort(named("", "pods"), metav1.ListOptions{}, []metav1.PartialObjectMetadata{
 		object("a", "p1", "r"), object("b", "p1", "r"), object("b", "alone", ""),
 	})...)
-	all = append(all, d.sort(named("apps", "deployments"), []metav1.PartialObjectMetadata{object("a", "d", "")})...)
-	all = append(all, d.sort(named("apps", "deployments"), []metav1.PartialObjectMetadata{object("a", "d", "")})...) // seen again
+	all = append(all, d.sort(named("apps", "deployments"), metav1.ListOptions{}, []metav1.PartialObjectMetadata{object("a", "d", "")})...)
+	all = append(all, d.sort(named("apps", "deployments"), metav1.ListOptions{}, []metav1.PartialObjectMetadata{object("a", "d", "")})...) // seen again
 	ending := object("", "ending", "")
 	ending.DeletionTimestamp = new(metav1.Now())
-	all = append(all, d.sort(named("", "namespaces"), []metav1.PartialObjectMetadata{ending})...) // is left to its controller
+	all = append(all, d.sort(named("", "namespaces"), metav1.ListOptions{}, []metav1.PartialObjectMetadata{ending})...) // is left to its controller
 	got := map[string]int{}
 	for _, f := range all {
 		if f.rank() < 0 || f.rank() >= ranks {

@@ -26,7 +26,6 @@ import (
 
 const (
 	outsideNamespace = "outside" // of pods without sidecars
-	outsideLabel     = "scaler.mesh/outside"
 	// outsideEach bounds the pods of a Deployment of pods without sidecars.
 	outsideEach = 100
 	// jobLength is the lifetime of a pod of the churn outside the mesh, as that of a short
@@ -110,9 +109,9 @@ func (o outside) makePods(ctx context.Context) error {
 
 func (o outside) makeDeployment(ctx context.Context, number, pods int) error {
 	name := fmt.Sprintf("outside-%d", number)
-	count, own := int32(pods), map[string]string{"app": name, outsideLabel: "true"}
+	count, own := int32(pods), map[string]string{"app": name, kwok.OutsideLabel: "true"}
 	deployment := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: outsideNamespace, Labels: map[string]string{kwok.RunLabel: o.label, outsideLabel: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: outsideNamespace, Labels: map[string]string{kwok.RunLabel: o.label, kwok.OutsideLabel: "true"}},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &count,
 			Selector: &metav1.LabelSelector{MatchLabels: own},
@@ -156,7 +155,7 @@ func (o outside) await(ctx context.Context) error {
 	o.say(fmt.Sprintf("waiting for %d pods outside the mesh", o.pods))
 	ready := 0
 	err := wait.PollUntilContextTimeout(ctx, time.Second, o.timeout, false, func(ctx context.Context) (bool, error) {
-		all, err := o.client.AppsV1().Deployments(outsideNamespace).List(ctx, metav1.ListOptions{LabelSelector: outsideLabel})
+		all, err := o.client.AppsV1().Deployments(outsideNamespace).List(ctx, metav1.ListOptions{LabelSelector: kwok.OutsideLabel})
 		if err != nil {
 			return false, nil //nolint:nilerr // the API server may be away for a moment
 		}
@@ -198,7 +197,7 @@ func (c *outsideChurn) run(ctx context.Context) error {
 			break
 		}
 		requests.Go(func() error {
-			of := outsidePod(map[string]string{outsideLabel: "true"}, c.grace)
+			of := outsidePod(map[string]string{kwok.OutsideLabel: "true"}, c.grace)
 			pod := &corev1.Pod{ObjectMeta: of.ObjectMeta, Spec: of.Spec}
 			pod.Name = jobName(n)
 			return workload.Persist(during, func(ctx context.Context, _ int) error {

@@ -326,8 +326,8 @@ func (a *Applier) deploymentOf(s topology.Service, replicas int) *appsv1.Deploym
 }
 
 // templated returns the Deployment of a service whose pods have a template. Pods without
-// sidecars do not carry the run's label: they need no simulated sidecar and are not
-// waited for.
+// sidecars do not carry the run's label, but one of their own: they need no simulated sidecar and
+// are not waited for.
 func (a *Applier) templated(s topology.Service, template corev1.PodTemplateSpec, replicas int32) *appsv1.Deployment {
 	own := map[string]string{kwok.ServiceLabel: s.Name}
 	template = *template.DeepCopy()
@@ -335,7 +335,9 @@ func (a *Applier) templated(s topology.Service, template corev1.PodTemplateSpec,
 		template.Labels = map[string]string{}
 	}
 	maps.Copy(template.Labels, own)
-	if !s.Outside {
+	if s.Outside {
+		template.Labels[kwok.OutsideLabel] = a.Run
+	} else {
 		maps.Copy(template.Labels, a.PodLabels)
 		template.Labels[kwok.RunLabel] = a.Run
 	}
@@ -344,6 +346,7 @@ func (a *Applier) templated(s topology.Service, template corev1.PodTemplateSpec,
 		template.Spec.TopologySpreadConstraints[i].LabelSelector = &metav1.LabelSelector{MatchLabels: own}
 	}
 	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Name: s.Object(), Namespace: s.Namespace, Labels: map[string]string{kwok.RunLabel: a.Run, kwok.ServiceLabel: s.Name}},
 		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: own}, Template: template},
 	}

@@ -25,11 +25,13 @@ func (a *Applier) Manifests() []runtime.Object {
 // Deployments.
 func (a *Applier) SurroundingManifests() []runtime.Object {
 	var all []runtime.Object
-	for _, name := range a.Mesh.Namespaces {
-		all = append(all, a.namespace(name))
-	}
-	for _, s := range a.Mesh.Services {
-		all = append(all, a.account(s), a.service(s))
+	if a.Templates == nil {
+		for _, name := range a.Mesh.Namespaces {
+			all = append(all, a.namespace(name))
+		}
+		for _, s := range a.Mesh.Services {
+			all = append(all, a.account(s), a.service(s))
+		}
 	}
 	for _, o := range slices.Concat(a.Around, a.Objects) {
 		object := o.DeepCopy()

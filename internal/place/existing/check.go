@@ -64,6 +64,9 @@ func WorkerRights() []rbacv1.PolicyRule {
 	}
 }
 
+// MeshesRoleName is the name of the ClusterRole that has the rights to the objects of a captured mesh, in addition to Rights.
+const MeshesRoleName = "scaler-meshes"
+
 // Role is the ClusterRole of rights, with a name.
 func Role(name string, rights []rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
@@ -75,7 +78,7 @@ func Role(name string, rights []rbacv1.PolicyRule) *rbacv1.ClusterRole {
 // PendingPods counts the pods of a cluster in phase Pending that no run has made.
 func PendingPods(ctx context.Context, client kubernetes.Interface) (int, error) {
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
-		FieldSelector: "status.phase=" + string(corev1.PodPending), LabelSelector: "!" + kwok.RunLabel,
+		FieldSelector: "status.phase=" + string(corev1.PodPending), LabelSelector: "!" + kwok.RunLabel + ",!" + kwok.OutsideLabel,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("listing pending pods: %w", err)
