@@ -338,3 +338,17 @@ spec: {template: {spec: {containers: [{name: a}, {name: a}]}}}
 		}
 	}
 }
+
+// A mode of mutual TLS that injection gives a pod is no part of the mesh, and one that somebody gave it is.
+func TestTLSMode(t *testing.T) {
+	for _, c := range []struct{ containers, mode, want string }{
+		{"[{name: app}, {name: istio-proxy}]", "istio", ""},
+		{"[{name: app}, {name: istio-proxy}]", "disabled", "disabled"},
+		{"[{name: app}]", "istio", "istio"},
+	} {
+		m := meshOfText(t, fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: cart, namespace: shop, labels: {app: cart, %s: %s}}\nspec: {containers: %s}\n", tlsModeLabel, c.mode, c.containers))
+		if got := m.Workloads[0].Template().Labels[tlsModeLabel]; got != c.want {
+			t.Errorf("%s with %s: got %q, want %q", c.mode, c.containers, got, c.want)
+		}
+	}
+}

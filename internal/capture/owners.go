@@ -291,7 +291,10 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 				return name == corev1.LabelTopologyZone && value == zone.Zone || name == corev1.LabelTopologyRegion && value == zone.Region
 			})
 		}
-		p.spec.Labels = kept(labels, func(name string) bool { return !droppedLabel(name) || g.selected[name] && perPod(name) })
+		byHand := labels[tlsModeLabel] != tlsModeInjected || p.spec.Proxy == NoProxy // injection keeps a mode that the template has
+		p.spec.Labels = kept(labels, func(name string) bool {
+			return !droppedLabel(name) || g.selected[name] && perPod(name) || name == tlsModeLabel && byHand
+		})
 		if p.spec.Annotations = keptAnnotations(annotations); p.spec.Proxy == Gateway && p.spec.Annotations[templatesKey] == gatewayTemplate {
 			delete(p.spec.Annotations, templatesKey) // a replay adds it, also where the control plane made the gateway without
 		}

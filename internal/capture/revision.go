@@ -79,7 +79,7 @@ func (w *Workload) injectedLabels() map[string]string {
 		}
 	}
 	if w.Spec.Proxy == Sidecar {
-		add(tlsModeLabel, "istio")
+		add(tlsModeLabel, tlsModeInjected)
 	}
 	add(canonical+"name", strings.TrimRight(shortened(cmp.Or(all["app.kubernetes.io/name"], all["app"], w.Name)), "-_."))
 	add(canonical+"revision", cmp.Or(all["app.kubernetes.io/version"], all["version"], "latest"))

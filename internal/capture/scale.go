@@ -135,6 +135,11 @@ var serviceHosts = regexp.MustCompile(`\b([a-z0-9-]+)\.([a-z0-9-]+)\.svc\.cluste
 
 // copier gives the namespaces of a mesh the names of a copy.
 func copier(copied int, namespaces []Namespace) rewriter {
+	return renamer(namespaces, func(name string) string { return copyName(name, copied) }, "copy-"+strconv.Itoa(copied))
+}
+
+// renamer gives namespaces other names, wherever a mesh names them. Hosts outside the cluster become those of a domain below their own, outside.
+func renamer(namespaces []Namespace, rename func(string) string, outside string) rewriter {
 	ours := map[string]bool{}
 	for _, n := range namespaces {
 		ours[n.Name] = true
@@ -144,7 +149,7 @@ func copier(copied int, namespaces []Namespace) rewriter {
 		if !ours[name] {
 			return name
 		}
-		return copyName(name, copied)
+		return rename(name)
 	}
 	inText := func(text string) string {
 		return serviceHosts.ReplaceAllStringFunc(text, func(host string) string {
@@ -158,15 +163,17 @@ func copier(copied int, namespaces []Namespace) rewriter {
 		keys:   func(_ string, of map[string]any) map[string]any { return of },
 		text:   func(_, text string) string { return inText(text) },
 		host: func(host string) string {
-			if strings.HasSuffix(host, ".svc."+domain) {
-				if suffix, ok := strings.CutPrefix(host, "*."); ok { // all services of a namespace
-					return "*." + namespace(strings.TrimSuffix(suffix, ".svc."+domain)) + ".svc." + domain
-				}
-				return inText(host)
-			}
 			wildcard, rest := "", host
 			if suffix, ok := strings.CutPrefix(host, "*."); ok {
 				wildcard, rest = "*.", suffix
+			}
+			switch of, inCluster := strings.CutSuffix(rest, ".svc."+domain); {
+			case rest == domain, rest == "svc."+domain: // with a wildcard, all services
+				return host
+			case inCluster && wildcard != "": // all services of a namespace
+				return wildcard + namespace(of) + ".svc." + domain
+			case inCluster:
+				return inText(host)
 			}
 			if !strings.Contains(rest, ".") { // of the same namespace, or all
 				return host
@@ -174,7 +181,7 @@ func copier(copied int, namespaces []Namespace) rewriter {
 			if service, of, ok := strings.Cut(rest, "."); ok && ours[of] && wildcard == "" {
 				return service + "." + namespace(of)
 			}
-			return wildcard + "copy-" + strconv.Itoa(copied) + "." + rest
+			return wildcard + outside + "." + rest
 		},
 	}
 }

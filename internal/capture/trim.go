@@ -16,6 +16,7 @@ const (
 	revisionLabel   = "istio.io/rev"
 	injectLabel     = "sidecar.istio.io/inject" // also an annotation
 	templatesKey    = "inject.istio.io/templates"
+	exportToKey     = "networking.istio.io/exportTo" // of a Service
 	gatewayTemplate = "gateway"
 	proxyContainer  = "istio-proxy"
 )
@@ -25,9 +26,11 @@ const (
 	podName        = "statefulset.kubernetes.io/pod-name"
 	podIndex       = "apps.kubernetes.io/pod-index"
 	canonical      = "service.istio.io/canonical-" // and name or revision, which injection adds where it is missing
-	tlsModeLabel   = "security.istio.io/tlsMode"   // which injection adds
+	tlsModeLabel   = "security.istio.io/tlsMode"   // which injection adds where it is missing, as tlsModeInjected
 	dataplaneLabel = "istio.io/dataplane-mode"
 	redirection    = "ambient.istio.io/redirection" // of a pod whose connections a ztunnel takes
+
+	tlsModeInjected = "istio"
 )
 
 // droppedLabel reports whether a label is dropped: the labels that decide which pods get
@@ -60,7 +63,7 @@ func keptLabels(labels map[string]string) map[string]string {
 func keptAnnotations(annotations map[string]string) map[string]string {
 	return kept(annotations, func(name string) bool {
 		switch name {
-		case "networking.istio.io/exportTo", "networking.istio.io/traffic-distribution", templatesKey,
+		case exportToKey, "networking.istio.io/traffic-distribution", templatesKey,
 			corev1.AnnotationTopologyMode:
 			return true
 		}
