@@ -135,6 +135,13 @@ func meshDetails(f *run.Found) string {
 	if real > 0 {
 		fmt.Fprintf(&b, "\n  real nodes:   %s with the sidecars of the cluster, on its own nodes", output.Many(real, "pod"))
 	}
+	if len(f.Lacks) > 0 {
+		var names []string
+		for _, l := range f.Lacks {
+			names = append(names, l.What)
+		}
+		fmt.Fprintf(&b, "\n  not created:  %s of the mesh file (mesh.notReproduced of the record has the reasons): %s", output.Many(len(names), "part"), output.FirstOf(names, 3))
+	}
 	if len(f.Neighbours.DaemonSets) > 0 {
 		fmt.Fprintf(&b, "\n  DaemonSets:   %s tolerate every taint: their pods come onto the fake nodes, too", strings.Join(f.Neighbours.DaemonSets, ", "))
 	}

@@ -18,6 +18,8 @@ import (
 type Installed struct {
 	// Rights are those to the objects of its own kinds that a run makes.
 	Rights []rbacv1.PolicyRule
+	// MeshRights are those to the objects of a captured mesh, in addition.
+	MeshRights []rbacv1.PolicyRule
 	// Find looks for it. Its error names what is missing, or what cannot be used, and what
 	// is wanted.
 	Find func(ctx context.Context, o FindOptions) (Installation, error)

@@ -24,3 +24,15 @@ type SyncState struct {
 	// a proxy out of its queue.
 	Work string
 }
+
+// Add makes the state one of a further program, too. A proxy that is connected to both has acknowledged what both sent.
+func (s *SyncState) Add(of SyncState) {
+	if s.Proxies == nil {
+		s.Proxies = map[string]bool{}
+	}
+	for id, acked := range of.Proxies {
+		before, twice := s.Proxies[id]
+		s.Proxies[id] = acked && (before || !twice)
+	}
+	s.Work += "program\n" + of.Work
+}

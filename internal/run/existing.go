@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/measure/containers"
@@ -50,6 +52,8 @@ type Existing struct {
 type Found struct {
 	*attach.Found
 	Mesh topology.Mesh
+	// Lacks are the parts of a captured mesh that the run would not make.
+	Lacks []capture.Difference
 }
 
 // Inspect looks at the existing cluster of a specification and fails when a run must not
@@ -59,13 +63,19 @@ func Inspect(ctx context.Context, s Spec) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s, err = s.placed(); err != nil {
+		return nil, err
+	}
 	e := s.Existing
-	e.Target.Inside, e.Target.InsideKwok = e.WorkerImage != "", e.KwokImage != ""
+	e.Target.Inside, e.Target.InsideKwok, e.Target.Replays = e.WorkerImage != "", e.KwokImage != "", s.Captured != nil
 	there, err := e.Inspect(ctx, driver, e.Label(s.Name()), s.Knobs())
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{Found: there, Mesh: e.mesh(s.mesh())}
+	f := &Found{Found: there, Mesh: s.placedMesh()}
+	if s.Captured != nil {
+		f.Lacks = s.Captured.lacks
+	}
 	if err := f.describeObjects(ctx, s, driver); err != nil {
 		return nil, err
 	}
@@ -90,8 +100,10 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 		f.Objects = append(f.Objects, s.Existing.kwokPod(f.Run, f.Neighbours.Addresses).Objects()...)
 	}
 	pool := s.place().pool(f.Run)
-	for n := range s.nodeLabels() {
-		f.Objects = append(f.Objects, pool.Node(n, f.Run))
+	for n, zone := range s.nodeLabels() {
+		node := pool.Node(n, f.Run)
+		maps.Copy(node.Labels, zone)
+		f.Objects = append(f.Objects, node)
 	}
 	workers, err := s.Existing.workerObjects(s, f.Run, f.Mesh)
 	if err != nil {
@@ -100,11 +112,23 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 	if s.Existing.WorkerImage != "" {
 		f.Objects = append(f.Objects, s.Existing.workers(s, f.Run).Objects()...)
 	}
-	f.Objects = append(f.Objects, (&workload.Applier{
+	applier := &workload.Applier{
 		Run: f.Run, Mesh: f.Mesh, Nodes: pool, PodLabels: adapter.Sidecars.PodLabels,
 		NamespaceLabels: func(namespace string) map[string]string { return adapter.NamespaceLabels(f.Mesh, namespace) },
-		Objects:         append(workers, adapter.Mesh.Objects(f.Mesh, s.Knobs())...), RealImage: s.Mesh.Sidecars.Image,
-	}).Manifests()...)
+		RealImage:       s.Mesh.Sidecars.Image,
+	}
+	objects := adapter.Mesh.Objects(f.Mesh, s.Knobs())
+	if s.Captured != nil {
+		injection, err := adapter.Captured.Templates(ctx)
+		if err != nil {
+			return err
+		}
+		templates, _ := s.Captured.templates(injection)
+		s.Captured.replay(applier, templates, adapter.Sidecars.NamespaceLabels)
+		objects = s.Captured.Mesh.Objects
+	}
+	applier.Objects = append(workers, objects...)
+	f.Objects = append(f.Objects, applier.Manifests()...)
 	return nil
 }
 
@@ -149,7 +173,7 @@ func (s Spec) checkExisting(d controlplane.Driver) error {
 		{len(s.ControlPlane.Env) > 0, "controlPlane.env", "whose control plane is not changed"},
 		{len(s.ControlPlane.Set) > 0, "controlPlane.set", "whose control plane is not changed"},
 		{s.topology().Resolved() != topology.Profile{}, "mesh.profile", "where it is not supported yet"},
-		{s.Captured != nil, "mesh.file", "where it is not supported yet"},
+		{s.Captured != nil && s.Mesh.Sidecars.Real > 0, "mesh.sidecars.real", "if the mesh is captured"},
 		{s.Instrument.Workers > 1 && s.Existing.WorkerImage == "", "instrument.workers", "without place.workerImage, from which they run in the cluster"},
 		{s.Phases.Cycle > 0, "phases.cycle", "where it is not supported yet"},
 		{s.Load.CertificateStorm, "load.certificateStorm", "where it is not supported yet"},

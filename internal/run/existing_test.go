@@ -83,3 +83,58 @@ func TestOwnObjects(t *testing.T) {
 		}
 	}
 }
+
+// A captured mesh has names of the run in an existing cluster, and the control plane there stays as it is.
+func TestPlaced(t *testing.T) {
+	file := installedMesh(t, `version: 1.29.1, replicas: 3, limits: {cpu: "2", memory: 2Gi}, env: [{name: PILOT_PUSH_THROTTLE, value: "50"}]`)
+	d := scenario.New(scenario.Default())
+	for _, field := range [][2]string{{"mesh.file", file}, {"place.context", "staging"}, {"mesh.sidecars.real", "1"}} {
+		if err := d.Set(field[0], field[1], ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := New(Spec{}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Existing.ID = "3f9a1c"
+	if c := s.ControlPlane; c.Version != "" || c.Replicas != scenario.Default().ControlPlane.Replicas || len(c.Env) > 0 {
+		t.Errorf("the control plane is %+v, want none of the file", c)
+	}
+	if err := s.checkExisting(drivers.Default()); err == nil || !strings.HasPrefix(err.Error(), "mesh.sidecars.real: got 1, want none with place.context, if the mesh is captured") {
+		t.Errorf("with real sidecars: %v", err)
+	}
+	s.Mesh.Sidecars.Real = 0
+	if err := s.checkExisting(drivers.Default()); err != nil {
+		t.Error(err)
+	}
+	placed, err := s.placed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mesh := placed.placedMesh()
+	if len(mesh.Namespaces) == 0 || mesh.Sidecars() != s.Pods() {
+		t.Errorf("%d sidecars in namespaces %v, want %d", mesh.Sidecars(), mesh.Namespaces, s.Pods())
+	}
+	for _, name := range mesh.Namespaces {
+		if !strings.HasPrefix(name, "mesh-3f9a1c-") {
+			t.Errorf("namespace %s is not of the run", name)
+		}
+	}
+	if all := placed.notReproduced(); len(all) == 0 || all[0].What != "control plane" {
+		t.Errorf("not reproduced: %v, want the control plane first", all)
+	}
+	if strings.HasPrefix(s.Captured.Mesh.Namespaces[0].Name, "mesh-") || s.Captured.Mesh.ControlPlane == nil {
+		t.Error("the mesh of the file was changed")
+	}
+	s.Existing = nil
+	if same, err := s.placed(); err != nil || same.Captured != s.Captured {
+		t.Errorf("without an existing cluster: %v, %v", same.Captured, err)
+	}
+	if err := d.Set("controlPlane.configuration", scenario.CapturedConfiguration, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(Spec{}, d); err == nil || !strings.Contains(err.Error(), "none with place.context") {
+		t.Errorf("with the captured configuration: %v", err)
+	}
+}

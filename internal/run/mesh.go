@@ -15,6 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -26,6 +27,8 @@ type MeshFile struct {
 	Digest string // first 12 digits of the SHA-256 of its content
 	Scale  int    // copies that Mesh has of the file's mesh, 1 or more
 	Mesh   capture.Mesh
+
+	lacks []capture.Difference // of the file's mesh, where an existing cluster cannot have all of it
 }
 
 // capturedKnobs are the knobs of a captured mesh: its own configuration decides.
@@ -126,6 +129,30 @@ func (s *Spec) UseMesh(m *MeshFile) {
 	s.Mesh.Pods, s.Mesh.Services, s.Mesh.Namespaces = scenario.List[int]{sidecars}, len(m.Mesh.Services), len(m.Mesh.Namespaces)
 }
 
+// placed returns the specification with a captured mesh in the form that an existing cluster has it in; any other one as it is. It is
+// called once. The error names the field, mesh.file.
+func (s Spec) placed() (Spec, error) {
+	if s.Captured == nil || s.Existing == nil {
+		return s, nil
+	}
+	m := *s.Captured
+	mesh, lacks, err := m.Mesh.Into("mesh-"+s.Existing.ID+"-", map[string]string{kwok.RunLabel: s.Existing.label(s.Name())})
+	if err != nil {
+		return s, scenario.Refuse("mesh.file", m.File, "one whose namespaces can have names of a run: %s", err)
+	}
+	m.Mesh, m.lacks = mesh, lacks
+	s.Captured = &m
+	return s, nil
+}
+
+// placedMesh returns the mesh of a specification that was placed, under the names that it has in its cluster.
+func (s Spec) placedMesh() topology.Mesh {
+	if s.Captured != nil {
+		return s.mesh()
+	}
+	return s.place().mesh(s.mesh())
+}
+
 // mesh returns the mesh that is rolled out.
 func (s Spec) mesh() topology.Mesh {
 	if s.Captured != nil {
@@ -207,6 +234,14 @@ func (m *MeshFile) templates(injection []string) (all []corev1.PodTemplateSpec, 
 	}
 	stock.Examples = stock.Examples[:min(len(stock.Examples), 3)]
 	return all, stock
+}
+
+// replay has an applier make the mesh, whose pods have templates. injected are the labels of namespaces with sidecars.
+func (m *MeshFile) replay(a *workload.Applier, templates []corev1.PodTemplateSpec, injected map[string]string) {
+	a.Templates, a.Around = templates, m.Mesh.Surroundings(injected)
+	for _, w := range m.Mesh.Workloads {
+		a.Annotations = append(a.Annotations, w.Annotations())
+	}
 }
 
 // capturedEnv are the settings that a control plane needs for a captured mesh; nil = none.

@@ -87,10 +87,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		r.applier.Labels = waypoints.Labels
 	}
 	if r.spec.Captured != nil {
-		r.applier.Templates, r.applier.Around = r.templates, r.spec.Captured.Mesh.Surroundings(r.adapter.Sidecars.NamespaceLabels)
-		for _, w := range r.spec.Captured.Mesh.Workloads {
-			r.applier.Annotations = append(r.applier.Annotations, w.Annotations())
-		}
+		r.spec.Captured.replay(r.applier, r.templates, r.adapter.Sidecars.NamespaceLabels)
 	}
 	return nil
 }

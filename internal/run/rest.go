@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"strconv"
 	"sync"
 	"time"
 
@@ -62,12 +61,12 @@ var errNoServer = errors.New("no program of the control plane serves")
 
 // read reads how the proxies of all of them stand.
 func (s *servers) read(ctx context.Context) (controlplane.SyncState, error) {
-	all := controlplane.SyncState{Proxies: map[string]bool{}}
+	var all controlplane.SyncState
 	serving := s.endpoints()
 	if len(serving) == 0 {
 		return all, errNoServer
 	}
-	for i, e := range serving {
+	for _, e := range serving {
 		if e.Sync == nil {
 			return all, errors.New("a program of the control plane does not report which proxies are behind")
 		}
@@ -75,20 +74,16 @@ func (s *servers) read(ctx context.Context) (controlplane.SyncState, error) {
 		if err != nil {
 			return all, err
 		}
-		for id, acked := range one.Proxies {
-			before, twice := all.Proxies[id]
-			all.Proxies[id] = acked && (before || !twice)
-		}
-		all.Work += strconv.Itoa(i) + "\n" + one.Work
+		all.Add(one)
 	}
 	return all, nil
 }
 
 // rest returns the reader of whether the control plane of the run is at rest. It is nil where the control plane does not report
-// which proxies are behind; where nodes have proxies; and where the API server is to be gone while the mesh is rolled out: a control plane
-// that has yet to watch again is silent, too.
+// which proxies are behind; where nodes have proxies; where a synthetic mesh is in an existing cluster, whose control plane is not asked without need;
+// and where the API server is to be gone while the mesh is rolled out: a control plane that has yet to watch again is silent, too.
 func (r *run) rest() *fleet.Rest {
-	if r.adapter.Server.Endpoints().Sync == nil || r.adapter.Nodes != nil {
+	if r.adapter.Server.Endpoints().Sync == nil || r.adapter.Nodes != nil || r.spec.Existing != nil && r.spec.Captured == nil {
 		return nil
 	}
 	for _, f := range scenario.FaultsIn(r.spec.Load.Faults, scenario.PhaseRollout) {

@@ -107,6 +107,9 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 			return record.Run{}, err
 		}
 	}
+	if spec, err = spec.placed(); err != nil {
+		return record.Run{}, err
+	}
 	outer := ctx
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -117,7 +120,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		spec:     spec,
 		driver:   driver,
 		progress: progress,
-		mesh:     spec.place().mesh(spec.mesh()),
+		mesh:     spec.placedMesh(),
 		fail:     fail,
 		cause:    func() error { return context.Cause(ctx) },
 		system:   system{programs: programs{versions: versions}},

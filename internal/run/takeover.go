@@ -27,6 +27,10 @@ func (m *MeshFile) takeOver(s Spec, d *scenario.Document) error {
 	const path = "controlPlane.configuration"
 	served := m.Mesh.Served()
 	switch asked := d.Scenario.ControlPlane.Configuration; {
+	case d.Scenario.Place.Context != "" && asked != "":
+		return scenario.Refuse(path, asked, "none with place.context, whose control plane is not changed")
+	case d.Scenario.Place.Context != "":
+		return nil
 	case asked == scenario.StockConfiguration:
 		m.Mesh.ControlPlane = nil
 		return nil
@@ -89,7 +93,7 @@ func (s Spec) notReproduced() (all []capture.Difference) {
 	if s.Captured == nil {
 		return nil
 	}
-	all = s.Captured.Mesh.Differences()
+	all = slices.Concat(s.Captured.lacks, s.Captured.Mesh.Differences())
 	differ := func(what, captured, changes string, args ...any) {
 		all = append(all, capture.Difference{What: what, Value: captured, Changes: fmt.Sprintf(changes, args...)})
 	}

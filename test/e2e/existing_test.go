@@ -53,13 +53,13 @@ func (p place) keep() keptCluster {
 	return c
 }
 
-// limited is the cluster as a user sees it who has the documented rights alone.
-func (c keptCluster) limited(ctx context.Context, folder string) keptCluster {
+// limited is the cluster as a user sees it who has the documented rights alone, and that user.
+func (c keptCluster) limited(ctx context.Context, folder string) (keptCluster, *user) {
 	GinkgoHelper()
 	operator := newUser(ctx, c.kubeconfig, filepath.Join(folder, "operator"))
 	operator.allow(ctx, existing.RoleName, existing.Rights(drivers.Default().Installed.Rights))
 	c.kubeconfig = operator.kubeconfig
-	return c
+	return c, operator
 }
 
 // failedChecks are the names of those that `scaler doctor -o json` reported as failed.
@@ -75,12 +75,16 @@ func failedChecks(session *gexec.Session) (failed []string) {
 	return failed
 }
 
-// inside are the arguments of a rollout in the cluster.
+// inside are the arguments of a rollout of a synthetic mesh in the cluster.
 func (c keptCluster) inside(p place, args ...string) []string {
+	return c.rollout(p, append([]string{"--pods", "10", "--services", "3", "--namespaces", "2", "--mode", "strict", "--probes", "1"}, args...)...)
+}
+
+// rollout are the arguments of a rollout in the cluster.
+func (c keptCluster) rollout(p place, args ...string) []string {
 	return append([]string{
 		"rollout", "--context", c.name, "--kubeconfig", c.kubeconfig, "--control-plane-address", c.proxies, "--control-plane-metrics", c.metrics,
-		"--pods", "10", "--services", "3", "--namespaces", "2", "--mode", "strict", "--out", p.out, "-o", "json", "--calibrate=false",
-		"--baseline", "1s", "--settle", "0s", "--probes", "1", "--converge-timeout", "90s",
+		"--out", p.out, "-o", "json", "--calibrate=false", "--baseline", "1s", "--settle", "0s", "--converge-timeout", "90s",
 	}, args...)
 }
 
@@ -108,7 +112,7 @@ var _ = Describe("a cluster that is there already", func() {
 		Expect(failedChecks(looked)).To(Equal([]string{"rights"}), "no run is possible, and all else is known")
 		reader.remove(ctx)
 
-		cluster := all.limited(ctx, filepath.Dir(where.state))
+		cluster, operator := all.limited(ctx, filepath.Dir(where.state))
 		before := all.objects(ctx)
 
 		By("asking nobody and creating nothing")
@@ -177,7 +181,29 @@ var _ = Describe("a cluster that is there already", func() {
 			Expect(wait(cleanup)).To(Equal(exitDone))
 			Expect(all.objects(ctx)).To(Equal(before))
 		}
+
+		By("rolling out a captured mesh")
+		file := filepath.Join(filepath.Dir(where.state), "sixty.yaml")
+		manifests, err := filepath.Glob(filepath.Join("testdata", "sixty", "*.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(wait(where.start(append([]string{"capture", "--output-file", file}, manifests...)...))).To(Equal(exitDone))
+		where.out += "-captured"
+		replay := cluster.rollout(where, "--mesh", file, "--yes", "--steady", "1s", "--probes", "1")
+		refused := where.start(replay...)
+		Expect(wait(refused)).To(Equal(exitFailed))
+		Expect(refused.Err).To(gbytes.Say("lacks rights: .*create envoyfilters.networking.istio.io"))
+		operator.allow(ctx, existing.MeshesRoleName, drivers.Default().Installed.MeshRights)
+		before = all.objects(ctx)
+		captured := where.start(replay...)
+		Expect(wait(captured)).To(Equal(exitDone))
+		Expect(captured.Err).To(gbytes.Say("not created: +\\d+ parts of the mesh file"))
+		replayed := printed(captured)
+		Expect(known(replayed.Pods.Ready)).To(Equal(60))
+		Expect(known(replayed.Mesh).NotReproduced).To(ContainElement(HaveField("What", "control plane")))
+		Expect(replayed.Latencies.Push[record.RouteChange]).To(HaveField("Lost", BeZero()))
+		Expect(all.objects(ctx)).To(Equal(before))
+
 		Expect(wait(where.start("cluster", "down", cluster.name))).To(Equal(exitDone))
 		Expect(wait(where.start("cleanup"))).To(Equal(exitDone))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(7*time.Minute))
 })

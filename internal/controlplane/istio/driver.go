@@ -69,8 +69,7 @@ func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 		Server: c, Mesh: configuration{c}, Proxies: c, Running: controlplane.Running{Program: c.first},
 		Sidecars: c.membership(), Probes: configuration{c}, Revision: c.revisions(), MakeGateway: makeGateway,
 	}
-	mesh := captured{c}
-	parts.Captured = &controlplane.Captured{Prepare: mesh.Prepare, Replay: mesh.Replay, Templates: mesh.Templates, Assigned: mesh.Assigned, Machines: mesh.Machines, Explain: mesh.Explain, Probes: mesh.Probes, Distributed: mesh.Distributed}
+	parts.Captured = captured{c}.parts()
 	if c.replicas != nil {
 		parts.Running = controlplane.Running{Replicas: c.replicas}
 	}

@@ -54,10 +54,19 @@ func installed() *controlplane.Installed {
 		Container: sidecarContainer, AdminPort: 15000, Cluster: "xds-grpc", Certificate: "default",
 		Processes: []string{"pilot-agent", "envoy"}, NotInjected: map[string]string{"sidecar.istio.io/inject": "false"},
 	}
-	return &controlplane.Installed{Find: find, Attach: attach, Check: checkInstallation, Sidecar: sidecar, Rights: []rbacv1.PolicyRule{
-		existing.Rule("networking.istio.io", existing.All(), "sidecars", "virtualservices"),
-		existing.Rule("security.istio.io", existing.All(), "authorizationpolicies", "peerauthentications"),
-	}}
+	return &controlplane.Installed{
+		Find: find, Attach: attach, Check: checkInstallation, Sidecar: sidecar,
+		Rights: []rbacv1.PolicyRule{
+			existing.Rule("networking.istio.io", existing.All(), "sidecars", "virtualservices"),
+			existing.Rule("security.istio.io", existing.All(), "authorizationpolicies", "peerauthentications"),
+		},
+		MeshRights: []rbacv1.PolicyRule{
+			existing.Rule("networking.istio.io", existing.All(), "destinationrules", "envoyfilters", "gateways", "proxyconfigs", "serviceentries", "workloadentries", "workloadgroups"),
+			existing.Rule("security.istio.io", existing.All(), "requestauthentications"),
+			existing.Rule("telemetry.istio.io", existing.All(), "telemetries"),
+			existing.Rule("extensions.istio.io", existing.All(), "trafficextensions", "wasmplugins"),
+		},
+	}
 }
 
 // find looks for istiod by the label of its Deployments and Services, app=istiod, in the namespace
@@ -244,7 +253,11 @@ func checkInstallation(i controlplane.Installation, knobs controlplane.Knobs) st
 	if i.Deployment != "" && i.Ready < i.Replicas {
 		return fmt.Sprintf("Deployment %s/%s has %d of %d replicas ready: want all", i.Namespace, i.Deployment, i.Ready, i.Replicas)
 	}
-	if i.Settings[rootSidecar] != "" && knobs.Scope != record.ScopeDeclared {
+	switch {
+	case i.Settings[rootSidecar] == "", knobs.Scope == record.ScopeDeclared:
+	case knobs.Scope == topology.Captured:
+		return fmt.Sprintf("Sidecar %s/%s applies to every namespace: want a cluster without one for a captured mesh", i.Namespace, i.Settings[rootSidecar])
+	default:
 		return fmt.Sprintf("Sidecar %s/%s applies to every namespace: want --scope declared, with which each workload has its own", i.Namespace, i.Settings[rootSidecar])
 	}
 	return ""
@@ -257,7 +270,8 @@ const rootSidecar = "Sidecar of the root namespace"
 type attached struct {
 	configuration
 	installation controlplane.Installation
-	metrics      string // URL of its first program's; "" = not known
+	metrics      string             // URL of its first program's; "" = not known
+	sync         *controlplane.Sync // of all its programs; nil = not known
 }
 
 func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.ControlPlane, error) {
@@ -270,7 +284,10 @@ func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.Co
 		return nil, err
 	}
 	a := attached{installation: o.Installation, configuration: configuration{&ControlPlane{
-		opts: Options{Namespace: o.Installation.Namespace, Revision: o.Installation.Revision, ProxyVersion: o.ProxyVersion, REST: o.REST}, client: client, dynamic: objects,
+		opts: Options{
+			Namespace: o.Installation.Namespace, Revision: o.Installation.Revision, ProxyVersion: o.ProxyVersion, REST: o.REST,
+			Resources: controlplane.Resources{Env: o.Installation.Env},
+		}, client: client, dynamic: objects,
 		reached: reached{address: o.Address},
 	}}}
 	version := o.Installation.Version
@@ -283,7 +300,7 @@ func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.Co
 	a.report = component.Report{Version: version, Text: version}
 	a.sendsUnready = sendsUnready(version, o.Installation.Env)
 	if len(o.Instances) > 0 {
-		a.metrics = o.Instances[0].Metrics
+		a.metrics, a.sync = o.Instances[0].Metrics, syncOfAll(o)
 	}
 	root, err := client.CoreV1().ConfigMaps(o.Installation.Namespace).Get(ctx, rootConfigMap, metav1.GetOptions{})
 	if err != nil {
@@ -297,8 +314,28 @@ func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.Co
 	}
 	return &controlplane.ControlPlane{
 		Server: a, Mesh: a, Proxies: a.ControlPlane, Running: controlplane.Running{Instances: o.Instances},
-		Sidecars: a.membership(), Probes: a.configuration, Revision: a.revisions(),
+		Sidecars: a.membership(), Probes: a.configuration, Revision: a.revisions(), Captured: captured{a.ControlPlane}.parts(), MakeGateway: makeGateway,
 	}, nil
+}
+
+// syncOfAll returns how all programs of an installation report which proxies are behind. istiod serves its status on the port
+// of its metrics, too, to connections from its own host, as forwarded ones are (InitDebug in pilot/pkg/bootstrap/server.go).
+func syncOfAll(o controlplane.AttachOptions) *controlplane.Sync {
+	var all []*controlplane.Sync
+	for _, one := range o.Instances {
+		port := strings.TrimSuffix(one.Metrics, "/metrics")
+		all = append(all, syncOf(one.Name, port, port, o.Installation.Env))
+	}
+	return &controlplane.Sync{Debounce: all[0].Debounce, Read: func(ctx context.Context) (state controlplane.SyncState, err error) {
+		for _, one := range all {
+			of, err := one.Read(ctx)
+			if err != nil {
+				return state, err
+			}
+			state.Add(of)
+		}
+		return state, nil
+	}}
 }
 
 // findInjector fails where pods of the run would not be injected.
@@ -336,7 +373,7 @@ func (a attached) Describe() controlplane.Description {
 
 // Endpoints is part of controlplane.Server. It is not asked to collect its garbage: others use it.
 func (a attached) Endpoints() controlplane.Endpoints {
-	return controlplane.Endpoints{Proxies: a.reached.address, Metrics: a.metrics}
+	return controlplane.Endpoints{Proxies: a.reached.address, Metrics: a.metrics, Sync: a.sync}
 }
 
 // Objects are those of configuration, with one PeerAuthentication for each namespace of the

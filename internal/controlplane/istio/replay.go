@@ -23,6 +23,12 @@ import (
 // captured replays captured meshes.
 type captured struct{ *ControlPlane }
 
+func (c captured) parts() *controlplane.Captured {
+	return &controlplane.Captured{
+		Prepare: c.Prepare, Replay: c.Replay, Templates: c.Templates, Assigned: c.Assigned, Machines: c.Machines, Explain: c.Explain, Probes: c.Probes, Distributed: c.Distributed,
+	}
+}
+
 // Replay derives what is expected from services, the pods that they select, who may see them, and
 // the Sidecars that say what a workload wants to see. Where the rules of this package do not say for
 // certain what istiod sends, nothing is expected, and what that is about is returned.

@@ -20,25 +20,30 @@ const syncTimeout = 30 * time.Second
 // acknowledged last. It has nothing of the proxies that wait in the push queue (PushQueue of pilot/pkg/xds),
 // so istiod's own counts are read with it: see work.
 func (i *instance) sync() *controlplane.Sync {
-	limits := Limits(i.c.opts.Resources.Environment(i.c.environment(i.name)...))
+	return syncOf(i.name, "http://"+local(i.ports.http), "http://"+local(i.ports.monitoring), i.c.opts.Resources.Environment(i.c.environment(i.name)...))
+}
+
+// syncOf returns how an istiod of a name and with an environment reports it, by the URLs of the ports of its status and of its metrics.
+func syncOf(name, debug, monitoring string, env []string) *controlplane.Sync {
+	limits := Limits(env)
 	client := &http.Client{Timeout: syncTimeout}
 	return &controlplane.Sync{
 		// A change is pushed DEBOUNCE_AFTER after the last one, or at most DEBOUNCE_MAX after the first: debounce of
 		// pilot/pkg/xds/discovery.go looks for the first time after DEBOUNCE_AFTER, which may be the longer one.
 		Debounce: time.Duration(max(limits.DebounceMaxSeconds, limits.DebounceSeconds) * float64(time.Second)),
 		Read: func(ctx context.Context) (controlplane.SyncState, error) {
-			status, err := httpget.Get(ctx, client, "http://"+local(i.ports.http)+"/debug/syncz")
+			status, err := httpget.Get(ctx, client, debug+"/debug/syncz")
 			if err != nil {
-				return controlplane.SyncState{}, fmt.Errorf("asking %s which proxies are behind: %w", i.name, err)
+				return controlplane.SyncState{}, fmt.Errorf("asking %s which proxies are behind: %w", name, err)
 			}
 			// After the status: what happens between the two is in the next reading of the counts.
-			metrics, err := httpget.Get(ctx, client, "http://"+local(i.ports.monitoring)+"/metrics")
+			metrics, err := httpget.Get(ctx, client, monitoring+"/metrics")
 			if err != nil {
-				return controlplane.SyncState{}, fmt.Errorf("asking %s what it has pushed: %w", i.name, err)
+				return controlplane.SyncState{}, fmt.Errorf("asking %s what it has pushed: %w", name, err)
 			}
 			proxies, err := readSync(status)
 			if err != nil {
-				return controlplane.SyncState{}, fmt.Errorf("reading what %s reports of proxies: %w", i.name, err)
+				return controlplane.SyncState{}, fmt.Errorf("reading what %s reports of proxies: %w", name, err)
 			}
 			return controlplane.SyncState{Proxies: proxies, Work: work(metrics)}, nil
 		},

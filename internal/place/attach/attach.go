@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -29,6 +27,8 @@ type Target struct {
 	Inside bool
 	// InsideKwok has KWOK run in the cluster.
 	InsideKwok bool
+	// Replays states that a captured mesh is rolled out.
+	Replays bool
 	// Injected states that only pods with the cluster's own sidecars are created: there are no fake nodes, and no proxy of
 	// this program connects to the control plane.
 	Injected bool
@@ -60,7 +60,7 @@ func checks(d controlplane.Driver, t Target, knobs []controlplane.Knobs, run str
 			return f.Kubernetes, err
 		}},
 		{"rights", "bind the ClusterRole in docs/guides/permissions.md to the user of the context", func(ctx context.Context, f *Found) (string, error) {
-			return f.checkRights(ctx, t, existing.Rights(d.Installed.Rights))
+			return f.checkRights(ctx, t, d.Installed)
 		}},
 		{"nodes and pods", "see docs/guides/own-cluster.md", func(ctx context.Context, f *Found) (_ string, err error) {
 			if t.Injected {
@@ -98,8 +98,12 @@ func checks(d controlplane.Driver, t Target, knobs []controlplane.Knobs, run str
 	}
 }
 
-func (f *Found) checkRights(ctx context.Context, t Target, rights []rbacv1.PolicyRule) (string, error) {
-	roles := existing.RoleName
+func (f *Found) checkRights(ctx context.Context, t Target, i *controlplane.Installed) (string, error) {
+	rights, roles := existing.Rights(i.Rights), existing.RoleName
+	if t.Replays {
+		rights = append(rights, i.MeshRights...)
+		roles += " and " + existing.MeshesRoleName
+	}
 	if t.Inside {
 		rights = append(rights, existing.WorkerRights()...)
 		roles += " and " + existing.WorkersRoleName

@@ -20,6 +20,7 @@ func TestGuideHasRole(t *testing.T) {
 	}
 	for _, wanted := range []*rbacv1.ClusterRole{
 		existing.Role(existing.RoleName, existing.Rights(drivers.Default().Installed.Rights)),
+		existing.Role(existing.MeshesRoleName, drivers.Default().Installed.MeshRights),
 		existing.Role(existing.WorkersRoleName, existing.WorkerRights()),
 		existing.Role(existing.KwokRoleName, existing.KwokRights()),
 		existing.Role(existing.KubeletRoleName, existing.KubeletRights()),
