@@ -66,6 +66,17 @@ const (
 	lowLimit = 0.4
 )
 
+const (
+	// pause is for how long, in the modelled time, the control plane may take all processors of the machine: meanwhile no pods come, and
+	// istiod pushes again once nothing has changed for 100 ms (docs/results/dilation.md).
+	pause = 0.08
+	// room is how many processors of the machine the control plane must leave to others where it would take them for longer.
+	room = 0.5
+	// roundFactor is how much longer scaler stood still in pushes to all sidecars, of 400 to 1600 pods one by one, than these cost istiod by its
+	// Cost, with all processors of the machine (docs/results/data/ladder.txt).
+	roundFactor = 2
+)
+
 // roundsPerSecond is how often changes are pushed at most: those that come within the debounce, 100 ms, are pushed together.
 const roundsPerSecond = 10
 
@@ -93,13 +104,19 @@ type Load struct {
 	Starts    float64 // seconds by which the starts of sidecars differ, after their pods have come
 	Equal     bool    // no program has priority over another
 	Replicas  int     // 0 = 1
-	Changes   float64 // a second, each to all sidecars, after the rollout
+	// Processors is how many each replica of the control plane may use; 0 = as many as the machine has.
+	Processors int
+	Changes    float64 // a second, each to all sidecars, after the rollout
 }
 
 // Demand is what programs are expected to need for a rollout, of the modelled machine.
 type Demand struct {
 	Seconds                           float64 // over which pods come
 	ControlPlane, Instrument, Cluster float64 // processor time in seconds of the reference processor
+	// Round is the processor time of the greatest push to all sidecars, in the same seconds, and Most how many processors the control plane may
+	// use for it; 0 = all of the machine.
+	Round float64
+	Most  int
 	// Cores is how many reference processors are needed on average, in the time of the modelled machine, and Limit is the share of a
 	// machine that they may take: while pods come, or while changes are made if these need the larger machine.
 	Cores, Limit float64
@@ -112,7 +129,7 @@ func Expect(l Load, c Cost) Demand {
 	if l.PerSecond > 0 {
 		rate = min(rate, l.PerSecond)
 	}
-	d := Demand{Seconds: pods / rate, Limit: Limit}
+	d := Demand{Seconds: pods / rate, Limit: Limit, Most: l.Processors * max(1, l.Replicas)}
 	if l.Equal {
 		d.Limit = lowLimit
 	}
@@ -122,6 +139,8 @@ func Expect(l Load, c Cost) Demand {
 	}
 	if l.Scoped {
 		p, push = scoped, c.Push
+	} else if l.OneByOne && !l.Equal { // else changes pause by themselves, or the control plane has no priority
+		d.Round = Unit * pods * push
 	}
 	count := p.first + p.perSecond*d.Seconds/2
 	d.ControlPlane = Unit * pods * (c.Pod + c.PodPerPod*pods + count*push)
@@ -143,6 +162,16 @@ func (d Demand) machine() float64 { return d.Cores / cmp.Or(d.Limit, Limit) }
 // Factor is the least one with which a demand stays within a machine, and the greatest where none does.
 func (d Demand) Factor(m Machine) float64 {
 	for _, k := range factors {
+		if k >= d.average(m) && d.leavesRoom(k, m) {
+			return k
+		}
+	}
+	return scenario.MaxDilation
+}
+
+// average is the least factor with which a machine has what is needed on average, and the greatest where none does.
+func (d Demand) average(m Machine) float64 {
+	for _, k := range factors {
 		if d.machine() <= k*m.cores() {
 			return k
 		}
@@ -150,18 +179,29 @@ func (d Demand) Factor(m Machine) float64 {
 	return scenario.MaxDilation
 }
 
+// leavesRoom reports whether a push to all sidecars does not stop everything else on a machine for too long.
+func (d Demand) leavesRoom(k float64, m Machine) bool {
+	left := float64(max(1, m.Processors)) - float64(d.Most)/k
+	return d.Most > 0 && left >= room || roundFactor*d.Round <= pause*k*m.cores()
+}
+
 // Choose returns the factor of rollouts that are compared: the largest that one of them needs, with what it follows from.
 func Choose(all []Demand, m Machine) (factor float64, choice record.DilationChoice) {
 	var most Demand
 	for i, d := range all {
-		if i == 0 || d.machine() > most.machine() {
+		if i == 0 || d.Factor(m) > most.Factor(m) || d.Factor(m) == most.Factor(m) && d.machine() > most.machine() {
 			most = d
 		}
 	}
-	return most.Factor(m), record.DilationChoice{
+	factor = most.Factor(m)
+	choice = record.DilationChoice{
 		Limit: most.Limit, Processors: m.Processors, Speed: m.Speed, Cores: most.Cores, Seconds: most.Seconds,
 		ControlPlaneSeconds: most.ControlPlane, InstrumentSeconds: most.Instrument, ClusterSeconds: most.Cluster,
 	}
+	if factor > most.average(m) {
+		choice.RoundSeconds = most.Round
+	}
+	return factor, choice
 }
 
 // Slower is the factor of a run that is started again, because programs waited too long with this one.

@@ -49,7 +49,9 @@ func TestExpect(t *testing.T) {
 // The factor is the least with which the demand stays below the limit, and depends on nothing else than the load, how many
 // processors there are and how fast they are.
 func TestFactor(t *testing.T) {
-	usual, ladder := Load{Pods: 200, Services: 20, PerSecond: 20, OneByOne: true, Starts: 4}, Load{Pods: 1600, Services: 160, PerSecond: 20, OneByOne: true, Starts: 4}
+	usual, ladder := Load{Pods: 200, Services: 20, PerSecond: 20, OneByOne: true, Starts: 4, Processors: 8}, Load{Pods: 1600, Services: 160, PerSecond: 20, OneByOne: true, Starts: 4, Processors: 8}
+	strict := ladder
+	strict.Scoped = true
 	two := Machine{2, Unit}
 	for name, c := range map[string]struct {
 		load    Load
@@ -62,7 +64,11 @@ func TestFactor(t *testing.T) {
 		"of unknown speed":       {usual, Machine{2, 0}, 3},
 		"on four processors":     {usual, Machine{4, Unit}, 1},
 		"on a large machine":     {usual, Machine{64, Unit}, 1},
-		"1600 pods, 20 a second": {ladder, two, 3},
+		"1600 pods, 20 a second": {ladder, two, 6}, // 3 on average: istiod's 8 processors would be all of the machine's
+		"1600 pods, strict":      {strict, two, 3},
+		"1600, four processors":  {ladder, Machine{4, Unit}, 3},
+		"1600, one processor":    {ladder, Machine{1, Unit}, 16},
+		"1600, no limit":         {Load{Pods: 1600, Services: 160, PerSecond: 20, OneByOne: true, Starts: 4}, two, 12},
 		"1600 pods at once":      {Load{Pods: 1600, Services: 160}, two, 6},
 		"bursts":                 {Load{Pods: 200, Services: 20, PerSecond: 10, Peak: 100}, two, 6},
 		"a slow arrival":         {Load{Pods: 200, Services: 20, PerSecond: 1}, two, 1},

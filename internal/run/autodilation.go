@@ -111,6 +111,9 @@ func (s Spec) pace() string {
 			machine += fmt.Sprintf(" of speed %.3g", c.Speed)
 		}
 		text += fmt.Sprintf(": %.3g reference processors are expected to be needed, and %.0f %% of this machine's %s may be used", c.Cores, c.Limit*100, machine)
+		if c.RoundSeconds > 0 {
+			text += fmt.Sprintf("; a push to all sidecars takes %.2g s of one, and must leave processors for the pods that come meanwhile", c.RoundSeconds)
+		}
 	}
 	return text
 }
@@ -121,7 +124,7 @@ func (s Spec) load() dilation.Load {
 	l := dilation.Load{
 		Pods: t.Pods, Services: t.Services, Scoped: s.Knobs().Scope == record.ScopeDeclared,
 		Starts: s.startDelay().Spread().Seconds(), Equal: !s.Instrument.Priority,
-		Replicas: s.ControlPlane.Replicas, Changes: float64(s.Load.Changes.PerSecond) + float64(s.Load.Churn),
+		Replicas: s.ControlPlane.Replicas, Processors: s.processors(), Changes: float64(s.Load.Changes.PerSecond) + float64(s.Load.Churn),
 	}
 	l.PerSecond, l.Peak = s.Load.Arrival.PerSecond()
 	size, _ := s.Load.Arrival.Bursts()

@@ -132,6 +132,9 @@ type DilationChoice struct {
 	ControlPlaneSeconds float64 `json:"controlPlaneSeconds"` // processor time for the rollout
 	InstrumentSeconds   float64 `json:"instrumentSeconds"`
 	ClusterSeconds      float64 `json:"clusterSeconds"`
+	// RoundSeconds is the expected processor time of one push to all sidecars, where the factor is larger than Cores asks for, so that pods go
+	// on to come meanwhile; 0 = Cores decides.
+	RoundSeconds float64 `json:"roundSeconds,omitempty"`
 	// Restart says that the run was started before with a smaller factor; nil = it was not.
 	Restart *DilationRestart `json:"restart,omitempty"`
 }
