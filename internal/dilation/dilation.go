@@ -74,7 +74,7 @@ const (
 	room = 0.5
 	// roundFactor is how much longer scaler stood still in pushes to all sidecars, of 400 to 1600 pods one by one, than these cost istiod by its
 	// Cost, with all processors of the machine (docs/results/data/ladder.txt).
-	roundFactor = 2
+	roundFactor = 3
 )
 
 // roundsPerSecond is how often changes are pushed at most: those that come within the debounce, 100 ms, are pushed together.

@@ -68,7 +68,7 @@ func TestFactor(t *testing.T) {
 		"1600 pods, strict":      {strict, two, 3},
 		"1600, four processors":  {ladder, Machine{4, Unit}, 3},
 		"1600, one processor":    {ladder, Machine{1, Unit}, 16},
-		"1600, no limit":         {Load{Pods: 1600, Services: 160, PerSecond: 20, OneByOne: true, Starts: 4}, two, 12},
+		"1600, no limit":         {Load{Pods: 1600, Services: 160, PerSecond: 20, OneByOne: true, Starts: 4}, two, 16},
 		"1600 pods at once":      {Load{Pods: 1600, Services: 160}, two, 6},
 		"bursts":                 {Load{Pods: 200, Services: 20, PerSecond: 10, Peak: 100}, two, 6},
 		"a slow arrival":         {Load{Pods: 200, Services: 20, PerSecond: 1}, two, 1},

@@ -112,7 +112,7 @@ func (s Spec) pace() string {
 		}
 		text += fmt.Sprintf(": %.3g reference processors are expected to be needed, and %.0f %% of this machine's %s may be used", c.Cores, c.Limit*100, machine)
 		if c.RoundSeconds > 0 {
-			text += fmt.Sprintf("; a push to all sidecars takes %.2g s of one, and must leave processors for the pods that come meanwhile", c.RoundSeconds)
+			text += fmt.Sprintf("; a push to all sidecars takes %.2g s of a reference processor, and must leave processors for the pods that come meanwhile", c.RoundSeconds)
 		}
 	}
 	return text

@@ -56,7 +56,7 @@ func TestOrderOfWarnings(t *testing.T) {
 	}
 	for range 20 {
 		s := symptoms{
-			lags: &lags{rollout: late(), probe: late()}, xds: worker.XDSCounts(xdsprobe.Counts{}),
+			lags: &lags{rollout: late(), probe: late(), processes: map[string]*stats.Histogram{}}, xds: worker.XDSCounts(xdsprobe.Counts{}),
 			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
 		}
 		var about []string
@@ -177,7 +177,7 @@ func TestStoodStill(t *testing.T) {
 		{720 * time.Millisecond, 4, 0.1, 0.18}, {360 * time.Millisecond, 4, 0.1, 0}, {110 * time.Millisecond, 0, 0.1, 0.11}, {time.Second, 4, 0, 0},
 	} {
 		l := newLags()
-		l.record(record.PhaseRollout, "0", test.late)
+		l.record(record.PhaseRollout, workerName(0), test.late)
 		var got float64
 		for _, w := range (symptoms{
 			lags: l, xds: worker.XDSCounts(xdsprobe.Counts{}), slowdown: test.slowdown, debounce: test.debounce, starts: fleet.NewLatencies(), latencies: &record.Latencies{},

@@ -36,7 +36,7 @@ func (s symptoms) warnings() []record.Warning {
 			all = append(all, record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late / k}})
 		}
 	}
-	if longest := s.lags.rollout.Summary().Max; longest != nil && s.debounce > 0 && *longest/k >= s.debounce {
+	if longest := s.lags.of(workerName(0)).Summary().Max; longest != nil && s.debounce > 0 && *longest/k >= s.debounce {
 		all = append(all, record.Warning{About: "xds.perSidecar", Reason: record.ReasonStoodStill, Phase: record.PhaseRollout, Values: map[string]float64{
 			"longestSeconds": *longest / k, "debounceSeconds": s.debounce,
 		}})

@@ -101,7 +101,7 @@ var sentences = map[Reason]string{
 	ReasonLimitNotEnforced:      "the control plane is given the limit as a setting (GOMEMLIMIT), and nothing enforces it: {detail}",
 
 	ReasonLateInstrument:   "scaler itself ran late: {p99Seconds:ms} at p99 of its own scheduling lag",
-	ReasonStoodStill:       "scaler itself did not run for up to {longestSeconds:ms}, in which no pods came. The control plane pushes once nothing has changed for {debounceSeconds:ms}, so that there may be pushes that it would not have made otherwise. A larger --dilate prevents it",
+	ReasonStoodStill:       "scaler itself did not run for up to {longestSeconds:ms}, in which it asked for no pods. The control plane pushes once nothing has changed for {debounceSeconds:ms}, so that there may be pushes that it would not have made otherwise",
 	ReasonLateReceipt:      "scaler itself received late: {waited} of {responses} responses waited until it had room for them, up to {longestSeconds:ms} and {totalSeconds:.3g} s in all, and may have come that much earlier",
 	ReasonStartSeenLate:    "not known: in {clamped} of {all} observations its start was seen after its end[; {detail} has the one from the write, an upper bound]",
 	ReasonUncertainClock:   "times of the sidecars of {component} may be off by {uncertaintySeconds:ms}: its clock is not known better",
