@@ -26,7 +26,7 @@ var exported = []string{"DestinationRule", "ServiceEntry", "VirtualService"}
 // no other pod.
 //
 // Hosts of services are those of the renamed namespaces, and hosts outside the cluster begin with the prefix, too. What all namespaces
-// see is exported to those of the mesh alone: ServiceEntries, VirtualServices, DestinationRules, and Services of which other
+// see is exported to those of the mesh alone: ServiceEntries, VirtualServices, DestinationRules, and Services, of whose HTTP ports other
 // sidecars would have listeners on all addresses. A Gateway selects only pods with the labels selected. Services have neither ports of nodes nor
 // load balancers. Left out are the objects of the root namespace that apply to all namespaces, and the Gateway API, by which a controller of
 // the cluster would start proxies.
@@ -36,8 +36,15 @@ var exported = []string{"DestinationRule", "ServiceEntry", "VirtualService"}
 func (m *Mesh) Into(prefix string, selected map[string]string) (to Mesh, left []Difference, err error) {
 	part := *m
 	part.ControlPlane, part.Objects = nil, nil
+	release := ""
 	if r := m.Served(); r != nil {
-		left = append(left, Difference{"control plane", r.Release(), "version, settings, mesh configuration and templates of injection: those of the cluster's own"})
+		release = r.Release()
+	}
+	left = append(left, Difference{"control plane", release, "version, settings, mesh configuration and templates of injection: those of the cluster's own"})
+	for _, d := range m.Differences() {
+		if strings.HasPrefix(d.What, "revision ") || strings.HasPrefix(d.What, "webhook ") {
+			left = append(left, d)
+		}
 	}
 	gateways := map[string]int{} // by kind
 	for _, o := range m.Objects {
@@ -63,6 +70,15 @@ func (m *Mesh) Into(prefix string, selected map[string]string) (to Mesh, left []
 	}
 	renamed := renamer(m.Namespaces, func(name string) string { return prefix + name }, strings.TrimSuffix(prefix, "-"))
 	to = renamed.mesh(&part)
+	if len(to.Zones()) > 0 {
+		left = append(left, Difference{"zones", output.Many(len(to.Zones()), "zone"), "localities of endpoints: fake nodes of a zone would take part in the scheduling of other pods"})
+		for i := range to.Workloads {
+			to.Workloads[i].Spec.Zones = nil
+		}
+	}
+	if n := to.dropWaypoints(); n > 0 {
+		left = append(left, Difference{"labels istio.io/use-waypoint", output.Many(n, "object"), "waypoints that serve them: a waypoint of the cluster could have that name"})
+	}
 	reached := 0
 	for i := range to.Services {
 		if confineService(&to.Services[i], names) {
@@ -71,6 +87,15 @@ func (m *Mesh) Into(prefix string, selected map[string]string) (to Mesh, left []
 	}
 	if reached > 0 {
 		left = append(left, Difference{"ports of nodes, load balancers and external addresses", output.Many(reached, "service"), "how they are reached from outside the cluster: they have type ClusterIP"})
+	}
+	asked := 0
+	for _, o := range to.Objects {
+		if inlineKeys(o) {
+			asked++
+		}
+	}
+	if asked > 0 {
+		left = append(left, Difference{"keys of RequestAuthentications", output.Many(asked, "object"), "keys in the configuration, of which there are none: the cluster's control plane would ask for them"})
 	}
 	all := to.Objects
 	to.Objects = nil
@@ -119,6 +144,54 @@ func confine(o *unstructured.Unstructured, namespaces []string, selected map[str
 	return true, nil
 }
 
+// dropWaypoints removes the labels by which something uses a waypoint, and returns how many objects had one.
+func (m *Mesh) dropWaypoints() (n int) {
+	drop := func(labels map[string]string) {
+		before := len(labels)
+		maps.DeleteFunc(labels, func(name, _ string) bool {
+			return strings.HasPrefix(name, "istio.io/use-waypoint") || name == "istio.io/ingress-use-waypoint"
+		})
+		if len(labels) != before {
+			n++
+		}
+	}
+	for i := range m.Namespaces {
+		drop(m.Namespaces[i].Labels)
+	}
+	for i := range m.Services {
+		drop(m.Services[i].Labels)
+	}
+	for i := range m.Workloads {
+		drop(m.Workloads[i].Spec.Labels)
+	}
+	for _, o := range m.Objects {
+		if labels := o.GetLabels(); labels != nil {
+			drop(labels)
+			o.SetLabels(labels)
+		}
+	}
+	return n
+}
+
+// inlineKeys gives the rules of a RequestAuthentication that say where keys are, or leave it to discovery, an empty set of keys. It reports
+// whether it changed one.
+func inlineKeys(o *unstructured.Unstructured) (changed bool) {
+	if o.GetKind() != "RequestAuthentication" {
+		return false
+	}
+	rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "jwtRules")
+	for _, one := range rules {
+		if rule, _ := one.(map[string]any); rule != nil && (rule["jwks"] == nil || rule["jwks"] == "") {
+			delete(rule, "jwksUri")
+			rule["jwks"], changed = `{"keys":[]}`, true
+		}
+	}
+	if changed {
+		changed = unstructured.SetNestedSlice(o.Object, rules, "spec", "jwtRules") == nil
+	}
+	return changed
+}
+
 // none is exported to no namespace.
 var none = []string{"~"}
 
@@ -126,17 +199,15 @@ var none = []string{"~"}
 // outside the cluster.
 func confineService(s *corev1.Service, namespaces []string) (reached bool) {
 	reached = s.Spec.Type == corev1.ServiceTypeLoadBalancer || s.Spec.Type == corev1.ServiceTypeNodePort || len(s.Spec.ExternalIPs) > 0
-	switch {
-	case s.Spec.Type == corev1.ServiceTypeExternalName, s.Spec.ClusterIP == corev1.ClusterIPNone: // sidecars may listen on all addresses for it
-		if s.Annotations == nil {
-			s.Annotations = map[string]string{}
-		}
-		var to []string
-		if text := s.Annotations[exportToKey]; text != "" {
-			to = strings.Split(text, ",")
-		}
-		s.Annotations[exportToKey] = strings.Join(within(to, namespaces), ",")
-	default:
+	if s.Annotations == nil {
+		s.Annotations = map[string]string{}
+	}
+	var to []string
+	if text := s.Annotations[exportToKey]; text != "" {
+		to = strings.Split(text, ",")
+	}
+	s.Annotations[exportToKey] = strings.Join(within(to, namespaces), ",")
+	if s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != corev1.ClusterIPNone {
 		s.Spec.Type, s.Spec.ClusterIP, s.Spec.ClusterIPs = corev1.ServiceTypeClusterIP, "", nil
 	}
 	s.Spec.ExternalIPs, s.Spec.LoadBalancerIP, s.Spec.LoadBalancerSourceRanges, s.Spec.LoadBalancerClass = nil, "", nil, nil

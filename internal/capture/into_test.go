@@ -72,6 +72,16 @@ func TestConfine(t *testing.T) {
 	object("security.istio.io/v1", "PeerAuthentication", "istio-system", map[string]any{})
 	object(networking, "Gateway", "istio-system", map[string]any{})
 	object("gateway.networking.k8s.io/v1", "Gateway", "shop", map[string]any{})
+	object("security.istio.io/v1", "RequestAuthentication", "shop", map[string]any{"jwtRules": []any{
+		map[string]any{"issuer": "a", "jwksUri": "https://keys.example.com"}, map[string]any{"issuer": "b", "jwks": "kept"},
+	}})
+	object("security.istio.io/v1", "AuthorizationPolicy", "shop", map[string]any{"rules": []any{map[string]any{
+		"from": []any{map[string]any{"source": map[string]any{"principals": []any{"cluster.local/ns/shop/*", "*/ns/shop/sa/cart"}}}},
+		"when": []any{map[string]any{"key": "source.namespace", "values": []any{"shop", "other"}}, map[string]any{"key": "source.ip", "values": []any{"shop"}}},
+	}}})
+	object(networking, "VirtualService", "shop", map[string]any{"hosts": []any{"10.1.2.3"}, "http": []any{map[string]any{"match": []any{map[string]any{"sourceNamespace": "shop"}}}}})
+	m.Objects[len(m.Objects)-1].SetName("address")
+	m.Namespaces[0].Labels = map[string]string{"istio.io/use-waypoint": "wp", "team": "a"}
 	m.Services = []corev1.Service{
 		{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ExternalIPs: []string{"192.0.2.1"}, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}}}},
 		{Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}},
@@ -89,7 +99,7 @@ func TestConfine(t *testing.T) {
 	for _, l := range left {
 		names = append(names, l.What)
 	}
-	want := []string{"DestinationRule istio-system/one", "PeerAuthentication istio-system/one", "Gateway of the Gateway API", "ports of nodes, load balancers and external addresses", "DestinationRule shop/one"}
+	want := []string{"control plane", "DestinationRule istio-system/one", "PeerAuthentication istio-system/one", "Gateway of the Gateway API", "labels istio.io/use-waypoint", "ports of nodes, load balancers and external addresses", "keys of RequestAuthentications", "DestinationRule shop/one"}
 	if !slices.Equal(names, want) {
 		t.Errorf("left out %v, want %v", names, want)
 	}

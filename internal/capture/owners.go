@@ -291,7 +291,7 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 				return name == corev1.LabelTopologyZone && value == zone.Zone || name == corev1.LabelTopologyRegion && value == zone.Region
 			})
 		}
-		byHand := labels[tlsModeLabel] != tlsModeInjected || p.spec.Proxy == NoProxy // injection keeps a mode that the template has
+		byHand := o != nil || labels[tlsModeLabel] != tlsModeInjected || p.spec.Proxy != Sidecar // injection adds it to pods with sidecars alone
 		p.spec.Labels = kept(labels, func(name string) bool {
 			return !droppedLabel(name) || g.selected[name] && perPod(name) || name == tlsModeLabel && byHand
 		})

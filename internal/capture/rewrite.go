@@ -156,6 +156,7 @@ func (r rewriter) value(field string, value any) any {
 	case []any:
 		for i, of := range v {
 			if object, ok := of.(map[string]any); ok {
+				r.condition(object)
 				v[i] = r.fields(object)
 			} else {
 				v[i] = r.value(field, of)
@@ -166,6 +167,22 @@ func (r rewriter) value(field string, value any) any {
 		return r.string(field, v)
 	default:
 		return value
+	}
+}
+
+// condition rewrites the values of a condition of an AuthorizationPolicy that names namespaces or identities, which are in a list.
+func (r rewriter) condition(of map[string]any) {
+	field := map[any]string{"source.namespace": "namespaces", "source.principal": "principals"}[of["key"]]
+	if field == "" {
+		return
+	}
+	for _, name := range []string{"values", "notValues"} {
+		list, _ := of[name].([]any)
+		for i, one := range list {
+			if text, ok := one.(string); ok {
+				list[i] = r.string(field, text)
+			}
+		}
 	}
 }
 
@@ -195,7 +212,7 @@ func (r rewriter) string(field, text string) string {
 	switch field {
 	case "host", "hosts", "hostname", "hostnames", "sniHosts", "notHosts", "sni":
 		return r.scopedHost(text)
-	case "namespace", "namespaces", "notNamespaces", "exportTo":
+	case "namespace", "namespaces", "notNamespaces", "sourceNamespace", "exportTo":
 		return r.visibility(text)
 	case "gateways":
 		if namespace, name, ok := strings.Cut(text, "/"); ok {
@@ -228,7 +245,7 @@ func (r rewriter) scopedHost(text string) string {
 }
 
 // principals matches the identities of workloads, in any trust domain.
-var principals = regexp.MustCompile(`/ns/([^/]+)/sa/([^/]+)$`)
+var principals = regexp.MustCompile(`/ns/([^/]+)/(?:sa/)?([^/]+)$`)
 
 func (r rewriter) principal(text string) string {
 	at := principals.FindStringSubmatchIndex(text)
@@ -239,5 +256,5 @@ func (r rewriter) principal(text string) string {
 	if account != "*" {
 		account = r.name(account)
 	}
-	return text[:at[0]] + "/ns/" + r.visibility(namespace) + "/sa/" + account
+	return text[:at[0]] + "/ns/" + r.visibility(namespace) + text[at[3]:at[4]] + account
 }

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"maps"
+	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -163,6 +164,9 @@ func renamer(namespaces []Namespace, rename func(string) string, outside string)
 		keys:   func(_ string, of map[string]any) map[string]any { return of },
 		text:   func(_, text string) string { return inText(text) },
 		host: func(host string) string {
+			if net.ParseIP(host) != nil {
+				return host
+			}
 			wildcard, rest := "", host
 			if suffix, ok := strings.CutPrefix(host, "*."); ok {
 				wildcard, rest = "*.", suffix

@@ -65,10 +65,10 @@ func (a *Applier) object(ctx context.Context, mapper meta.RESTMapper, of *unstru
 		client := a.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace())
 		_, err = client.Create(ctx, object, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			switch kind.Kind {
-			case "Namespace":
+			switch {
+			case kind.Kind == "Namespace" && a.nodes() == kwok.Shared: // in a cluster of the run's own
 				return relabel(ctx, client, of) // without the run's label: it is the cluster's
-			case "ServiceAccount":
+			case kind.Kind == "ServiceAccount":
 				return nil // a controller has made it
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -253,6 +254,9 @@ func checkInstallation(i controlplane.Installation, knobs controlplane.Knobs) st
 	if i.Deployment != "" && i.Ready < i.Replicas {
 		return fmt.Sprintf("Deployment %s/%s has %d of %d replicas ready: want all", i.Namespace, i.Deployment, i.Ready, i.Replicas)
 	}
+	if knobs.Scope == topology.Captured && slices.Contains(i.Env, ambientSetting+"=true") {
+		return "istiod serves ztunnels (" + ambientSetting + "), which see what is exported to other namespaces: want a cluster without ambient mode for a captured mesh"
+	}
 	switch {
 	case i.Settings[rootSidecar] == "", knobs.Scope == record.ScopeDeclared:
 	case knobs.Scope == topology.Captured:
@@ -318,12 +322,16 @@ func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.Co
 	}, nil
 }
 
-// syncOfAll returns how all programs of an installation report which proxies are behind. istiod serves its status on the port
-// of its metrics, too, to connections from its own host, as forwarded ones are (InitDebug in pilot/pkg/bootstrap/server.go).
+// syncOfAll returns how all programs of an installation report which proxies are behind; nil where one is not reached at loopback. istiod serves
+// its status on the port of its metrics, too, to connections from its own host, as forwarded ones are (InitDebug in
+// pilot/pkg/bootstrap/server.go, allowAuthenticatedOrLocalhost in pilot/pkg/xds/debug.go). What it counts is of others, too, and left out.
 func syncOfAll(o controlplane.AttachOptions) *controlplane.Sync {
 	var all []*controlplane.Sync
 	for _, one := range o.Instances {
 		port := strings.TrimSuffix(one.Metrics, "/metrics")
+		if at, err := url.Parse(port); err != nil || !net.ParseIP(at.Hostname()).IsLoopback() {
+			return nil
+		}
 		all = append(all, syncOf(one.Name, port, port, o.Installation.Env))
 	}
 	return &controlplane.Sync{Debounce: all[0].Debounce, Read: func(ctx context.Context) (state controlplane.SyncState, err error) {
@@ -332,6 +340,7 @@ func syncOfAll(o controlplane.AttachOptions) *controlplane.Sync {
 			if err != nil {
 				return state, err
 			}
+			of.Work = ""
 			state.Add(of)
 		}
 		return state, nil

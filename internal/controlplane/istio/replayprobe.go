@@ -67,10 +67,15 @@ func (p *replayedProbes) findRoutes() {
 		}
 	}
 	for _, v := range p.services {
-		if concerned := hosts[v.host]; concerned != nil && !unsure[v.host] && p.named[v.host] == 1 && len(v.exportTo) == 0 && !v.headless() && p.routedBy(v) == "" {
+		if concerned := hosts[v.host]; concerned != nil && !unsure[v.host] && p.named[v.host] == 1 && p.exportedToAll(v) && !v.headless() && p.routedBy(v) == "" {
 			p.routes[v.host] = routeProbe{v, concerned}
 		}
 	}
+}
+
+// exportedToAll reports whether every namespace of the mesh sees a service, without or by its exportTo.
+func (p *replayedProbes) exportedToAll(v visible) bool {
+	return !slices.ContainsFunc(p.mesh.Namespaces, func(n capture.Namespace) bool { return !v.exported(n.Name) })
 }
 
 // routedBy is the object of the mesh that routes a service; "" = there is none.
