@@ -28,24 +28,19 @@ var exported = []string{"DestinationRule", "ServiceEntry", "VirtualService"}
 // Hosts of services are those of the renamed namespaces, and hosts outside the cluster begin with the prefix, too. What all namespaces
 // see is exported to those of the mesh alone: ServiceEntries, VirtualServices, DestinationRules, and Services, of whose HTTP ports other
 // sidecars would have listeners on all addresses. A Gateway selects only pods with the labels selected. Services have neither ports of nodes nor
-// load balancers. Left out are the objects of the root namespace that apply to all namespaces, and the Gateway API, by which a controller of
-// the cluster would start proxies.
+// load balancers. Left out are the objects of the root namespace that apply to all namespaces; the Gateway API, by which a controller of
+// the cluster would start proxies; zones; labels that name waypoints; and where keys of RequestAuthentications are.
 //
 // The control plane is the cluster's: the mesh has none. left is what the mesh lacks by all that. The error names a namespace for which there
 // is no valid name.
 func (m *Mesh) Into(prefix string, selected map[string]string) (to Mesh, left []Difference, err error) {
 	part := *m
 	part.ControlPlane, part.Objects = nil, nil
-	release := ""
+	own := Difference{What: "control plane", Changes: "version, settings, mesh configuration and templates of injection: those of the cluster's own"}
 	if r := m.Served(); r != nil {
-		release = r.Release()
+		own.Value = r.Release()
 	}
-	left = append(left, Difference{"control plane", release, "version, settings, mesh configuration and templates of injection: those of the cluster's own"})
-	for _, d := range m.Differences() {
-		if strings.HasPrefix(d.What, "revision ") || strings.HasPrefix(d.What, "webhook ") {
-			left = append(left, d)
-		}
-	}
+	left = append([]Difference{own}, m.beside()...)
 	gateways := map[string]int{} // by kind
 	for _, o := range m.Objects {
 		switch {
@@ -69,6 +64,15 @@ func (m *Mesh) Into(prefix string, selected map[string]string) (to Mesh, left []
 		names = append(names, name)
 	}
 	renamed := renamer(m.Namespaces, func(name string) string { return prefix + name }, strings.TrimSuffix(prefix, "-"))
+	waypoints := 0
+	renamed.labels = func(labels map[string]string) map[string]string {
+		kept := maps.Clone(labels)
+		maps.DeleteFunc(kept, func(name, _ string) bool { return ofWaypoint(name) })
+		if len(kept) != len(labels) {
+			waypoints++
+		}
+		return kept
+	}
 	to = renamed.mesh(&part)
 	if len(to.Zones()) > 0 {
 		left = append(left, Difference{"zones", output.Many(len(to.Zones()), "zone"), "localities of endpoints: fake nodes of a zone would take part in the scheduling of other pods"})
@@ -76,8 +80,8 @@ func (m *Mesh) Into(prefix string, selected map[string]string) (to Mesh, left []
 			to.Workloads[i].Spec.Zones = nil
 		}
 	}
-	if n := to.dropWaypoints(); n > 0 {
-		left = append(left, Difference{"labels istio.io/use-waypoint", output.Many(n, "object"), "waypoints that serve them: a waypoint of the cluster could have that name"})
+	if waypoints > 0 {
+		left = append(left, Difference{"labels istio.io/use-waypoint", output.Many(waypoints, "object"), "waypoints that serve them: a waypoint of the cluster could have that name"})
 	}
 	reached := 0
 	for i := range to.Services {
@@ -144,33 +148,9 @@ func confine(o *unstructured.Unstructured, namespaces []string, selected map[str
 	return true, nil
 }
 
-// dropWaypoints removes the labels by which something uses a waypoint, and returns how many objects had one.
-func (m *Mesh) dropWaypoints() (n int) {
-	drop := func(labels map[string]string) {
-		before := len(labels)
-		maps.DeleteFunc(labels, func(name, _ string) bool {
-			return strings.HasPrefix(name, "istio.io/use-waypoint") || name == "istio.io/ingress-use-waypoint"
-		})
-		if len(labels) != before {
-			n++
-		}
-	}
-	for i := range m.Namespaces {
-		drop(m.Namespaces[i].Labels)
-	}
-	for i := range m.Services {
-		drop(m.Services[i].Labels)
-	}
-	for i := range m.Workloads {
-		drop(m.Workloads[i].Spec.Labels)
-	}
-	for _, o := range m.Objects {
-		if labels := o.GetLabels(); labels != nil {
-			drop(labels)
-			o.SetLabels(labels)
-		}
-	}
-	return n
+// ofWaypoint reports whether something uses a waypoint by a label of this name.
+func ofWaypoint(name string) bool {
+	return strings.HasPrefix(name, "istio.io/use-waypoint") || name == "istio.io/ingress-use-waypoint"
 }
 
 // inlineKeys gives the rules of a RequestAuthentication that say where keys are, or leave it to discovery, an empty set of keys. It reports

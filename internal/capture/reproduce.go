@@ -316,21 +316,7 @@ func (m *Mesh) Differences() (all []Difference) {
 	if r := m.Served(); r != nil {
 		_, settings := r.Settings()
 		_, config := r.Configuration("")
-		all = append(settings, config...)
-		for i := range m.ControlPlane.Revisions {
-			other := &m.ControlPlane.Revisions[i]
-			if m.served != "" || other == r || other.Pods == 0 && len(other.Namespaces) == 0 {
-				continue // with Mesh.Of other revisions have no part in what this one does
-			}
-			changes := "what its pods connect to: revision " + r.Name + ", which has most, serves them too"
-			if _, err := m.Of(other.Name); err == nil {
-				changes += "; --set mesh.revision=" + other.Name + " rolls out its control plane with its pods alone"
-			}
-			all = append(all, Difference{"revision " + other.Name, output.Many(other.Pods, "pod"), changes})
-		}
-		for _, w := range m.ControlPlane.Webhooks {
-			all = append(all, Difference{"webhook " + w.Name, "", "pods as they are created: a replay has no such webhook"})
-		}
+		all = slices.Concat(settings, config, m.beside())
 	}
 	for _, o := range m.Objects {
 		id := Identity(o.GetKind(), o.GetNamespace(), o.GetName())
@@ -349,6 +335,29 @@ func (m *Mesh) Differences() (all []Difference) {
 				}
 			}
 		}
+	}
+	return all
+}
+
+// beside are the parts of a mesh besides its served revision that a replay does not have: other revisions, and webhooks.
+func (m *Mesh) beside() (all []Difference) {
+	r := m.Served()
+	if r == nil {
+		return nil
+	}
+	for i := range m.ControlPlane.Revisions {
+		other := &m.ControlPlane.Revisions[i]
+		if m.served != "" || other == r || other.Pods == 0 && len(other.Namespaces) == 0 {
+			continue // with Mesh.Of other revisions have no part in what this one does
+		}
+		changes := "what its pods connect to: revision " + r.Name + ", which has most, serves them too"
+		if _, err := m.Of(other.Name); err == nil {
+			changes += "; --set mesh.revision=" + other.Name + " rolls out its control plane with its pods alone"
+		}
+		all = append(all, Difference{"revision " + other.Name, output.Many(other.Pods, "pod"), changes})
+	}
+	for _, w := range m.ControlPlane.Webhooks {
+		all = append(all, Difference{"webhook " + w.Name, "", "pods as they are created: a replay has no such webhook"})
 	}
 	return all
 }

@@ -42,7 +42,7 @@ const (
 	instrumentPush = 0.00012
 )
 
-// pushes is how many pushes a sidecar receives in a rollout: first, and perSecond for each second that it is connected, which is half of
+// pushes states the number of pushes that a sidecar receives in a rollout: first, and perSecond for each second that it is connected, which is half of
 // the rollout on average.
 type pushes struct{ first, perSecond float64 }
 
@@ -67,13 +67,13 @@ const (
 )
 
 const (
-	// pause is for how long, in the modelled time, the control plane may take all processors of the machine: meanwhile no pods come, and
+	// pause limits the modelled time for which the control plane may take all processors of the machine: meanwhile no pods come, and
 	// istiod pushes again once nothing has changed for 100 ms (docs/results/dilation.md).
 	pause = 0.08
-	// room is how many processors of the machine the control plane must leave to others where it would take them for longer.
+	// room is the number of processors of the machine that the control plane must leave to others where it would take them for longer.
 	room = 0.5
-	// roundFactor is how much longer scaler stood still in pushes to all sidecars, of 400 to 1600 pods one by one, than these cost istiod by its
-	// Cost, with all processors of the machine (docs/results/data/ladder.txt).
+	// roundFactor multiplies the Cost of a push to all sidecars with all processors of the machine. In such pushes to 400 to 1600 sidecars scaler did
+	// not run for 2 to 3 times as long (docs/results/data/ladder.txt).
 	roundFactor = 3
 )
 
@@ -104,7 +104,7 @@ type Load struct {
 	Starts    float64 // seconds by which the starts of sidecars differ, after their pods have come
 	Equal     bool    // no program has priority over another
 	Replicas  int     // 0 = 1
-	// Processors is how many each replica of the control plane may use; 0 = as many as the machine has.
+	// Processors limits the processors that each replica of the control plane may use; 0 = as many as the machine has.
 	Processors int
 	Changes    float64 // a second, each to all sidecars, after the rollout
 }
@@ -117,7 +117,7 @@ type Demand struct {
 	// use for it; 0 = all of the machine.
 	Round float64
 	Most  int
-	// Cores is how many reference processors are needed on average, in the time of the modelled machine, and Limit is the share of a
+	// Cores is the number of reference processors that are needed on average, in the time of the modelled machine, and Limit is the share of a
 	// machine that they may take: while pods come, or while changes are made if these need the larger machine.
 	Cores, Limit float64
 }
@@ -161,18 +161,21 @@ func (d Demand) machine() float64 { return d.Cores / cmp.Or(d.Limit, Limit) }
 
 // Factor is the least one with which a demand stays within a machine, and the greatest where none does.
 func (d Demand) Factor(m Machine) float64 {
-	for _, k := range factors {
-		if k >= d.average(m) && d.leavesRoom(k, m) {
-			return k
-		}
-	}
-	return scenario.MaxDilation
+	return least(func(k float64) bool { return d.fits(k, m) && d.leavesRoom(k, m) })
 }
 
 // average is the least factor with which a machine has what is needed on average, and the greatest where none does.
 func (d Demand) average(m Machine) float64 {
+	return least(func(k float64) bool { return d.fits(k, m) })
+}
+
+// fits reports whether a machine has what is needed on average.
+func (d Demand) fits(k float64, m Machine) bool { return d.machine() <= k*m.cores() }
+
+// least returns the least factor that is enough, and the greatest where none is.
+func least(enough func(k float64) bool) float64 {
 	for _, k := range factors {
-		if d.machine() <= k*m.cores() {
+		if enough(k) {
 			return k
 		}
 	}

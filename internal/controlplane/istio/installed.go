@@ -328,11 +328,11 @@ func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.Co
 func syncOfAll(o controlplane.AttachOptions) *controlplane.Sync {
 	var all []*controlplane.Sync
 	for _, one := range o.Instances {
-		port := strings.TrimSuffix(one.Metrics, "/metrics")
-		if at, err := url.Parse(port); err != nil || !net.ParseIP(at.Hostname()).IsLoopback() {
+		address := strings.TrimSuffix(one.Metrics, "/metrics")
+		if at, err := url.Parse(address); err != nil || !net.ParseIP(at.Hostname()).IsLoopback() {
 			return nil
 		}
-		all = append(all, syncOf(one.Name, port, port, o.Installation.Env))
+		all = append(all, syncOf(one.Name, address, address, o.Installation.Env))
 	}
 	return &controlplane.Sync{Debounce: all[0].Debounce, Read: func(ctx context.Context) (state controlplane.SyncState, err error) {
 		for _, one := range all {
