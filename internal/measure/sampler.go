@@ -28,6 +28,8 @@ type Sampler struct {
 	base     time.Time         // moment 0 of the samples in store
 	slowdown float64           // by which time is slowed down; 0 = 1
 	briefly  []string          // names of components that are read more often, for brief
+	limited  []string          // names of components that may use limit
+	limit    float64           // processors of this machine
 	brief    brief
 
 	mu       sync.Mutex
@@ -68,6 +70,12 @@ func NewStoredSampler(interval time.Duration, store *record.SampleLog) *Sampler 
 func (s *Sampler) SlowDown(k float64) {
 	s.slowdown = k
 	s.brief.interval = time.Duration(float64(BriefInterval) * max(1, k))
+}
+
+// Limit states how many processors of this machine each of these components may use. Where one uses all of them, its waits for a
+// processor are no part of [Usage.Saturation]. It is called before Watch.
+func (s *Sampler) Limit(processors float64, names ...string) {
+	s.limited, s.limit = names, processors
 }
 
 // span is the time in [from, to).
@@ -114,7 +122,11 @@ func (s *Sampler) Watch(name string, src Source) error {
 	}
 	s.end(name, t, first.At)
 	t.live = src
-	t.lives = append(t.lives, life{id: src.ID(), started: started})
+	next := life{id: src.ID(), started: started}
+	if slices.Contains(s.limited, name) {
+		next.limit = s.limit
+	}
+	t.lives = append(t.lives, next)
 	s.tracks[name] = t
 	s.took(name, t, len(t.lives)-1, first)
 	if slices.Contains(s.briefly, name) {

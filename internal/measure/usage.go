@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/timeseries"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // SaturationNoise is the share of an interval below which waiting is taken for
@@ -90,6 +91,7 @@ type life struct {
 	readings []Reading
 	dropped  int       // readings before these, which only the store has
 	ended    time.Time // zero while it runs
+	limit    float64   // processors of this machine that it may use; 0 = all
 }
 
 func (l *life) last() Reading { return l.readings[len(l.readings)-1] }
@@ -161,7 +163,7 @@ func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowed bo
 				counted = counted && s.b.WorkingSet > 0
 				working.Mean += overlap * (s.workingSet(start) + s.workingSet(end)) / 2
 				working.Peak = max(working.Peak, s.workingSet(start), s.workingSet(end))
-				waiting += overlap * s.saturation(slowed)
+				waiting += overlap * s.saturation(slowed, lives[i].limit)
 				waited += overlap * s.waiting()
 				u.MemoryPeak = max(u.MemoryPeak, s.resident(start), s.resident(end), s.highWater(from, to))
 			}
@@ -249,8 +251,11 @@ func (s stretch) waiting() float64 {
 }
 
 // saturation returns an upper bound of the share of the stretch in which a thread waited; where time is
-// slowed down, without waits that are no delay.
-func (s stretch) saturation(slowed bool) float64 {
+// slowed down, without waits that are no delay. A program that uses all of its limit waits for itself: it would on any machine.
+func (s stretch) saturation(slowed bool, limit float64) float64 {
+	if limit > 0 && (s.b.CPU-s.a.CPU).Seconds() >= record.Limited*limit*s.b.At.Sub(s.a.At).Seconds() {
+		return 0
+	}
 	share := s.waiting()
 	if slowed {
 		share = (s.b.Late - s.a.Late).Seconds() / s.b.At.Sub(s.a.At).Seconds()

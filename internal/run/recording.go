@@ -31,6 +31,7 @@ func (r *run) startRecorder(ctx context.Context) (steps.Undo, error) {
 	r.sampler = measure.NewStoredSampler(r.spec.slowed(measure.SampleInterval), r.journal.Writer().Samples())
 	r.sampler.SlowDown(r.spec.dilation())
 	r.sampler.WatchBriefly(r.instances().local()...)
+	r.sampler.Limit(r.spec.quota().Processors, r.instances().local()...)
 	r.metrics = measure.NewMetrics(measure.Build{Version: component.ScalerVersion()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	if err := r.assemble(ctx); err != nil {

@@ -103,8 +103,8 @@ func (w Warning) Kind() string {
 // Saturated is the share of a phase above which its figures are uncertain.
 const Saturated = 0.1
 
-// atLimit is the share of what a program may use from which on it is at its limit.
-const atLimit = 0.95
+// Limited is the share of the processors that a program may use from which on it is at its limit.
+const Limited = 0.95
 
 // AtLimit reports whether a control plane that used so many cores in its busiest second
 // used nearly all the processors that its GOMAXPROCS lets it use. What waits for one of
@@ -112,7 +112,7 @@ const atLimit = 0.95
 // the machine that is modelled: where time is slowed down, cores that were measured here
 // are K times as many there.
 func (s ControlPlaneSource) AtLimit(peakCores float64) bool {
-	return s.GOMAXPROCS > 0 && peakCores >= atLimit*float64(s.GOMAXPROCS*max(1, s.Replicas))
+	return s.GOMAXPROCS > 0 && peakCores >= Limited*float64(s.GOMAXPROCS*max(1, s.Replicas))
 }
 
 // AtLimit reports whether the control plane of a recorded run was at its limit in a phase.
