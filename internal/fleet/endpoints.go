@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ type Endpoints struct {
 	mu         sync.Mutex
 	listed     map[string]convergence.Endpoints // by service port
 	subscriber chan EndpointChange              // nil = nobody
+	changed    []time.Time
 }
 
 // EndpointChange is a change of one endpoint in the lists of the API server.
@@ -45,6 +47,20 @@ func (e *Endpoints) Unsubscribe() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.subscriber = nil
+}
+
+// change records when a change was seen in the rollout.
+func (e *Endpoints) change(seen time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.changed = append(e.changed, seen)
+}
+
+// Changed returns the times at which changes of endpoints were seen in the rollout, in order. A change may leave them as they were.
+func (e *Endpoints) Changed() []time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.changed)
 }
 
 // set replaces the endpoints of a service port and sends the changes to the

@@ -174,6 +174,9 @@ func (f *Fleet) leave(p *pod) {
 // OnEndpoints takes the present endpoints of a service: as the API server lists them or, where the
 // control plane reads pods instead, as PodEndpoints derives them.
 func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
+	if f.bursting.Load() {
+		f.Endpoints.change(ev.Seen)
+	}
 	f.Revisions.mu.Lock()
 	for port, listed := range ev.Ports {
 		name := ev.Service + ":" + port

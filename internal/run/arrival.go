@@ -48,7 +48,8 @@ type deployment struct {
 	plan     []workload.Step
 	overlap  bool          // a step does not wait for the one before
 	atOnce   bool          // that was asked for
-	second   time.Duration // in which the most pods that became ready are counted
+	second   time.Duration // of the modelled machine
+	debounce float64       // seconds without a change after which the control plane pushes, of the modelled machine; 0 = not known
 	applier  *workload.Applier
 	injector *faults.Injector
 	fleet    *fleet.Fleet
@@ -123,6 +124,9 @@ func (d *deployment) arrival() *record.Arrival {
 	if warning := d.warning(a); warning != nil {
 		d.journal.Warn(*warning)
 	}
+	if warning := d.pauses(seen, d.fleet.Endpoints.Changed()); warning != nil {
+		d.journal.Warn(*warning)
+	}
 	if *a == (record.Arrival{}) {
 		return nil
 	}
@@ -156,5 +160,21 @@ func (d *deployment) warning(a *record.Arrival) *record.Warning {
 	}
 	return &record.Warning{About: "arrival", Reason: record.ReasonLateBurst, Values: map[string]float64{
 		"lateSeconds": d.stepLate.Seconds(), "intervalSeconds": interval.Seconds(),
+	}}
+}
+
+// pauses reports that changes paused while pods came one by one, given the times at which pods and changes of endpoints were seen; nil if
+// none did for so long that the control plane pushed, and where it pushes after each pod anyway.
+func (d *deployment) pauses(pods, changes []time.Time) *record.Warning {
+	debounce := time.Duration(d.debounce * float64(d.second))
+	if !d.overlap || len(d.plan) < 2 || d.plan[1].At >= debounce {
+		return nil
+	}
+	n, longest := workload.Pauses(pods, changes, debounce)
+	if n == 0 {
+		return nil
+	}
+	return &record.Warning{About: "xds.perSidecar", Reason: record.ReasonChangesPaused, Phase: record.PhaseRollout, Values: map[string]float64{
+		"pauses": float64(n), "longestSeconds": longest.Seconds() / d.second.Seconds(), "debounceSeconds": d.debounce,
 	}}
 }

@@ -56,3 +56,41 @@ func TestArrivalWarning(t *testing.T) {
 		}
 	}
 }
+
+// Changes that paused for the debounce of the modelled machine are named, where they need not have paused.
+func TestChangesPaused(t *testing.T) {
+	at := func(ms ...int) (all []time.Time) {
+		for _, m := range ms {
+			all = append(all, time.Unix(0, 0).Add(time.Duration(m)*time.Millisecond))
+		}
+		return all
+	}
+	pods, changes := at(0, 200, 400, 1000), at(50, 250, 600, 950)
+	evenly := func(perSecond float64) []workload.Step {
+		return workload.Plan(topology.Build(topology.Spec{Pods: 20}), scenario.Arrival{Rate: perSecond})
+	}
+	for name, test := range map[string]struct {
+		plan     []workload.Step
+		bursts   bool
+		k        int
+		debounce float64
+		want     string
+	}{
+		"K = 3": {evenly(20), false, 3, 0.1,
+			"while pods came one by one, no EndpointSlice changed for 100.0 ms or longer 2 times, for up to 116.7 ms. The control plane pushes after each such pause: pushes and bytes depend on how evenly pods came here, and not on the scenario alone"},
+		"K = 4":                   {evenly(20), false, 4, 0.1, ""},
+		"two pods a second":       {evenly(2), false, 3, 0.1, ""},
+		"bursts":                  {evenly(20), true, 3, 0.1, ""},
+		"a debounce not known":    {evenly(20), false, 3, 0, ""},
+		"time is not slowed down": {evenly(20), false, 1, 0.5, ""},
+	} {
+		d := &deployment{plan: test.plan, overlap: !test.bursts, second: time.Duration(test.k) * time.Second, debounce: test.debounce}
+		got := ""
+		if w := d.pauses(pods, changes); w != nil {
+			got = w.Sentence()
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}

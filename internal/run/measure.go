@@ -75,16 +75,13 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 			return err
 		}
 	}
-	var limiter, debounce float64
+	var limiter float64
 	if r.dilation != nil {
 		limiter = r.dilation.LimiterWaitSeconds
 	}
-	if known := m.document.Environment.ControlPlane.Limits; known != nil {
-		debounce = known.DebounceSeconds
-	}
 	for _, w := range (symptoms{
-		limiter: limiter, debounce: debounce,
-		lags: r.observed.lags, counts: r.fleet.Workers.Counts(), xds: m.document.XDS,
+		limiter: limiter,
+		lags:    r.observed.lags, counts: r.fleet.Workers.Counts(), xds: m.document.XDS,
 		slowdown: r.spec.dilation(), starts: r.observed.latencies, latencies: &m.document.Latencies,
 	}).warnings() {
 		m.journal.Warn(w)

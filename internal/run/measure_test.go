@@ -1,7 +1,6 @@
 package run
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -163,31 +162,6 @@ func TestLimitOfModelledProcessors(t *testing.T) {
 		used.Saturation = new(0.5)
 		if w := limitWarning(source, test.k, record.PhaseRollout, used); w != nil {
 			t.Errorf("K = %g: a second warning next to that of saturation", test.k)
-		}
-	}
-}
-
-// A run in which scaler stood still for longer than the control plane waits for further changes says so, in the modelled time.
-func TestStoodStill(t *testing.T) {
-	for _, test := range []struct {
-		late               time.Duration
-		slowdown, debounce float64
-		want               float64 // longest; 0 = no warning
-	}{
-		{720 * time.Millisecond, 4, 0.1, 0.18}, {360 * time.Millisecond, 4, 0.1, 0}, {110 * time.Millisecond, 0, 0.1, 0.11}, {time.Second, 4, 0, 0},
-	} {
-		l := newLags()
-		l.record(record.PhaseRollout, workerName(0), test.late)
-		var got float64
-		for _, w := range (symptoms{
-			lags: l, xds: worker.XDSCounts(xdsprobe.Counts{}), slowdown: test.slowdown, debounce: test.debounce, starts: fleet.NewLatencies(), latencies: &record.Latencies{},
-		}).warnings() {
-			if w.Reason == record.ReasonStoodStill {
-				got = w.Values["longestSeconds"]
-			}
-		}
-		if math.Abs(got-test.want) > 0.002 {
-			t.Errorf("%v late, %g times slower, debounce %g: %g s, want %g", test.late, test.slowdown, test.debounce, got, test.want)
 		}
 	}
 }

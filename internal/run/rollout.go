@@ -27,9 +27,13 @@ type rollout struct {
 
 // rollOut creates the mesh as planned and waits until it is at rest.
 func (r *run) rollOut(ctx context.Context) (steps.Undo, error) {
+	var debounce float64
+	if limits := r.journal.Run().Environment.ControlPlane.Limits; limits != nil {
+		debounce = limits.DebounceSeconds
+	}
 	phase := &rollout{
 		deployment: deployment{
-			plan: workload.Plan(r.mesh, r.spec.Load.Arrival), overlap: r.spec.Load.Arrival.Rate > 0, atOnce: r.spec.Load.Arrival == scenario.Arrival{}, second: r.spec.slowed(time.Second),
+			plan: workload.Plan(r.mesh, r.spec.Load.Arrival), overlap: r.spec.Load.Arrival.Rate > 0, atOnce: r.spec.Load.Arrival == scenario.Arrival{}, second: r.spec.slowed(time.Second), debounce: debounce,
 			applier: r.applier, injector: r.injector, fleet: r.fleet, journal: r.journal,
 		},
 		dataplane: r.dataplane(), timeline: r.timeline, timeout: time.Duration(r.spec.Phases.ConvergeTimeout), observed: &r.observed,

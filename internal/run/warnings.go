@@ -15,7 +15,6 @@ type symptoms struct {
 	counts    xdsprobe.Counts
 	xds       *record.XDS
 	slowdown  float64 // factor by which time is slowed down, and what is timed is divided; 0 = 1
-	debounce  float64 // seconds without a change after which the control plane pushes; 0 = not known
 	limiter   float64 // seconds that a new stream waits for the control plane's limiter however time is slowed down; 0 = none
 	starts    *fleet.Latencies
 	latencies *record.Latencies // of those
@@ -35,11 +34,6 @@ func (s symptoms) warnings() []record.Warning {
 		if late := each.lag.Summary().P99; late != nil && *late/k > worker.LateInstrument.Seconds() {
 			all = append(all, record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late / k}})
 		}
-	}
-	if longest := s.lags.of(workerName(0)).Summary().Max; longest != nil && s.debounce > 0 && *longest/k >= s.debounce {
-		all = append(all, record.Warning{About: "xds.perSidecar", Reason: record.ReasonStoodStill, Phase: record.PhaseRollout, Values: map[string]float64{
-			"longestSeconds": *longest / k, "debounceSeconds": s.debounce,
-		}})
 	}
 	if late := worker.LateReceipt(s.counts, k); late != nil {
 		all = append(all, *late)

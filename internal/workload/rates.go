@@ -62,3 +62,20 @@ func ArrivalRates(plan []Step, seen []time.Time) (offered, achieved *float64) {
 	}
 	return offered, achieved
 }
+
+// Pauses returns how often nothing changed for a limit or longer while pods came, and for how long at most, given the times at which pods and
+// changes were seen, each in order. What came before the first change and after the last one is no pause.
+func Pauses(pods, changes []time.Time, limit time.Duration) (n int, longest time.Duration) {
+	if len(pods) == 0 {
+		return 0, 0
+	}
+	for i := 1; i < len(changes); i++ {
+		if changes[i-1].Before(pods[0]) || changes[i].After(pods[len(pods)-1]) {
+			continue
+		}
+		if pause := changes[i].Sub(changes[i-1]); pause >= limit {
+			n, longest = n+1, max(longest, pause)
+		}
+	}
+	return n, longest
+}

@@ -81,3 +81,26 @@ func TestArrivalRates(t *testing.T) {
 		}
 	}
 }
+
+func TestPauses(t *testing.T) {
+	at := func(ms ...int) (all []time.Time) {
+		for _, m := range ms {
+			all = append(all, time.Unix(0, 0).Add(time.Duration(m)*time.Millisecond))
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		pods, changes []time.Time
+		n             int
+		longest       time.Duration
+	}{
+		"no pods":                         {nil, at(0, 500), 0, 0},
+		"even":                            {at(0, 50, 100, 150), at(20, 70, 120, 140), 0, 0},
+		"two":                             {at(0, 50, 400), at(20, 120, 130, 380, 390), 2, 250 * time.Millisecond},
+		"before the first and after last": {at(0, 50, 100), at(-300, 20, 70, 300, 900), 0, 0},
+	} {
+		if n, longest := Pauses(test.pods, test.changes, 100*time.Millisecond); n != test.n || longest != test.longest {
+			t.Errorf("%s: %d, %s; want %d, %s", name, n, longest, test.n, test.longest)
+		}
+	}
+}

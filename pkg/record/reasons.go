@@ -21,7 +21,6 @@ const (
 
 	// The instrument itself.
 	ReasonLateInstrument   Reason = "lateInstrument"   // scheduling lag [p99Seconds]
-	ReasonStoodStill       Reason = "stoodStill"       // scaler did not run in Phase for longer than the control plane waits for further changes [longestSeconds, debounceSeconds]
 	ReasonLateReceipt      Reason = "lateReceipt"      // responses waited to be received [waited, responses, longestSeconds, totalSeconds]
 	ReasonStartSeenLate    Reason = "startSeenLate"    // a latency's start was seen after its end too often for it to be known [clamped, all]; Detail: the path of the one from the write, where that is known
 	ReasonUncertainClock   Reason = "uncertainClock"   // the clock of the worker Component is not known better [uncertaintySeconds]
@@ -49,6 +48,7 @@ const (
 	ReasonUnmet             Reason = "unmet"             // a latency has no end in sidecars that do not hold what is expected of them [unmet, all]
 	ReasonNotConvergedAgain Reason = "notConvergedAgain" // after churn, or after the fault Component [limitSeconds]
 	ReasonEndedUnconverged  Reason = "endedUnconverged"  // the run ended before the mesh had recovered from the fault Component
+	ReasonChangesPaused     Reason = "changesPaused"     // no EndpointSlice changed for as long as the control plane waits for further changes, while pods came one by one [pauses, longestSeconds, debounceSeconds]
 	ReasonSlowArrival       Reason = "slowArrival"       // pods arrived more slowly than asked [achievedPerSecond, offeredPerSecond]
 	ReasonSlowChange        Reason = "slowChange"        // changes were written more slowly than asked [achievedPerSecond, offeredPerSecond]
 	ReasonSlowChurn         Reason = "slowChurn"         // pods were replaced more slowly than asked [achievedPerSecond, offeredPerSecond]
@@ -101,7 +101,6 @@ var sentences = map[Reason]string{
 	ReasonLimitNotEnforced:      "the control plane is given the limit as a setting (GOMEMLIMIT), and nothing enforces it: {detail}",
 
 	ReasonLateInstrument:   "scaler itself ran late: {p99Seconds:ms} at p99 of its own scheduling lag",
-	ReasonStoodStill:       "scaler itself did not run for up to {longestSeconds:ms}, in which it asked for no pods. The control plane pushes once nothing has changed for {debounceSeconds:ms}, so that there may be pushes that it would not have made otherwise",
 	ReasonLateReceipt:      "scaler itself received late: {waited} of {responses} responses waited until it had room for them, up to {longestSeconds:ms} and {totalSeconds:.3g} s in all, and may have come that much earlier",
 	ReasonStartSeenLate:    "not known: in {clamped} of {all} observations its start was seen after its end[; {detail} has the one from the write, an upper bound]",
 	ReasonUncertainClock:   "times of the sidecars of {component} may be off by {uncertaintySeconds:ms}: its clock is not known better",
@@ -128,6 +127,7 @@ var sentences = map[Reason]string{
 	ReasonUnmet:             "not known: {unmet} of {all} sidecars never held what is expected of them, with the control plane at rest: they are not lost, and have no latency",
 	ReasonNotConvergedAgain: "[{component}: ]the mesh did not converge again within {limitSeconds:duration}",
 	ReasonEndedUnconverged:  "{component}: the run ended before the mesh had converged again",
+	ReasonChangesPaused:     "while pods came one by one, no EndpointSlice changed for {debounceSeconds:ms} or longer {pauses:times}, for up to {longestSeconds:ms}. The control plane pushes after each such pause: pushes and bytes depend on how evenly pods came here, and not on the scenario alone",
 	ReasonSlowArrival:       "{achievedPerSecond:.1f} pods a second arrived, of {offeredPerSecond:.1f} offered: the cluster created them more slowly",
 	ReasonSlowChange:        "{achievedPerSecond:.1f} changes a second were written, of {offeredPerSecond:.1f} offered: the API server took them more slowly, and the control plane got fewer than asked for",
 	ReasonSlowChurn:         "{achievedPerSecond:.1f} pods a second were replaced, of {offeredPerSecond:.1f} offered: the others were not ready when their turn came",
