@@ -58,12 +58,12 @@ var (
 
 // How much of this machine's processor time a run may need on average.
 const (
-	// Limit applies while pods come. Most of the time is used by the cluster's programs. They wait for processors before the control plane
-	// and scaler do, which have priority (docs/results/dilation.md).
-	Limit = 0.8
-	// lowLimit applies if no program has priority. It also applies to changes after the rollout, because what the cluster's programs need
-	// for them is not known.
-	lowLimit = 0.4
+	// Limit applies while pods come at a rate, and while changes are made. The control plane and scaler have priority, but the cluster's
+	// programs must not wait for long either: with 20 pods a second that come one by one, the control plane makes a push more once
+	// they delay a pod by more than 50 ms (docs/results/dilation.md).
+	Limit = 0.5
+	// atOnceLimit applies while pods come at once, as fast as a machine makes them, if the cluster's programs are those that wait.
+	atOnceLimit = 0.8
 )
 
 const (
@@ -130,8 +130,8 @@ func Expect(l Load, c Cost) Demand {
 		rate = min(rate, l.PerSecond)
 	}
 	d := Demand{Seconds: pods / rate, Limit: Limit, Most: l.Processors * max(1, l.Replicas)}
-	if l.Equal {
-		d.Limit = lowLimit
+	if l.PerSecond == 0 && !l.Equal {
+		d.Limit = atOnceLimit
 	}
 	p, push := inBursts, c.Push+c.PushPerService*float64(l.Services)
 	if l.OneByOne {
@@ -150,8 +150,8 @@ func Expect(l Load, c Cost) Demand {
 		burst := max(1, min(l.Peak, most)/rate) // how much faster pods come within one
 		d.Cores = burst * (d.ControlPlane + d.Instrument + d.Cluster) / (d.Seconds + l.Starts)
 	}
-	if changes := Unit * min(l.Changes, roundsPerSecond) * pods * (push + instrumentPush); changes/lowLimit > d.Cores/d.Limit {
-		d.Cores, d.Limit = changes, lowLimit
+	if changes := Unit * min(l.Changes, roundsPerSecond) * pods * (push + instrumentPush); changes/Limit > d.Cores/d.Limit {
+		d.Cores, d.Limit = changes, Limit
 	}
 	return d
 }
