@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -34,15 +33,15 @@ func startsAgain(err error) *tooFast {
 	return isTooFast(err)
 }
 
-// waits watches how long the control plane and scaler wait for processors, in the phases by whose load the factor is chosen:
+// waits watches how long the control plane waits for processors, in the phases by whose load the factor is chosen:
 // rollout and changes at a rate. Other phases are judged by their figures alone, as these are, which
-// have warnings.
+// have warnings. So is scaler, which waits hardly less with twice the factor (docs/results/dilation.md).
 type waits struct {
-	programs []string
-	late     func(program string, since time.Time) (late time.Duration, until time.Time, ok bool)
-	length   map[record.PhaseName]time.Duration // about, on this machine
-	factor   float64
-	found    func(*tooFast) // is called once in a phase
+	program string
+	late    func(program string, since time.Time) (late time.Duration, until time.Time, ok bool)
+	length  map[record.PhaseName]time.Duration // about, on this machine
+	factor  float64
+	found   func(*tooFast) // is called once in a phase
 
 	mu    sync.Mutex
 	phase watchedPhase
@@ -52,17 +51,12 @@ type waits struct {
 type watchedPhase struct {
 	name  record.PhaseName
 	begin time.Time
-	spent map[string]spent // by program
+	late  time.Duration // that the program waited until a moment
+	until time.Time
 	found bool
 }
 
-// spent holds the waits of a program until a moment.
-type spent struct {
-	late  time.Duration
-	until time.Time
-}
-
-// look takes the readings that there are of the phase that goes on since a moment, or ended. It calls found when a program waited for
+// look takes the readings that there are of the phase that goes on since a moment, or ended. It calls found when the program waited for
 // more than the bound of the phase: of the time that it is expected to take or, if it takes longer, took until then.
 func (w *waits) look(name record.PhaseName, begin time.Time) {
 	length, known := w.length[name]
@@ -72,28 +66,22 @@ func (w *waits) look(name record.PhaseName, begin time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.phase.name != name || !w.phase.begin.Equal(begin) {
-		w.phase = watchedPhase{name: name, begin: begin, spent: map[string]spent{}}
+		w.phase = watchedPhase{name: name, begin: begin, until: begin}
 	}
-	for _, program := range w.programs {
-		s, begun := w.phase.spent[program]
-		if !begun {
-			s.until = begin
-		}
-		late, until, ok := w.late(program, s.until)
-		if !ok {
-			continue
-		}
-		s = spent{s.late + late, until}
-		w.phase.spent[program] = s
-		share := s.late.Seconds() / max(length, s.until.Sub(begin)).Seconds()
-		if share <= record.Saturated || w.phase.found {
-			continue
-		}
-		w.phase.found = true
-		w.found(&tooFast{record.DilationRestart{
-			At: time.Now().UTC(), Factor: w.factor, Component: program, Phase: name, Share: share, Bound: record.Saturated,
-		}})
+	p := &w.phase
+	late, until, ok := w.late(w.program, p.until)
+	if !ok {
+		return
 	}
+	p.late, p.until = p.late+late, until
+	share := p.late.Seconds() / max(length, p.until.Sub(begin)).Seconds()
+	if share <= record.Saturated || p.found {
+		return
+	}
+	p.found = true
+	w.found(&tooFast{record.DilationRestart{
+		At: time.Now().UTC(), Factor: w.factor, Component: w.program, Phase: name, Share: share, Bound: record.Saturated,
+	}})
 }
 
 // watchEvery is the time between two looks, in the modelled time.
@@ -101,15 +89,11 @@ const watchEvery = 2 * time.Second
 
 // startWatchingWaits starts the watching of waits, unless time cannot be slowed down.
 func (r *run) startWatchingWaits(ctx context.Context) (steps.Undo, error) {
-	if r.spec.inRealTime(r.driver) != nil {
+	if r.spec.inRealTime(r.driver) != nil || !r.instances().usageKnown() {
 		return nil, nil
 	}
-	programs := []string{measure.InstrumentName}
-	if r.instances().usageKnown() {
-		programs = append(programs, r.instances().name)
-	}
 	r.waits = &waits{
-		programs: programs, late: r.sampler.Late, factor: r.spec.dilation(),
+		program: r.instances().name, late: r.sampler.Late, factor: r.spec.dilation(),
 		length: map[record.PhaseName]time.Duration{record.PhaseRollout: r.rolloutLength, record.PhaseChange: time.Duration(r.spec.Phases.Changes)},
 		found: func(slow *tooFast) {
 			if r.spec.StartsAgain {

@@ -16,30 +16,28 @@ func TestWaits(t *testing.T) {
 	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
 	for name, c := range map[string]struct {
 		phase record.PhaseName
-		late  map[string][]float64 // seconds that each program waited in each 2 s
-		want  string               // what is found at which look
+		late  []float64 // seconds that the program waited in each 2 s; nil = it is not known
+		want  string    // what is found at which look
 	}{
-		"none":                      {record.PhaseRollout, map[string][]float64{"istiod": {0, 0, 0, 0}, "scaler": {0, 0, 0, 0}}, ""},
-		"within the bound":          {record.PhaseRollout, map[string][]float64{"istiod": {1, 1, 0, 0}}, ""},
-		"early":                     {record.PhaseRollout, map[string][]float64{"istiod": {1, 1, 0.6, 0}}, "istiod 13% at 3;"},
-		"of scaler":                 {record.PhaseRollout, map[string][]float64{"scaler": {2, 0.6, 0, 0}}, "scaler 13% at 2;"},
-		"of both":                   {record.PhaseRollout, map[string][]float64{"istiod": {2, 2, 0, 0}, "scaler": {2, 2, 0, 0}}, "istiod 20% at 2;"},
-		"of each alone":             {record.PhaseRollout, map[string][]float64{"istiod": {1, 0, 0, 0}, "scaler": {1, 0, 0, 0}}, ""},
-		"in a phase without a load": {record.PhaseSettle, map[string][]float64{"istiod": {2, 2, 2, 2}}, ""},
-		"longer than expected":      {record.PhaseChange, map[string][]float64{"istiod": {0, 0, 0, 0.7}}, ""},
+		"none":                      {record.PhaseRollout, []float64{0, 0, 0, 0}, ""},
+		"within the bound":          {record.PhaseRollout, []float64{1, 1, 0, 0}, ""},
+		"early":                     {record.PhaseRollout, []float64{1, 1, 0.6, 0}, "istiod 13% at 3;"},
+		"not known":                 {record.PhaseRollout, nil, ""},
+		"in a phase without a load": {record.PhaseSettle, []float64{2, 2, 2, 2}, ""},
+		"longer than expected":      {record.PhaseChange, []float64{0, 0, 0, 0.7}, ""},
 	} {
 		found, look := "", 0
 		w := &waits{
-			programs: []string{"istiod", "scaler"}, factor: 3,
+			program: "istiod", factor: 3,
 			length: map[record.PhaseName]time.Duration{record.PhaseRollout: 20 * time.Second, record.PhaseChange: 4 * time.Second},
 			late: func(program string, since time.Time) (time.Duration, time.Time, bool) {
-				if c.late[program] == nil {
+				if c.late == nil {
 					return 0, time.Time{}, false
 				}
 				if want := at(float64(2 * (look - 1))); !since.Equal(want) {
 					t.Errorf("%s: look %d is since %s, want %s", name, look, since, want)
 				}
-				return time.Duration(c.late[program][look-1] * float64(time.Second)), at(float64(2 * look)), true
+				return time.Duration(c.late[look-1] * float64(time.Second)), at(float64(2 * look)), true
 			},
 			found: func(e *tooFast) {
 				found += fmt.Sprintf("%s %.0f%% at %d;", e.Component, e.Share*100, look)
@@ -61,7 +59,7 @@ func TestWaits(t *testing.T) {
 func TestWaitsOfSeveralPhases(t *testing.T) {
 	var found []record.PhaseName
 	w := &waits{
-		programs: []string{"istiod"}, length: map[record.PhaseName]time.Duration{record.PhaseRollout: time.Second, record.PhaseChange: time.Second},
+		program: "istiod", length: map[record.PhaseName]time.Duration{record.PhaseRollout: time.Second, record.PhaseChange: time.Second},
 		late: func(_ string, since time.Time) (time.Duration, time.Time, bool) {
 			return time.Second, since.Add(2 * time.Second), true
 		},
