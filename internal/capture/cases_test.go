@@ -101,7 +101,7 @@ func TestAmbient(t *testing.T) {
 	if diff := cmp.Diff(want, m.Pods()); diff != "" {
 		t.Error(diff)
 	}
-	if sidecars, _ := m.Sidecars(); sidecars != 0 {
+	if sidecars, _ := m.Members(); sidecars != 0 {
 		t.Errorf("%d sidecars, want none", sidecars)
 	}
 	var summary bytes.Buffer
@@ -111,6 +111,64 @@ func TestAmbient(t *testing.T) {
 	for _, line := range []string{"pods with sidecars    0 ", "pods in ambient mode  3 ", "ztunnels              40 ", "waypoints             1 "} {
 		if !strings.Contains(summary.String(), line) {
 			t.Errorf("the summary has no line %q:\n%s", line, &summary)
+		}
+	}
+}
+
+// In a replay whose nodes have proxies, pods in ambient mode are members, and the mesh's own ztunnels and the settings for them are not there.
+func TestByNode(t *testing.T) {
+	m := meshOf(t, "ambient/cluster.yaml")
+	config := map[string]any{"defaultConfig": map[string]any{"proxyMetadata": map[string]any{takesHBONE: "true", "A": "b"}}}
+	m.ControlPlane = &ControlPlane{Revisions: []Revision{{Name: "default", Env: []Variable{{Name: servesZtunnels, Value: "true"}, {Name: "X", Value: "y"}}, MeshConfig: config}}}
+	by := m.ByNode()
+	if members, outside := by.Members(); members != 3 || outside != 1 {
+		t.Errorf("%d members and %d others, want the 3 pods in ambient mode and the waypoint", members, outside)
+	}
+	if members, outside := m.Members(); members != 0 || outside != 44 {
+		t.Errorf("the mesh itself has become one of %d members and %d others", members, outside)
+	}
+	for _, s := range by.Topology().Services {
+		if s.ByNode != (s.Name == "cart") || s.Outside == s.ByNode {
+			t.Errorf("%s: by its node %v, outside %v", s.Name, s.ByNode, s.Outside)
+		}
+	}
+	for _, w := range by.Workloads {
+		if got := w.Template().Annotations[redirection]; (got == "enabled") != (w.Name == "cart") {
+			t.Errorf("pods of %s have %s %q", w.Name, redirection, got)
+		}
+	}
+	r := by.ControlPlane.Revisions[0]
+	if env, not := r.Settings(); len(not) > 0 || len(env) != 1 || env[0] != "X=y" {
+		t.Errorf("settings %v, not reproduced %v", env, not)
+	}
+	if _, not := r.Configuration("istiod"); len(not) > 0 {
+		t.Errorf("of the mesh configuration is not reproduced: %v", not)
+	}
+	if _, not := m.ControlPlane.Revisions[0].Configuration("istiod"); len(not) != 1 || config["defaultConfig"].(map[string]any)["proxyMetadata"].(map[string]any)[takesHBONE] != "true" {
+		t.Errorf("of the mesh itself is not reproduced: %v, and its configuration is %v", not, config)
+	}
+}
+
+// Sidecars of such a replay take HBONE. Where the captured ones do not, that is a difference.
+func TestWithoutHBONE(t *testing.T) {
+	config := func(value string) map[string]any {
+		return map[string]any{"defaultConfig": map[string]any{"proxyMetadata": map[string]any{takesHBONE: value}}}
+	}
+	for name, test := range map[string]struct {
+		proxy  Proxy
+		config map[string]any
+		want   int
+	}{
+		"nothing is known":      {Sidecar, nil, 0},
+		"they do":               {Sidecar, config("true"), 0},
+		"they do not":           {Sidecar, config("false"), 1},
+		"a gateway, not stated": {Gateway, map[string]any{}, 1},
+		"there are no sidecars": {Ambient, map[string]any{}, 0},
+	} {
+		m := Mesh{Workloads: []Workload{{Spec: WorkloadSpec{Proxy: test.proxy, Replicas: 1}}}}
+		m.ControlPlane = &ControlPlane{Revisions: []Revision{{Name: "default", MeshConfig: test.config}}}
+		if got := m.WithoutHBONE(); len(got) != test.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
@@ -264,7 +322,7 @@ func TestManyPorts(t *testing.T) {
 		of, _, _ := unstructured.NestedSlice(o.Object, "spec", "ports")
 		ports += len(of)
 	}
-	if sidecars, _ := hundred.Sidecars(); ports != 3000 || sidecars != 1 {
+	if sidecars, _ := hundred.Members(); ports != 3000 || sidecars != 1 {
 		t.Errorf("%d ports and %d proxies, want 3000 and 1", ports, sidecars)
 	}
 	readAgain(t, hundred)

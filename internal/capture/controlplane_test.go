@@ -242,7 +242,7 @@ func TestImageVersion(t *testing.T) {
 // A mesh of one revision has the proxies of its pods alone. Those of another one are endpoints, with the labels of their injection.
 func TestOfARevision(t *testing.T) {
 	workload := func(namespace, name string, replicas int, proxy Proxy, labels map[string]string) Workload {
-		return Workload{namespace, name, WorkloadSpec{Owner: "Deployment", Replicas: replicas, Proxy: proxy, Labels: labels}}
+		return Workload{Namespace: namespace, Name: name, Spec: WorkloadSpec{Owner: "Deployment", Replicas: replicas, Proxy: proxy, Labels: labels}}
 	}
 	m := Mesh{
 		Header: Header{ControlPlane: &ControlPlane{Revisions: []Revision{
@@ -270,7 +270,7 @@ func TestOfARevision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sidecars, outside := of.Sidecars()
+		sidecars, outside := of.Members()
 		got := fmt.Sprintf("%s %d %d:", of.Served().Name, sidecars, outside)
 		for _, w := range of.Workloads {
 			got += " " + string(w.Spec.Proxy)
@@ -357,7 +357,7 @@ webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-canary, namespace
 			if err != nil {
 				t.Fatalf("%s, %s: %v", part.name, name, err)
 			}
-			sidecars, _ := one.Sidecars()
+			sidecars, _ := one.Members()
 			var served, objects []string
 			for _, w := range one.Workloads {
 				if w.Spec.HasSidecar() && w.Namespace == "shop" {

@@ -89,7 +89,12 @@ type Namespace struct {
 type Workload struct {
 	Namespace, Name string
 	Spec            WorkloadSpec
+
+	ByNode bool // a replay has its pods in ambient mode: see [Mesh.ByNode]
 }
+
+// Member reports whether its pods have a proxy that a rollout simulates: one each or, see [Mesh.ByNode], that of their node.
+func (w Workload) Member() bool { return w.Spec.HasSidecar() || w.ByNode }
 
 // WorkloadSpec is the description of a workload in a mesh file.
 type WorkloadSpec struct {

@@ -99,7 +99,7 @@ func (r *reader) take(document []byte) error {
 		if w.Spec.Proxy == OtherRevision {
 			return fieldError(identity, "spec.proxy", string(w.Spec.Proxy), ofAFile)
 		}
-		r.mesh.Workloads = append(r.mesh.Workloads, Workload{w.Metadata.Namespace, w.Metadata.Name, w.Spec})
+		r.mesh.Workloads = append(r.mesh.Workloads, Workload{Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, Spec: w.Spec})
 		return nil
 	}
 	if _, known := Configuration(kind); !known {

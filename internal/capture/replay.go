@@ -30,7 +30,7 @@ func (m *Mesh) Topology() topology.Mesh {
 	for _, w := range m.Workloads {
 		s := topology.Service{
 			Name: w.Name, Workload: w.Name, Namespace: w.Namespace, Account: cmp.Or(w.Spec.Account, "default"),
-			Pods: w.Spec.Replicas, Outside: !w.Spec.HasSidecar(), Gateway: w.Spec.Proxy == Gateway,
+			Pods: w.Spec.Replicas, Outside: !w.Member(), ByNode: w.ByNode, Gateway: w.Spec.Proxy == Gateway,
 		}
 		if taken[s.Name] || len(s.Name) > maxLabel {
 			s.Name = w.unique(taken)
@@ -39,8 +39,8 @@ func (m *Mesh) Topology() topology.Mesh {
 		for i := range m.Services {
 			if of := &m.Services[i]; Selects(of, &w) {
 				for _, p := range of.Spec.Ports {
-					if Target(p, &w) > 0 {
-						s.Listed = append(s.Listed, topology.Listing{Namespace: of.Namespace, Service: of.Name, Port: p.Name})
+					if target := Target(p, &w); target > 0 {
+						s.Listed = append(s.Listed, topology.Listing{Namespace: of.Namespace, Service: of.Name, Port: p.Name, Target: int(target)})
 					}
 				}
 			}
@@ -67,17 +67,28 @@ func (w Workload) unique(taken map[string]bool) string {
 	}
 }
 
-// Sidecars returns the number of pods with a sidecar, gateways included, and the number
-// of pods without.
-func (m *Mesh) Sidecars() (sidecars, outside int) {
+// Members returns the number of pods of workloads that are members, see [Workload.Member], and the number of the others.
+func (m *Mesh) Members() (members, outside int) {
 	for _, w := range m.Workloads {
-		if w.Spec.HasSidecar() {
-			sidecars += w.Spec.Replicas
+		if w.Member() {
+			members += w.Spec.Replicas
 		} else {
 			outside += w.Spec.Replicas
 		}
 	}
-	return sidecars, outside
+	return members, outside
+}
+
+// ByNode returns the mesh as a replay has it whose nodes have proxies: its pods in ambient mode are members, and its own ztunnels are left
+// out, with the settings of its control plane by which these are served.
+func (m *Mesh) ByNode() Mesh {
+	to := *m
+	to.Workloads = slices.DeleteFunc(slices.Clone(m.Workloads), func(w Workload) bool { return w.Spec.Proxy == Ztunnel })
+	for i := range to.Workloads {
+		to.Workloads[i].ByNode = to.Workloads[i].Spec.Proxy == Ambient
+	}
+	to.ControlPlane = m.ControlPlane.withoutAmbient()
+	return to
 }
 
 // Selects reports whether a service selects the pods of a workload as its endpoints.
@@ -285,12 +296,18 @@ func (w Workload) Template() corev1.PodTemplateSpec {
 	}
 	maps.Copy(template.Labels, w.Spec.Labels)
 	template.Spec.Containers = w.containers()
-	switch {
-	case w.Spec.Proxy == Gateway:
+	annotate := func(name, value string) {
 		if template.Annotations == nil {
 			template.Annotations = map[string]string{}
 		}
-		template.Annotations[templatesKey] = cmp.Or(template.Annotations[templatesKey], gatewayTemplate)
+		template.Annotations[name] = value
+	}
+	if w.ByNode {
+		annotate(redirection, "enabled")
+	}
+	switch {
+	case w.Spec.Proxy == Gateway:
+		annotate(templatesKey, cmp.Or(template.Annotations[templatesKey], gatewayTemplate))
 		template.Labels[injectLabel] = "true"
 	case w.Spec.Proxy != Sidecar:
 		template.Labels[injectLabel] = "false"

@@ -50,7 +50,7 @@ var otherSettings = map[string]string{
 	"USE_CACERTS_FOR_SELF_SIGNED_CA": ofCertificates, "ISTIO_MULTIROOT_MESH": ofCertificates, "CERT_SIGNER_DOMAIN": ofCertificates,
 	"PILOT_CA_CERT_CONFIGMAP": ofRoots, "PILOT_CRL_CONFIGMAP": ofRoots, "ENABLE_CLUSTER_TRUST_BUNDLE_API": ofRoots,
 	"EXTERNAL_ISTIOD": ofClusters, "LOCAL_CLUSTER_SECRET_WATCHER": ofClusters, "PILOT_MULTI_NETWORK_DISCOVER_GATEWAY_API": ofClusters,
-	"PILOT_ENABLE_AMBIENT": ofAmbient, "PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS": ofAmbient, "PILOT_NODE_UNTAINT_CONTROLLERS_TAINT_NAME": ofAmbient,
+	servesZtunnels: ofAmbient, "PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS": ofAmbient, "PILOT_NODE_UNTAINT_CONTROLLERS_TAINT_NAME": ofAmbient,
 	"PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER": ofFile,
 	"SHARED_MESH_CONFIG":                             "settings of the mesh in a second ConfigMap, which is not read",
 	"INJECT_ENABLED":                                 "nothing: pods of the replay are injected if the captured ones were",
@@ -119,6 +119,51 @@ func (r *Revision) Settings() (env []string, not []Difference) {
 		}
 	}
 	return env, append(not, r.arguments()...)
+}
+
+// Settings by which a control plane serves ztunnels, and sidecars take their connections. A replay in which nodes have proxies sets them.
+const (
+	servesZtunnels = "PILOT_ENABLE_AMBIENT"
+	takesHBONE     = "ISTIO_META_ENABLE_HBONE"
+)
+
+// withoutAmbient is a control plane without the settings that a replay in which nodes have proxies has by itself.
+func (c *ControlPlane) withoutAmbient() *ControlPlane {
+	if c == nil {
+		return nil
+	}
+	to := *c
+	to.Revisions = slices.Clone(c.Revisions)
+	for i := range to.Revisions {
+		r := &to.Revisions[i]
+		r.Env = slices.DeleteFunc(slices.Clone(r.Env), func(v Variable) bool { return v.Name == servesZtunnels })
+		if r.MeshConfig == nil {
+			continue
+		}
+		r.MeshConfig = clone(r.MeshConfig)
+		if proxies, _ := r.MeshConfig["defaultConfig"].(map[string]any); proxies != nil {
+			if metadata, _ := proxies["proxyMetadata"].(map[string]any); metadata != nil {
+				delete(metadata, takesHBONE)
+			}
+		}
+	}
+	return &to
+}
+
+// WithoutHBONE returns the difference between sidecars of a replay in which nodes have proxies and the captured ones, which do not take
+// connections of ztunnels through HBONE; nil where these do, or there are none, or that is not known.
+func (m *Mesh) WithoutHBONE() []Difference {
+	r, pods := m.Served(), m.Pods()
+	if r == nil || r.MeshConfig == nil || pods[Sidecar]+pods[Gateway] == 0 {
+		return nil
+	}
+	proxies, _ := r.MeshConfig["defaultConfig"].(map[string]any)
+	metadata, _ := proxies["proxyMetadata"].(map[string]any)
+	if metadata[takesHBONE] == "true" {
+		return nil
+	}
+	value, _ := metadata[takesHBONE].(string)
+	return []Difference{{"meshConfig.defaultConfig.proxyMetadata." + takesHBONE, value, "tunnels and workloads that sidecars are sent: those of the replay take HBONE"}}
 }
 
 // arguments are those of a revision that a replay does not have.
@@ -192,7 +237,7 @@ var foreign = map[string]string{
 
 // ownMetadata are variables of proxies that the replay's own installation decides.
 var ownMetadata = map[string]string{
-	"ISTIO_META_CLUSTER_ID": ofClusters, "ISTIO_META_NETWORK": ofClusters, "ISTIO_META_ENABLE_HBONE": ofAmbient, "CA_ADDR": ofCertificates, "CA_PROVIDER": ofCertificates,
+	"ISTIO_META_CLUSTER_ID": ofClusters, "ISTIO_META_NETWORK": ofClusters, takesHBONE: ofAmbient, "CA_ADDR": ofCertificates, "CA_PROVIDER": ofCertificates,
 	"ISTIO_META_CERT_SIGNER": ofCertificates, "PROXY_XDS_VIA_AGENT": "", "XDS_ROOT_CA": ofRoots, "CA_ROOT_CA": ofRoots,
 }
 

@@ -33,7 +33,7 @@ func TestSamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkReadable(t, name, copies)
-			sidecars, outside := copies.Sidecars()
+			sidecars, outside := copies.Members()
 			if got := (counts{len(copies.Services), sidecars, copies.Endpoints()}); got != (counts{n * want.services, n * want.pods, n * want.endpoints}) || outside > 0 {
 				t.Errorf("%d copies of %s: %+v and %d pods without a sidecar, want %d times %+v", n, name, got, outside, n, want)
 			}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -79,6 +80,8 @@ type Captured struct {
 	// of the captured one, and knobs do not count. Of what the mesh has and Wants says nothing of
 	// it returns what is not checked.
 	Replay func(mesh *capture.Mesh) (Mesh, []record.NotChecked)
+	// Nodes are the proxies of nodes where pods of the mesh have these; nil: it has no such proxies.
+	Nodes func(mesh *capture.Mesh) Nodes
 	// Machines are the endpoints that services have besides those which the API server lists, by
 	// "namespace/name:port".
 	Machines func(mesh *capture.Mesh) map[string]convergence.Endpoints
@@ -110,7 +113,7 @@ type Nodes interface {
 	// PodHealth is what the control plane makes of a pod as the endpoint of a service.
 	PodHealth(ready, terminating bool) convergence.Health
 	// Serves reports whether the pods of a namespace of the mesh are served by their node's proxy, and
-	// what the namespace and its pods have for that. Else each of its pods has a sidecar.
+	// what the namespace and its pods have for that. Else each of its pods has a sidecar, unless topology.Service.ByNode says otherwise.
 	Serves(mesh topology.Mesh, namespace string) (m Membership, ok bool)
 	// Wants are the resources that every proxy must come to hold. The endpoints of the mesh's
 	// services are those of their pods, as the service port has them; those of pods without
@@ -138,10 +141,10 @@ func (c *ControlPlane) Membership(mesh topology.Mesh, namespace string) (m Membe
 	return c.Sidecars, false
 }
 
-// ServedByNode reports whether the pods of a namespace have no sidecar, but the proxy of their node.
-func (c *ControlPlane) ServedByNode(mesh topology.Mesh, namespace string) bool {
-	_, byNode := c.Membership(mesh, namespace)
-	return byNode
+// ServedByNode reports whether the pods of a service have no sidecar, but the proxy of their node.
+func (c *ControlPlane) ServedByNode(mesh topology.Mesh, s topology.Service) bool {
+	_, byNode := c.Membership(mesh, s.Namespace)
+	return byNode || s.ByNode
 }
 
 // NamespaceLabels are those of Membership.
@@ -156,10 +159,10 @@ func (c *ControlPlane) PodAnnotations(mesh topology.Mesh, namespace string) map[
 	return m.PodAnnotations
 }
 
-// Mixed reports whether nodes have proxies, and pods of some namespaces of the mesh have sidecars. These
+// Mixed reports whether nodes have proxies, and some pods of the mesh have sidecars. These
 // receive the endpoints that the API server lists, see Listed.
 func (c *ControlPlane) Mixed(mesh topology.Mesh) bool {
-	return c.Nodes != nil && slices.ContainsFunc(mesh.Namespaces, func(n string) bool { return !c.ServedByNode(mesh, n) })
+	return c.Nodes != nil && slices.ContainsFunc(mesh.Services, func(s topology.Service) bool { return !s.Outside && !c.ServedByNode(mesh, s) })
 }
 
 // Waypoints are those of Nodes; nil: there are none.
@@ -208,7 +211,12 @@ type Waypoint struct {
 
 // Listed is a service port, as in convergence.Want, with the endpoints that the API server lists,
 // where that by itself has those of pods: see Nodes.Wants.
-func Listed(servicePort string) string { return "listed: " + servicePort }
+func Listed(servicePort string) string { return listedPrefix + servicePort }
+
+const listedPrefix = "listed: "
+
+// Unlisted is the service port without what Listed adds.
+func Unlisted(servicePort string) string { return strings.TrimPrefix(servicePort, listedPrefix) }
 
 // Serviceless is the service port, as in convergence.Want, of pods without a service.
 const Serviceless = "pods without a service:"

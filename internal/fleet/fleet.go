@@ -77,6 +77,7 @@ type Fleet struct {
 	nodes     *nodes
 	Workers   Workers
 	changed   chan struct{} // holds a notice when something changed that convergence depends on
+	listed    bool          // Endpoints are of OnListed, and not of OnEndpoints
 
 	reals sync.WaitGroup // the real sidecars
 
@@ -103,6 +104,7 @@ func New(o Options) (*Fleet, error) {
 	f.Pods.returned = f.notify
 	f.Revisions.fleet, f.Revisions.listed = f, map[string]listing{}
 	f.nodes = newNodes(f, o)
+	f.listed = o.Nodes > 0 && o.Mesh.Endpoints > 0 // pods outside of a captured mesh are endpoints, too
 	o.Latencies.Starts.Sidecars = o.Nodes == 0 || f.nodes.mixed
 	first := newRevision(f, o.Adapter)
 	f.tracker = first.tracker
@@ -185,7 +187,7 @@ func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 		for i, r := range f.Revisions.list() {
 			endpoints := r.endpoints(l)
 			r.set(name, endpoints, ev.Seen)
-			if i == 0 && name != controlplane.Serviceless && !f.nodes.isWaypoint(ev.Service) {
+			if i == 0 && !f.listed && name != controlplane.Serviceless && !f.nodes.isWaypoint(ev.Service) {
 				f.Endpoints.set(name, endpoints, ev.Seen)
 			}
 		}
@@ -202,8 +204,12 @@ func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
 		name := controlplane.Listed(ev.Service + ":" + port)
 		l := listing{listed, ev.Seen, true}
 		f.Revisions.listed[name] = l
-		for _, r := range f.Revisions.list() {
-			r.set(name, r.endpoints(l), ev.Seen)
+		for i, r := range f.Revisions.list() {
+			endpoints := r.endpoints(l)
+			r.set(name, endpoints, ev.Seen)
+			if i == 0 && f.listed {
+				f.Endpoints.set(ev.Service+":"+port, endpoints, ev.Seen)
+			}
 		}
 	}
 	f.Revisions.mu.Unlock()
@@ -212,11 +218,12 @@ func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
 
 // withMachines adds the Machines of a service port to the endpoints that the API server lists.
 func (f *Fleet) withMachines(name string, listed convergence.Endpoints) convergence.Endpoints {
-	if len(f.Machines[name]) == 0 {
+	machines := f.Machines[controlplane.Unlisted(name)]
+	if len(machines) == 0 {
 		return listed
 	}
 	all := maps.Clone(listed)
-	maps.Copy(all, f.Machines[name])
+	maps.Copy(all, machines)
 	return all
 }
 

@@ -62,7 +62,7 @@ func (f *Fleet) add(ev observe.PodEvent) *pod {
 		f.observe(p.latencies.PodAdmission, measure.PodAdmission, ev.Seen.Sub(p.times.Owner))
 	}
 	switch {
-	case f.nodes.served[p.namespace]:
+	case f.nodes.served[p.service]:
 		newServedPod(p)
 	case !p.fake:
 		newContainerPod(p)

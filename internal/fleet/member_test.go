@@ -38,7 +38,7 @@ func TestKinds(t *testing.T) {
 	}{
 		{"a sidecar each", 0, nil, []*corev1.Pod{pod("ns", "a", "s"), pod("other", "b", "s"), pod("ns", "w", "w")}, []string{"*fleet.sidecarPod", "*fleet.sidecarPod", "*fleet.sidecarPod"}, 3, 3},
 		{
-			"proxies of nodes and waypoints", 1, nil, []*corev1.Pod{pod("istio-system", "z", ""), pod("ns", "w", "w"), pod("other", "a", "s"), pod("ns", "b", "s"), pod("other", "c", "w")},
+			"proxies of nodes and waypoints", 1, nil, []*corev1.Pod{pod("istio-system", "z", ""), pod("ns", "w", "w"), pod("other", "a", "u"), pod("ns", "b", "s"), pod("other", "c", "u")},
 			[]string{"*fleet.nodeProxy", "*fleet.waypoint", "*fleet.servedPod", "*fleet.sidecarPod", "*fleet.servedPod"}, 3, 1,
 		},
 		{
@@ -51,7 +51,7 @@ func TestKinds(t *testing.T) {
 		},
 	} {
 		f := connected(0)
-		f.Mesh = topology.Mesh{Namespaces: []string{"ns", "other"}, Services: []topology.Service{{Name: "s", Namespace: "ns", Pods: 2}}}
+		f.Mesh = topology.Mesh{Namespaces: []string{"ns", "other"}, Services: []topology.Service{{Name: "s", Namespace: "ns", Pods: 2}, {Name: "u", Namespace: "other", Pods: 2}}}
 		f.Adapter, f.Real = adapter, c.real
 		f.nodes = newNodes(f, Options{Nodes: c.nodes, Adapter: adapter, Mesh: f.Mesh})
 		f.real = newRealSidecars(f, f.Revisions.list()[0])

@@ -19,8 +19,8 @@ type nodes struct {
 	fleet  *Fleet
 	wanted int                              // proxies, one for each node
 	listed map[string]controlplane.Waypoint // waypoints that there should be, by name
-	served map[string]bool                  // namespaces whose pods they serve
-	mixed  bool                             // the pods of some namespaces have sidecars
+	served map[string]bool                  // services whose pods they serve, by name
+	mixed  bool                             // some pods have sidecars
 	starts *Latencies                       // of the proxies, which are in no figure
 
 	// guarded by Pods.mu: those that are not gone, by id
@@ -48,8 +48,8 @@ func newNodes(f *Fleet, o Options) *nodes {
 		return n
 	}
 	n.mixed = o.Adapter.Mixed(o.Mesh)
-	for _, namespace := range o.Mesh.Namespaces {
-		n.served[namespace] = o.Adapter.ServedByNode(o.Mesh, namespace)
+	for _, s := range o.Mesh.Services {
+		n.served[s.Name] = o.Adapter.ServedByNode(o.Mesh, s)
 	}
 	if waypoints := o.Adapter.Waypoints(); waypoints != nil {
 		for _, w := range waypoints.List(o.Mesh) {

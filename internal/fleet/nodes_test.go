@@ -35,7 +35,12 @@ func TestPodEndpoints(t *testing.T) {
 	at := netip.MustParseAddrPort("10.0.0.1:8080")
 	seen := time.Now()
 	take := func(kind observe.Kind, pod *corev1.Pod) (observe.EndpointsEvent, bool) {
-		return e.Take(observe.PodEvent{Seen: seen, Kind: kind, Pod: pod})
+		all := e.Take(observe.PodEvent{Seen: seen, Kind: kind, Pod: pod})
+		if len(all) == 0 {
+			return observe.EndpointsEvent{}, false
+		}
+		g.Expect(all).To(HaveLen(1))
+		return all[0], true
 	}
 	_, ok := take(observe.Added, aPod("a", "s", "", false))
 	g.Expect(ok).To(BeFalse(), "without an address")
@@ -67,7 +72,7 @@ func TestPodsOfNodes(t *testing.T) {
 	g := NewWithT(t)
 	f := connected(0)
 	f.nodes = newNodes(f, Options{
-		Nodes: 1, Adapter: &controlplane.ControlPlane{Nodes: &controlplane.NodeProxies{Nodes: nodesOf{}}}, Mesh: topology.Mesh{Namespaces: []string{"ns"}},
+		Nodes: 1, Adapter: &controlplane.ControlPlane{Nodes: &controlplane.NodeProxies{Nodes: nodesOf{}}}, Mesh: topology.Mesh{Namespaces: []string{"ns"}, Services: []topology.Service{{Name: "s", Namespace: "ns"}}},
 	})
 	begin := time.Now()
 	add := func(name, service string) *pod {

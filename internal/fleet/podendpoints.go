@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"net/netip"
+	"slices"
+	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/observe"
@@ -12,65 +14,104 @@ import (
 // PodEndpoints derives the endpoints of services from the pods of a mesh, as a control plane
 // that reads pods does: each with an address, whether ready or not, until it is deleted.
 type PodEndpoints struct {
-	ports map[string][]topology.Port // of services, by name
-	of    map[string]map[string]endpoint
+	listings map[string][]topology.Listing // of pods, by the name of their service
+	ports    map[string][]string           // names of the ports of each Service
+	pods     map[string]endpoint           // by id
+	of       map[string]map[string]bool    // ids of the pods of each Service
 }
 
-// endpoint is a pod as the endpoint of a service.
+// endpoint is a pod as the endpoint of Services.
 type endpoint struct {
+	service            string // whose name is in its label
 	address            netip.Addr
 	ready, terminating bool
 }
 
 // NewPodEndpoints returns a PodEndpoints without pods. A waypoint is a service, too.
 func NewPodEndpoints(mesh topology.Mesh, waypoints []controlplane.Waypoint) *PodEndpoints {
-	e := &PodEndpoints{ports: map[string][]topology.Port{}, of: map[string]map[string]endpoint{}}
+	e := &PodEndpoints{listings: map[string][]topology.Listing{}, ports: map[string][]string{}, pods: map[string]endpoint{}, of: map[string]map[string]bool{}}
+	list := func(name string, l topology.Listing) {
+		e.listings[name] = append(e.listings[name], l)
+		service := listedBy(l)
+		if !slices.Contains(e.ports[service], l.Port) {
+			e.ports[service] = append(e.ports[service], l.Port)
+		}
+	}
 	for _, s := range mesh.Services {
-		e.ports[s.Name] = s.Ports
+		for _, l := range s.Listings() {
+			list(s.Name, l)
+		}
 	}
 	for _, w := range waypoints {
-		e.ports[w.Name] = w.Ports
+		for _, p := range w.Ports {
+			list(w.Name, topology.Listing{Namespace: w.Namespace, Service: w.Name, Port: p.Name, Target: p.Target})
+		}
 	}
+	list("", topology.Listing{})
 	return e
 }
 
-// Take takes a change of a pod, and returns the endpoints of its service; false where they
-// did not change.
-func (e *PodEndpoints) Take(ev observe.PodEvent) (observe.EndpointsEvent, bool) {
-	name, id := ev.Pod.Labels[kwok.ServiceLabel], ev.Pod.Namespace+"/"+ev.Pod.Name
-	members := e.of[name]
-	if members == nil {
-		members = map[string]endpoint{}
-		e.of[name] = members
+// listedBy returns the Service of a listing as an event names it. Pods without one have a listing without names.
+func listedBy(l topology.Listing) string {
+	if l == (topology.Listing{}) {
+		return controlplane.Serviceless[:len(controlplane.Serviceless)-1]
 	}
-	was, had := members[id]
+	return l.Namespace + "/" + l.Service
+}
+
+// Take takes a change of a pod, and returns the endpoints of the Services that list it; none where they
+// did not change.
+func (e *PodEndpoints) Take(ev observe.PodEvent) []observe.EndpointsEvent {
+	id := ev.Pod.Namespace + "/" + ev.Pod.Name
+	is, had := e.pods[id]
 	if ev.Kind == observe.Deleted {
-		delete(members, id)
 		if !had {
-			return observe.EndpointsEvent{}, false
+			return nil
 		}
+		delete(e.pods, id)
 	} else {
 		address, err := netip.ParseAddr(ev.Pod.Status.PodIP)
-		is := endpoint{address, observe.Ready(ev.Pod), ev.Pod.DeletionTimestamp != nil}
+		was := is
+		is = endpoint{ev.Pod.Labels[kwok.ServiceLabel], address, observe.Ready(ev.Pod), ev.Pod.DeletionTimestamp != nil}
 		if err != nil || had && is == was {
-			return observe.EndpointsEvent{}, false
+			return nil
 		}
-		members[id] = is
+		e.pods[id] = is
 	}
-	event := observe.EndpointsEvent{Seen: ev.Seen, Service: ev.Pod.Namespace + "/" + name, Ports: map[string][]observe.Endpoint{}}
-	ports := e.ports[name]
-	if name == "" {
-		event.Service, ports = controlplane.Serviceless[:len(controlplane.Serviceless)-1], []topology.Port{{}}
-	}
-	for _, p := range ports {
-		for _, m := range members {
-			event.Ports[p.Name] = append(event.Ports[p.Name], observe.Endpoint{
-				Addr: netip.AddrPortFrom(m.address, uint16(p.Target)), Ready: m.ready, Serving: m.ready, Terminating: m.terminating,
-			})
+	var events []observe.EndpointsEvent
+	for _, l := range e.listings[is.service] {
+		service := listedBy(l)
+		if slices.ContainsFunc(events, func(ev observe.EndpointsEvent) bool { return ev.Service == service }) {
+			continue
 		}
-		if len(members) == 0 {
-			event.Ports[p.Name] = nil
+		if e.of[service] == nil {
+			e.of[service] = map[string]bool{}
+		}
+		if ev.Kind == observe.Deleted {
+			delete(e.of[service], id)
+		} else {
+			e.of[service][id] = true
+		}
+		events = append(events, e.event(service, ev.Seen))
+	}
+	return events
+}
+
+// event returns the present endpoints of a Service.
+func (e *PodEndpoints) event(service string, seen time.Time) observe.EndpointsEvent {
+	event := observe.EndpointsEvent{Seen: seen, Service: service, Ports: map[string][]observe.Endpoint{}}
+	for _, port := range e.ports[service] {
+		event.Ports[port] = nil
+	}
+	for id := range e.of[service] {
+		pod := e.pods[id]
+		for _, l := range e.listings[pod.service] {
+			if listedBy(l) == service {
+				event.Ports[l.Port] = append(event.Ports[l.Port], observe.Endpoint{
+					Addr: netip.AddrPortFrom(pod.address, uint16(l.Target)), Ready: pod.ready, Serving: pod.ready, Terminating: pod.terminating,
+				})
+			}
 		}
 	}
-	return event, true
+	return event
 }

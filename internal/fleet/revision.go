@@ -71,11 +71,12 @@ func newRevision(f *Fleet, adapter *controlplane.ControlPlane) *revision {
 	for name, endpoints := range f.Machines { // from the beginning: nothing may ever be listed with them
 		if _, listed := f.Revisions.listed[name]; !listed {
 			r.tracker.SetEndpoints(name, endpoints, time.Now())
+			r.tracker.SetEndpoints(controlplane.Listed(name), endpoints, time.Now())
 		}
 	}
 	f.nodes.scopes(r, adapter)
 	for i, s := range f.Mesh.Services {
-		if f.nodes.served[s.Namespace] {
+		if f.nodes.served[s.Name] {
 			continue
 		}
 		wants := adapter.Mesh.Wants(f.Mesh, f.Knobs, i)

@@ -42,7 +42,7 @@ func (s Spec) checkDataplane(d controlplane.Driver) error {
 	if s.topology().Resolved() != (topology.Profile{}) {
 		return scenario.Refuse("mesh.dataplane", s.Dataplane(), "a plain mesh with it, without a profile and its parts")
 	}
-	if n := s.topology().Defaults().Namespaces; d.Mixed && n < controlplane.MixedNamespaces {
+	if n := s.topology().Defaults().Namespaces; d.Mixed && s.Captured == nil && n < controlplane.MixedNamespaces {
 		return scenario.Refuse("mesh.namespaces", n, "%d or more with mesh.dataplane %s, of which some have sidecars", controlplane.MixedNamespaces, s.Dataplane())
 	}
 	return s.refuse([]refusal{
@@ -85,7 +85,7 @@ func (d dataplane) waypoints() []controlplane.Waypoint {
 // served returns the number of pods of the mesh that are served by the proxy of their node.
 func (d dataplane) served() (n int) {
 	for _, s := range d.mesh.Services {
-		if d.adapter.ServedByNode(d.mesh, s.Namespace) {
+		if d.adapter.ServedByNode(d.mesh, s) {
 			n += s.Pods
 		}
 	}
@@ -108,7 +108,7 @@ func (d dataplane) onPod(ctx context.Context, f *fleet.Fleet) func(observe.PodEv
 	}
 	endpoints := fleet.NewPodEndpoints(d.mesh, d.waypoints())
 	return func(ev observe.PodEvent) {
-		if changed, ok := endpoints.Take(ev); ok {
+		for _, changed := range endpoints.Take(ev) {
 			f.OnEndpoints(changed)
 		}
 		take(ev)
@@ -119,7 +119,7 @@ func (d dataplane) onPod(ctx context.Context, f *fleet.Fleet) func(observe.PodEv
 // what the control plane sends.
 func (d dataplane) onEndpoints(f *fleet.Fleet) func(observe.EndpointsEvent) {
 	switch {
-	case d.adapter.Waypoints() != nil, d.mixed():
+	case d.adapter.Waypoints() != nil, d.mixed(), d.nodeProxies() > 0 && d.mesh.Endpoints > 0: // of a captured mesh, whose pods outside are endpoints, too
 		return f.OnListed
 	case d.adapter.Nodes != nil:
 		return nil

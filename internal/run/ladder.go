@@ -81,7 +81,7 @@ func (l Ladder) Validate() error {
 func sizesDiffer(scales []*MeshFile) error {
 	of := map[int]int{}
 	for _, m := range scales {
-		sidecars, _ := m.Mesh.Sidecars()
+		sidecars, _ := m.Mesh.Members()
 		if other, ok := of[sidecars]; ok {
 			return scenario.Refuse("mesh.scale", m.Scale, "one scale: %s has %d sidecars with %d copies as well, as all of them are in namespaces that a cluster has once", m.File, sidecars, other)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,10 @@ type MeshFile struct {
 	Scale  int    // copies that Mesh has of the file's mesh, 1 or more
 	Mesh   capture.Mesh
 
+	ztunnels int  // of one copy; 0 = the scenario decides about nodes
+	byNode   bool // pods in ambient mode have the proxy of their node, see [capture.Mesh.ByNode]
+	perNode  bool // the scenario states how many pods a node has
+
 	lacks []capture.Difference // of the file's mesh, where an existing cluster cannot have all of it
 }
 
@@ -46,16 +51,38 @@ func ReadMesh(path string) (*MeshFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mesh.file: %w", err)
 	}
-	pods := mesh.Pods()
-	switch ambient := pods[capture.Ambient] + pods[capture.Ztunnel] + pods[capture.Waypoint]; {
-	case pods[capture.Sidecar]+pods[capture.Gateway] > 0:
-	case ambient > 0:
-		return nil, scenario.Refuse("mesh.file", path, "one with a sidecar at least: its %d pods in ambient mode, %d ztunnels and %d waypoints are not replayed",
-			pods[capture.Ambient], pods[capture.Ztunnel], pods[capture.Waypoint])
-	default:
-		return nil, scenario.Refuse("mesh.file", path, "one with a sidecar at least")
+	if pods := mesh.Pods(); pods[capture.Sidecar]+pods[capture.Gateway]+pods[capture.Ambient] == 0 {
+		return nil, scenario.Refuse("mesh.file", path, "one with a sidecar or a pod in ambient mode at least")
 	}
 	return &MeshFile{File: path, Digest: hex.EncodeToString(digest.Sum(nil))[:12], Scale: 1, Mesh: mesh}, nil
+}
+
+// useDataplane makes the mesh that of the document's data plane. Where the document leaves it to the file, and nothing else in it goes with
+// sidecars alone, it is the one that the mesh has: pods in ambient mode have the proxy of their node then.
+func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
+	pods := m.Mesh.Pods()
+	sidecars := pods[capture.Sidecar]+pods[capture.Gateway] > 0
+	alone := d.Given("controlPlane.upgrade.to") || d.Scenario.Place.Context != "" || s.KeepConfiguration
+	if pods[capture.Ambient] > 0 && !d.Given("mesh.dataplane") && !alone {
+		s.Scenario = d.Scenario
+		driver, err := s.Driver()
+		if err != nil {
+			return err
+		}
+		if at := slices.IndexFunc(driver.Dataplanes, func(one controlplane.OtherDataplane) bool { return one.Mixed == sidecars }); at >= 0 {
+			if err := d.Fill("mesh.dataplane", m.File, driver.Dataplanes[at].Name); err != nil {
+				return err
+			}
+		}
+	}
+	s.Scenario = d.Scenario
+	m.byNode, m.perNode = !s.withSidecars(), d.Stated("mesh.podsPerNode")
+	return nil
+}
+
+// nodes returns the number of nodes that have a proxy each, as many as the captured mesh had; 0 = it is not known.
+func (m *MeshFile) nodes() int {
+	return m.ztunnels * m.Scale
 }
 
 // of reduces the mesh to one of its revisions, by [capture.Mesh.Of]; "" changes nothing. The error names the field, mesh.revision.
@@ -81,11 +108,18 @@ func (m *MeshFile) times(scales []int, share scenario.Share) (all []*MeshFile, e
 	if share > 0 {
 		of.Mesh = m.Mesh.Share(float64(share))
 	}
+	if !m.perNode {
+		of.ztunnels = of.Mesh.Pods()[capture.Ztunnel]
+	}
 	for _, scale := range scales {
 		scaled := of
 		scaled.Scale = scale
 		if scaled.Mesh, err = of.Mesh.Times(scale); err != nil {
 			return nil, err
+		}
+		if m.byNode {
+			scaled.lacks = append(scaled.lacks, scaled.Mesh.WithoutHBONE()...)
+			scaled.Mesh = scaled.Mesh.ByNode()
 		}
 		all = append(all, &scaled)
 	}
@@ -108,6 +142,7 @@ func (s *Spec) Replay(digest string, scale int) error {
 	if s.ControlPlane.Configuration == scenario.StockConfiguration {
 		m.Mesh.ControlPlane = nil
 	}
+	m.byNode = !s.withSidecars()
 	all, err := m.times([]int{scale}, s.Mesh.Share)
 	if err != nil {
 		return err
@@ -125,7 +160,7 @@ func (s *Spec) Replay(digest string, scale int) error {
 func (s *Spec) UseMesh(m *MeshFile) {
 	s.Captured = m
 	s.Mesh.Scale = scenario.List[int]{m.Scale}
-	sidecars, _ := m.Mesh.Sidecars()
+	sidecars, _ := m.Mesh.Members()
 	s.Mesh.Pods, s.Mesh.Services, s.Mesh.Namespaces = scenario.List[int]{sidecars}, len(m.Mesh.Services), len(m.Mesh.Namespaces)
 }
 
@@ -173,13 +208,24 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 	refused := func(path string, value any, why string) error {
 		return scenario.Refuse(path, value, "none with mesh.file, %s", why)
 	}
+	pods := s.Captured.Mesh.Pods()
+	sidecars, ambient := pods[capture.Sidecar]+pods[capture.Gateway], pods[capture.Ambient]
 	switch {
 	case d.Captured == nil:
 		return scenario.Refuse("mesh.file", s.Captured.File, "none with controlPlane.name %s, which cannot replay one", s.ControlPlane.Name)
-	case !s.withSidecars():
-		return refused("mesh.dataplane", s.Dataplane(), "whose pods have sidecars")
+	case s.withSidecars() && sidecars == 0:
+		return scenario.Refuse("mesh.file", s.Captured.File, "one with a sidecar at least: its %d pods in ambient mode are not replayed here", ambient)
+	case s.withSidecars():
+	case ambient == 0:
+		return refused("mesh.dataplane", s.Dataplane(), "which has no pods in ambient mode")
+	case sidecars > 0 && !d.Mixed:
+		return refused("mesh.dataplane", s.Dataplane(), fmt.Sprintf("which has %d pods with sidecars, too", sidecars))
+	case s.Mesh.Waypoints != controlplane.NoWaypoints:
+		return refused("mesh.waypoints", s.Mesh.Waypoints, "whose waypoints are not replayed")
+	case s.Load.Probes > 0:
+		return scenario.Refuse("load.probes", s.Load.Probes, "0 with mesh.file and mesh.dataplane %s", s.Dataplane())
 	}
-	if sidecars, _ := s.Captured.Mesh.Sidecars(); sidecars != s.Pods() {
+	if sidecars, _ := s.Captured.Mesh.Members(); sidecars != s.Pods() {
 		return scenario.Refuse("mesh.file", s.Captured.File, "none where sizes are searched for: it has %d pods with sidecars; mesh.scale multiplies them", sidecars)
 	}
 	if err := d.Captured.Check(&s.Captured.Mesh); err != nil {
@@ -194,7 +240,7 @@ func (s Spec) recordedMesh() *record.Mesh {
 	if m == nil {
 		return nil
 	}
-	_, outside := m.Mesh.Sidecars()
+	_, outside := m.Mesh.Members()
 	others := m.Mesh.Pods()[capture.OtherRevision]
 	r := &record.Mesh{
 		Digest: m.Digest, Anonymized: m.Mesh.Anonymized,
@@ -262,6 +308,9 @@ func (r *run) useMesh(ctx context.Context) error {
 	}
 	mesh, unchecked := r.adapter.Captured.Replay(&r.spec.Captured.Mesh)
 	r.adapter.Mesh = mesh
+	if r.adapter.Nodes != nil {
+		r.adapter.Nodes = &controlplane.NodeProxies{Nodes: r.adapter.Captured.Nodes(&r.spec.Captured.Mesh)}
+	}
 	r.adapter.Probes, r.adapter.Unprobed = r.adapter.Captured.Probes(&r.spec.Captured.Mesh)
 	r.adapter.Distributed = r.adapter.Captured.Distributed(&r.spec.Captured.Mesh)
 	r.machines = r.adapter.Captured.Machines(&r.spec.Captured.Mesh)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 const smallMesh = `apiVersion: scaler.mesh/v2
@@ -45,8 +47,8 @@ func TestReadMesh(t *testing.T) {
 		at("mesh.yaml"):    "",
 		at("windows.yaml"): "",
 		at("v1.yaml"):      "mesh.file: " + at("v1.yaml") + ": document 1: it is of format scaler.mesh/v1: want scaler.mesh/v2; capture the mesh again",
-		at("outside.yaml"): "mesh.file: got \"" + at("outside.yaml") + "\", want one with a sidecar at least",
-		at("ambient.yaml"): "mesh.file: got \"" + at("ambient.yaml") + "\", want one with a sidecar at least: its 2 pods in ambient mode, 0 ztunnels and 0 waypoints are not replayed",
+		at("outside.yaml"): "mesh.file: got \"" + at("outside.yaml") + "\", want one with a sidecar or a pod in ambient mode at least",
+		at("ambient.yaml"): "",
 		at("other.yaml"):   "mesh.file: " + at("other.yaml") + ": document 3: Workload shop/cart: spec.proxy \"otherRevision\": want none, sidecar, gateway, ambient, ztunnel or waypoint",
 		at("none.yaml"):    "mesh.file: got \"" + at("none.yaml") + "\", want the file of a mesh: no such file or directory",
 		at("pipe"):         "mesh.file: got \"" + at("pipe") + "\", want the file of a mesh: it is no regular file",
@@ -95,5 +97,63 @@ spec: {owner: Deployment, proxy: sidecar, replicas: 3, labels: {app: orders}, zo
 		if text := strings.Join(got, " "); text != test.want {
 			t.Errorf("nodes %s, want %s", text, test.want)
 		}
+	}
+}
+
+// A captured mesh with pods in ambient mode has the data plane that its pods have, unless that is stated or the command is of sidecars alone.
+func TestCapturedDataplane(t *testing.T) {
+	dir := t.TempDir()
+	workload := func(name, proxy string, replicas int) string {
+		return fmt.Sprintf("---\napiVersion: scaler.mesh/v2\nkind: Workload\nmetadata: {name: %s, namespace: shop}\nspec: {owner: Deployment, proxy: %s, replicas: %d}\n", name, proxy, replicas)
+	}
+	ambient := strings.ReplaceAll(smallMesh, "proxy: sidecar", "proxy: ambient") + workload("ztunnel", "ztunnel", 7)
+	for name, c := range map[string]struct {
+		text        string
+		set         []string // path and value, in turns
+		dataplane   string
+		pods, nodes int
+		want        string // error
+	}{
+		"sidecars":             {smallMesh, nil, "sidecar", 2, 1, ""},
+		"ambient":              {ambient, nil, "ambient", 2, 7, ""},
+		"two copies":           {ambient, []string{"mesh.scale", "2"}, "ambient", 4, 14, ""},
+		"both":                 {ambient + workload("old", "sidecar", 3), nil, "mixed", 5, 7, ""},
+		"stated pods of nodes": {ambient, []string{"mesh.dataplane", "ambient", "mesh.podsPerNode", "1"}, "ambient", 2, 2, ""},
+		"as sidecars":          {ambient + workload("old", "sidecar", 3), []string{"mesh.dataplane", "sidecar"}, "sidecar", 3, 1, ""},
+		"an upgrade":           {ambient + workload("old", "sidecar", 3), []string{"controlPlane.upgrade.to", "1.31.0"}, "sidecar", 3, 1, ""},
+		"no sidecars":          {ambient, []string{"mesh.dataplane", "sidecar"}, "sidecar", 0, 1, "one with a sidecar at least: its 2 pods in ambient mode are not replayed here"},
+		"sidecars as ambient":  {ambient + workload("old", "sidecar", 3), []string{"mesh.dataplane", "ambient"}, "ambient", 5, 7, "none with mesh.file, which has 3 pods with sidecars, too"},
+		"no pod in it":         {smallMesh, []string{"mesh.dataplane", "mixed"}, "mixed", 2, 1, "none with mesh.file, which has no pods in ambient mode"},
+		"probes":               {ambient, []string{"load.probes", "3"}, "ambient", 2, 7, "0 with mesh.file and mesh.dataplane ambient"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".yaml")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d := scenario.New(scenario.Default())
+			for i := 0; i < len(c.set); i += 2 {
+				if err := d.Set(c.set[i], c.set[i+1], ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := d.Set("mesh.file", path, ""); err != nil {
+				t.Fatal(err)
+			}
+			s, err := New(Spec{}, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Dataplane() != c.dataplane || s.Pods() != c.pods || len(s.nodeLabels()) != c.nodes {
+				t.Errorf("data plane %s, %d pods, %d nodes", s.Dataplane(), s.Pods(), len(s.nodeLabels()))
+			}
+			driver, err := s.Driver()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.checkMesh(driver); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
 	}
 }

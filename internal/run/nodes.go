@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,9 @@ func (r *run) pool() kwok.Pool { return r.spec.place().pool(r.runLabel()) }
 
 // nodes returns the number of fake nodes of a run.
 func (s Spec) nodes(profile topology.Profile) int {
+	if s.Captured != nil && !s.withSidecars() {
+		return len(s.nodeLabels())
+	}
 	if s.withSidecars() {
 		return max(profile.Zones, kwok.Nodes(s.Pods()+profile.OutsidePods))
 	}
@@ -59,20 +63,28 @@ func (s Spec) nodeLabels() []map[string]string {
 		return all
 	}
 	var all []map[string]string
-	sidecars, rest := s.Captured.Mesh.Sidecars()
-	rest += sidecars
+	members, rest := s.Captured.Mesh.Members()
+	rest += members
+	nodes := kwok.Nodes
+	if !s.withSidecars() {
+		perNode := float64(s.Mesh.PodsPerNode)
+		if known := s.Captured.nodes(); known > 0 {
+			perNode = float64(rest) / float64(known)
+		}
+		nodes = func(pods int) int { return max(1, kwok.Nodes(pods), int(math.Round(float64(pods)/perNode))) }
+	}
 	for _, z := range s.Captured.Mesh.Zones() {
 		labels := map[string]string{corev1.LabelTopologyZone: z.Zone}
 		if z.Region != "" {
 			labels[corev1.LabelTopologyRegion] = z.Region
 		}
-		for range kwok.Nodes(z.Pods) {
+		for range nodes(z.Pods) {
 			all = append(all, labels)
 		}
 		rest -= z.Pods
 	}
 	if rest > 0 || all == nil {
-		all = append(all, make([]map[string]string, kwok.Nodes(rest))...)
+		all = append(all, make([]map[string]string, nodes(rest))...)
 	}
 	return all
 }

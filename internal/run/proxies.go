@@ -14,6 +14,7 @@ import (
 	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/task"
+	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
@@ -78,7 +79,9 @@ func (p proxies) startOfNodes(ctx context.Context) error {
 	}
 	document := &record.Proxies{Name: p.name, Nodes: wanted, Ready: &wanted}
 	if p.dataplane.mixed() {
-		document.Namespaces = slices.DeleteFunc(slices.Clone(mesh.Namespaces), func(n string) bool { return !adapter.ServedByNode(mesh, n) })
+		document.Namespaces = slices.DeleteFunc(slices.Clone(mesh.Namespaces), func(n string) bool {
+			return !slices.ContainsFunc(mesh.Services, func(s topology.Service) bool { return s.Namespace == n && adapter.ServedByNode(mesh, s) })
+		})
 		document.Sidecars = new(mesh.Sidecars() - p.dataplane.served())
 	}
 	p.journal.Update(func(run *record.Run) { run.Proxies = document })

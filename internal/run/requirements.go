@@ -128,7 +128,7 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 func (s Spec) requirements() doctor.Requirements {
 	req := doctor.Requirements{Pods: s.Pods(), OtherPods: s.Profile().OutsidePods, RealSidecars: s.sidecarProcesses(), Elsewhere: s.Existing != nil}
 	if m := s.Captured; m != nil {
-		_, req.OtherPods = m.Mesh.Sidecars()
+		_, req.OtherPods = m.Mesh.Members()
 		req.Objects = len(m.Mesh.Services) + len(m.Mesh.Objects)
 	}
 	return req

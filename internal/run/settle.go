@@ -85,7 +85,7 @@ func (d dataplane) holdings(pods []string) (expected map[string]map[convergence.
 		}
 	}
 	for i, s := range d.mesh.Services {
-		if d.adapter.ServedByNode(d.mesh, s.Namespace) {
+		if d.adapter.ServedByNode(d.mesh, s) {
 			continue
 		}
 		holds := d.adapter.Mesh.Holds(d.mesh, d.knobs, i)

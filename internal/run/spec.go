@@ -82,6 +82,9 @@ func New(s Spec, d *scenario.Document) (_ Spec, err error) {
 		if err := file.takeOver(s, d); err != nil {
 			return s, err
 		}
+		if err := file.useDataplane(s, d); err != nil {
+			return s, err
+		}
 	}
 	s.Scenario = d.Scenario
 	s.Programs.Istio = s.ControlPlane.Version

@@ -52,6 +52,7 @@ type Service struct {
 	Pods      int
 	Real      int  `json:",omitempty"` // of Pods, those on real nodes, where an existing cluster has some
 	Outside   bool // its pods have no sidecars
+	ByNode    bool `json:",omitempty"` // its pods have the proxy of their node in place of sidecars, in a captured mesh
 	Ports     []Port
 	Listed    []Listing `json:",omitempty"` // the ports of Services that list its pods, in a captured mesh; else see Listings
 	Calls     []int     // indices into Mesh.Services, ascending, without duplicates
@@ -97,7 +98,10 @@ type Port struct {
 func (s Service) ServicePort(p Port) string { return s.Namespace + "/" + s.Name + ":" + p.Name }
 
 // Listing is a port of a Service that lists the pods of a workload as its endpoints.
-type Listing struct{ Namespace, Service, Port string }
+type Listing struct {
+	Namespace, Service, Port string
+	Target                   int `json:",omitempty"` // port of the pods
+}
 
 // String returns the listing as a convergence.Want has the service port.
 func (l Listing) String() string { return l.Namespace + "/" + l.Service + ":" + l.Port }
@@ -106,7 +110,7 @@ func (l Listing) String() string { return l.Namespace + "/" + l.Service + ":" + 
 func (s Service) Listings() []Listing {
 	all := s.Listed
 	for _, p := range s.Ports {
-		all = append(all, Listing{s.Namespace, s.Name, p.Name})
+		all = append(all, Listing{s.Namespace, s.Name, p.Name, p.Target})
 	}
 	return all
 }

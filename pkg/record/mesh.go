@@ -69,7 +69,7 @@ const (
 	UncheckedListeners  Unchecked = "address-listeners"   // ports without a known HTTP protocol: listeners of Service addresses
 	UncheckedEndpoints  Unchecked = "chosen-endpoints"    // Services whose sidecars get some of the endpoints
 	UncheckedGateways   Unchecked = "gateway-listeners"   // pods that are gateways: their listeners and routes
-	UncheckedAmbient    Unchecked = "ambient"             // pods in ambient mode, ztunnels and waypoints: their proxies, which are not replayed
+	UncheckedAmbient    Unchecked = "ambient"             // waypoints and, with data plane sidecar, ztunnels and pods in ambient mode: their proxies, which are not replayed
 	UncheckedScope      Unchecked = "scope"               // Sidecars whose egress is not read in full
 	UncheckedPatches    Unchecked = "patches"             // EnvoyFilters, WasmPlugins, Telemetries and ProxyConfigs
 	UncheckedMeshConfig Unchecked = "mesh-config"         // settings of the captured mesh's control plane, where they were not captured

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"path/filepath"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
@@ -79,5 +81,31 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", func(
 			Expect(push.Lost).To(BeZero(), string(kind))
 		}
 		Expect(run.Latencies.Push).To(HaveKey(record.RouteChange))
+	})
+})
+
+var _ = Describe("A captured mesh of which some pods are in ambient mode", func() {
+	It("has as many ztunnels as it had, and its sidecars", func() {
+		where := newPlace()
+		file := filepath.Join(filepath.Dir(where.state), "mesh.yaml")
+		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))
+		run, again := replay(where, file, "mixed")
+		Expect(run.Dataplane()).To(Equal("mixed"))
+		Expect(known(run.Proxies)).To(Equal(record.Proxies{Name: "ztunnel", Nodes: 4, Ready: new(4), Namespaces: []string{"shop"}, Sidecars: new(3)}))
+		Expect(known(run.Pods.Ready)).To(Equal(8), "5 in ambient mode, 3 with sidecars")
+		Expect(known(run.Pods.Converged)).To(Equal(8))
+		Expect(run.Phase(record.PhaseRollout).EndedBy).To(Equal(record.EndedByConverged))
+		Expect(run.Mesh.Outside).To(Equal(2))
+		for _, not := range run.Mesh.NotChecked {
+			Expect(not.What).NotTo(Equal(record.UncheckedAmbient), "the mesh has no waypoint")
+		}
+		Expect(known(run.XDS.Nacks)).To(BeZero())
+		for _, kind := range []string{"CDS", "EDS", "LDS", "Workload", "Address", "Authorization"} {
+			Expect(run.XDS.Responses[kind]).To(BeNumerically(">", 0), kind)
+		}
+		Expect(run.Environment.ControlPlane.Settings).To(HaveKeyWithValue("PILOT_ENABLE_AMBIENT", "true"))
+		mesh := readMesh(file)
+		Expect(again.Pods()).To(Equal(mesh.Pods()))
+		Expect(again.Services).To(Equal(mesh.Services))
 	})
 })

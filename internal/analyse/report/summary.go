@@ -86,6 +86,9 @@ func dataplaneText(r *record.Run) string {
 		return ""
 	}
 	text := fmt.Sprintf("%s, a node for %s", r.Dataplane(), output.Many(r.Scenario.Mesh.PodsPerNode, "pod"))
+	if r.Mesh != nil && r.Proxies != nil {
+		text = fmt.Sprintf("%s, %s", r.Dataplane(), output.Many(r.Proxies.Nodes, "node"))
+	}
 	if p := r.Proxies; mixed(r) {
 		return text + fmt.Sprintf("; %s in %d of %d namespaces have no sidecars, but the nodes' %s", output.Many(r.PodCount()-*p.Sidecars, "pod"), len(p.Namespaces), r.NamespaceCount(), plural(p.Name))
 	} else if p != nil {

@@ -34,7 +34,7 @@ func TestMixedNamespaces(t *testing.T) {
 		{ambiently().ControlPlane, mesh.Namespaces, false},
 	} {
 		parts := &controlplane.ControlPlane{Nodes: &controlplane.NodeProxies{Nodes: ambient{c.of}}}
-		served := slices.DeleteFunc(slices.Clone(mesh.Namespaces), func(n string) bool { return !parts.ServedByNode(mesh, n) })
+		served := slices.DeleteFunc(slices.Clone(mesh.Namespaces), func(n string) bool { return !parts.ServedByNode(mesh, topology.Service{Namespace: n}) })
 		if !slices.Equal(served, c.served) || parts.Mixed(mesh) != c.mixed {
 			t.Errorf("ztunnels serve %v, mixed %v; want %v, %v", served, parts.Mixed(mesh), c.served, c.mixed)
 		}

@@ -81,7 +81,9 @@ func (r *replayed) notChecked() []record.NotChecked {
 	for i, w := range r.mesh.Workloads {
 		switch w.Spec.Proxy {
 		case capture.Ambient, capture.Ztunnel, capture.Waypoint:
-			u.add(record.UncheckedAmbient, w.Spec.Replicas, w.ID())
+			if !w.Member() {
+				u.add(record.UncheckedAmbient, w.Spec.Replicas, w.ID())
+			}
 		}
 		if w.Spec.Proxy == capture.Gateway {
 			u.add(record.UncheckedGateways, w.Spec.Replicas, w.ID())

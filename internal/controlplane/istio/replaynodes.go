@@ -1,0 +1,71 @@
+package istio
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/internal/ztunnel"
+	"scaler.mesh/scaler/pkg/convergence"
+)
+
+// replayedNodes are the ztunnels of a captured mesh.
+type replayedNodes struct {
+	ambient
+	of *replayed
+}
+
+// Serves is part of controlplane.Nodes: of each workload the mesh says it.
+func (n replayedNodes) Serves(topology.Mesh, string) (m controlplane.Membership, ok bool) {
+	return m, false
+}
+
+// Wants are the least that a ztunnel holds: the services, and the endpoints of those all of whose pods a rollout follows. Policies, and
+// hosts and machines of ServiceEntries and WorkloadEntries, are not compared.
+func (n replayedNodes) Wants(topology.Mesh, controlplane.Knobs) []convergence.Want {
+	var wants []convergence.Want
+	for _, v := range n.of.services {
+		if v.external() {
+			continue
+		}
+		wants = append(wants, convergence.Want{Key: addressOf(v.Namespace, v.host)})
+		if !n.follows(v) {
+			continue
+		}
+		for _, p := range v.Spec.Ports {
+			if p.Protocol != corev1.ProtocolUDP && p.Protocol != corev1.ProtocolSCTP {
+				wants = append(wants, convergence.Want{Key: ztunnel.Endpoints(v.Namespace, v.host, int(p.Port)), Service: v.Namespace + "/" + v.Name + ":" + p.Name})
+			}
+		}
+	}
+	for _, o := range n.others {
+		wants = append(wants, convergence.Want{Key: addressOf(o.namespace, o.host)})
+	}
+	return wants
+}
+
+// follows reports whether all endpoints of a service are pods that a rollout follows, which have all of its ports.
+func (n replayedNodes) follows(v visible) bool {
+	selected := false
+	for i := range n.of.mesh.Workloads {
+		w := &n.of.mesh.Workloads[i]
+		if !capture.Selects(v.Service, w) {
+			continue
+		}
+		if selected = true; !w.Member() || slices.ContainsFunc(v.Spec.Ports, func(p corev1.ServicePort) bool { return capture.Target(p, w) == 0 }) {
+			return false
+		}
+	}
+	return selected && !slices.ContainsFunc(n.of.machines, func(m machine) bool { return m.selected(v) })
+}
+
+// Holds is not known, as that of sidecars.
+func (n replayedNodes) Holds(topology.Mesh, controlplane.Knobs, []string) []convergence.Key {
+	return nil
+}
+
+// Discovered is part of controlplane.Nodes.
+func (n replayedNodes) Discovered([]string) (keys []convergence.Key, all bool) { return nil, false }

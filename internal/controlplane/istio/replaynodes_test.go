@@ -1,0 +1,59 @@
+package istio
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/topology"
+)
+
+// A ztunnel of a captured mesh holds all services, and the endpoints of those whose pods are all followed.
+func TestReplayedNodes(t *testing.T) {
+	service := func(name, spec string) string {
+		return "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name + ", namespace: b}\nspec: " + spec + "\n"
+	}
+	text := strings.Replace(meshHead, "replicas: 2, proxy: sidecar, labels: {app: web}", "replicas: 2, proxy: ambient, labels: {app: web, tier: all}", 1) + `---
+apiVersion: scaler.mesh/v2
+kind: Workload
+metadata: {name: job, namespace: b}
+spec: {owner: Job, replicas: 1, proxy: none, labels: {app: job, tier: all}, containers: [{name: job, ports: [{port: 8080}]}]}
+` + service("shared", "{selector: {tier: all}, ports: [{name: http, port: 80, targetPort: 8080}]}") +
+		service("named", "{selector: {app: web}, ports: [{name: http, port: 80, targetPort: none}]}") +
+		service("alone", "{ports: [{name: http, port: 80}]}") +
+		service("other", "{type: ExternalName, externalName: example.com, ports: [{name: http, port: 80}]}")
+	mesh, err := capture.Read("mesh.yaml", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := mesh.ByNode()
+	c := captured{&ControlPlane{}}
+	nodes := c.parts().Nodes(&by)
+	var got []string
+	for _, w := range nodes.Wants(topology.Mesh{}, controlplane.Knobs{}) {
+		got = append(got, strings.TrimSpace(w.Key.Name+" "+w.Service))
+	}
+	slices.Sort(got)
+	want := []string{
+		"b/alone.b.svc.cluster.local", "b/named.b.svc.cluster.local", "b/peers.b.svc.cluster.local", "b/shared.b.svc.cluster.local", "b/web.b.svc.cluster.local",
+	}
+	for _, name := range want {
+		if !slices.Contains(got, name) {
+			t.Errorf("%s is not wanted: %q", name, got)
+		}
+	}
+	var followed []string
+	for _, text := range got {
+		if _, service, ok := strings.Cut(text, " "); ok {
+			followed = append(followed, service[strings.LastIndex(service, " ")+1:])
+		}
+	}
+	if !slices.Equal(followed, []string{"b/peers:http", "b/web:http"}) || len(got) != len(want)+2 {
+		t.Errorf("the endpoints of %q are followed, of %q", followed, got)
+	}
+	if _, ok := nodes.Serves(topology.Mesh{}, "b"); ok {
+		t.Error("a whole namespace is served")
+	}
+}
