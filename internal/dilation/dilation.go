@@ -56,14 +56,15 @@ var (
 	scoped = pushes{first: 18}
 )
 
-// How much of this machine's processor time a run may need on average.
+// How much of this machine's processor time a run may need.
 const (
-	// Limit applies while pods come at a rate, and while changes are made. The control plane and scaler have priority, but the cluster's
-	// programs must not wait for long either: with 20 pods a second that come one by one, the control plane makes a push more once
-	// they delay a pod by more than 50 ms (docs/results/dilation.md).
-	Limit = 0.5
-	// atOnceLimit applies while pods come at once, as fast as a machine makes them, if the cluster's programs are those that wait.
-	atOnceLimit = 0.8
+	// Limit applies while pods come. The control plane and scaler have priority, but the cluster's programs must not wait for long either:
+	// with 20 pods a second that come one by one, the control plane makes a push more once they delay a pod by more than 50 ms
+	// (docs/results/dilation.md).
+	Limit = 0.7
+	// lowLimit applies if no program has priority. It also applies to changes after the rollout, because what the cluster's programs need
+	// for them is not known.
+	lowLimit = 0.4
 )
 
 const (
@@ -117,8 +118,8 @@ type Demand struct {
 	// use for it; 0 = all of the machine.
 	Round float64
 	Most  int
-	// Cores is the number of reference processors that are needed on average, in the time of the modelled machine, and Limit is the share of a
-	// machine that they may take: while pods come, or while changes are made if these need the larger machine.
+	// Cores is the number of reference processors that are needed while pods come, in the time of the modelled machine, and Limit is the share of
+	// a machine that they may take; both are of the changes if these need the larger machine.
 	Cores, Limit float64
 }
 
@@ -130,8 +131,8 @@ func Expect(l Load, c Cost) Demand {
 		rate = min(rate, l.PerSecond)
 	}
 	d := Demand{Seconds: pods / rate, Limit: Limit, Most: l.Processors * max(1, l.Replicas)}
-	if l.PerSecond == 0 && !l.Equal {
-		d.Limit = atOnceLimit
+	if l.Equal {
+		d.Limit = lowLimit
 	}
 	p, push := inBursts, c.Push+c.PushPerService*float64(l.Services)
 	if l.OneByOne {
@@ -148,10 +149,14 @@ func Expect(l Load, c Cost) Demand {
 	d.Cluster = Unit * pods * clusterPod
 	if d.Seconds > 0 {
 		burst := max(1, min(l.Peak, most)/rate) // how much faster pods come within one
-		d.Cores = burst * (d.ControlPlane + d.Instrument + d.Cluster) / (d.Seconds + l.Starts)
+		length := d.Seconds
+		if length < l.Starts || l.PerSecond == 0 { // else the first pods start while others come
+			length += l.Starts
+		}
+		d.Cores = burst * (d.ControlPlane + d.Instrument + d.Cluster) / length
 	}
-	if changes := Unit * min(l.Changes, roundsPerSecond) * pods * (push + instrumentPush); changes/Limit > d.Cores/d.Limit {
-		d.Cores, d.Limit = changes, Limit
+	if changes := Unit * min(l.Changes, roundsPerSecond) * pods * (push + instrumentPush); changes/lowLimit > d.Cores/d.Limit {
+		d.Cores, d.Limit = changes, lowLimit
 	}
 	return d
 }

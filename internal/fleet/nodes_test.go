@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,6 +65,40 @@ func TestPodEndpoints(t *testing.T) {
 		g.Expect(ev.Service + ":" + port).To(Equal(controlplane.Serviceless))
 		g.Expect(endpoints[0].Addr).To(Equal(netip.MustParseAddrPort("10.0.0.9:0")))
 	}
+}
+
+// A pod of a captured mesh is listed by several Services, each of which lists pods of several workloads.
+func TestPodEndpointsOfSeveralServices(t *testing.T) {
+	g := NewWithT(t)
+	list := func(service, port string, target int) topology.Listing {
+		return topology.Listing{Namespace: "ns", Service: service, Port: port, Target: target}
+	}
+	e := NewPodEndpoints(topology.Mesh{Services: []topology.Service{
+		{Name: "cart", Namespace: "ns", Listed: []topology.Listing{list("cart", "http", 8080), list("cart", "admin", 9090), list("all", "http", 8080)}},
+		{Name: "front", Namespace: "ns", Listed: []topology.Listing{list("all", "http", 7070)}},
+		{Name: "job", Namespace: "ns"},
+	}}, nil)
+	take := func(kind observe.Kind, pod *corev1.Pod) map[string][]string {
+		endpoints := map[string][]string{}
+		for _, ev := range e.Take(observe.PodEvent{Kind: kind, Pod: pod}) {
+			for port, all := range ev.Ports {
+				endpoints[ev.Service+":"+port] = []string{}
+				for _, one := range all {
+					endpoints[ev.Service+":"+port] = append(endpoints[ev.Service+":"+port], one.Addr.String())
+				}
+				slices.Sort(endpoints[ev.Service+":"+port])
+			}
+		}
+		return endpoints
+	}
+	g.Expect(take(observe.Added, aPod("a", "cart", "10.0.0.1", true))).To(Equal(map[string][]string{
+		"ns/cart:http": {"10.0.0.1:8080"}, "ns/cart:admin": {"10.0.0.1:9090"}, "ns/all:http": {"10.0.0.1:8080"},
+	}))
+	g.Expect(take(observe.Added, aPod("b", "front", "10.0.0.2", true))).To(Equal(map[string][]string{"ns/all:http": {"10.0.0.1:8080", "10.0.0.2:7070"}}))
+	g.Expect(take(observe.Added, aPod("c", "job", "10.0.0.3", true))).To(BeEmpty())
+	g.Expect(take(observe.Deleted, aPod("a", "cart", "10.0.0.1", true))).To(Equal(map[string][]string{
+		"ns/cart:http": {}, "ns/cart:admin": {}, "ns/all:http": {"10.0.0.2:7070"},
+	}))
 }
 
 // A pod is served once its node's proxy holds it and has the certificate of its identity,

@@ -53,6 +53,9 @@ func (l Ladder) Validate() error {
 	if err := errors.Join(eachOnce("mesh.pods", m.Pods), eachOnce("mesh.mode", m.Mode), eachOnce("mesh.dataplane", m.Dataplane)); err != nil {
 		return err
 	}
+	if l.Spec.Captured != nil && len(m.Dataplane) > 1 {
+		return scenario.Refuse("mesh.dataplane", strings.Join(m.Dataplane, ","), "one with mesh.file")
+	}
 	for i, version := range l.Versions {
 		if slices.Contains(l.Versions[:i], version) {
 			return scenario.Refuse("versions", strings.Join(l.Versions, ","), "each version once")
