@@ -78,8 +78,8 @@ func TestQuota(t *testing.T) {
 		k          float64
 		want       controlplane.Quota
 	}{
-		{1, 4, controlplane.Quota{Processors: 0.25, Period: 400 * time.Millisecond}},
-		{8, 64, controlplane.Quota{Processors: 0.125, Period: 6400 * time.Millisecond}},
+		{1, 4, controlplane.Quota{Processors: 0.25, Period: 40 * time.Millisecond}},
+		{8, 64, controlplane.Quota{Processors: 0.125, Period: 640 * time.Millisecond}},
 		{1000, 1, controlplane.Quota{}},
 	} {
 		s.ControlPlane.Processors, s.Instrument.Dilation.Factor = c.processors, c.k
