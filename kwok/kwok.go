@@ -57,9 +57,10 @@ const (
 	NodeTaint = "kwok.x-k8s.io/node"
 	// FakeNode is the value of NodeAnnotation and NodeTaint.
 	FakeNode = "fake"
-	// PodsPerNode is the number of simulated pods for each node; a node has room for ten
-	// times as many.
+	// PodsPerNode is the number of simulated pods for each node; a node has Room for more.
 	PodsPerNode = 100
+	// Room is the number of pods that a node can have.
+	Room = 1000
 	// KubeletVersion is the version that fake nodes report. It must be a valid version:
 	// istiod reads all nodes' kubelet versions to decide how it injects sidecars.
 	KubeletVersion = "v1.36.3"
@@ -183,7 +184,7 @@ func (p Pool) Node(i int, run string) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1k"),
 		corev1.ResourceMemory: resource.MustParse("4Ti"),
-		corev1.ResourcePods:   *resource.NewQuantity(10*PodsPerNode, resource.DecimalSI),
+		corev1.ResourcePods:   *resource.NewQuantity(Room, resource.DecimalSI),
 	}
 	node := &corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},

@@ -26,7 +26,8 @@ type Difference struct {
 const (
 	ofCertificates = "certificates: the replay's control plane signs them itself"
 	ofClusters     = "pods and services of other clusters, which a replay does not have"
-	ofAmbient      = "pods in ambient mode, which a replay does not have"
+	ofAmbient      = "pods in ambient mode, which a replay with data plane sidecar does not have"
+	ofTaints       = "nodes whose agent of ambient mode is not ready, which a replay does not have"
 	ofSecrets      = "what depends on its value, which is not captured"
 	ofReferences   = "what depends on its value, which is not known"
 	ofFile         = "nothing: the file has what it would make"
@@ -50,7 +51,7 @@ var otherSettings = map[string]string{
 	"USE_CACERTS_FOR_SELF_SIGNED_CA": ofCertificates, "ISTIO_MULTIROOT_MESH": ofCertificates, "CERT_SIGNER_DOMAIN": ofCertificates,
 	"PILOT_CA_CERT_CONFIGMAP": ofRoots, "PILOT_CRL_CONFIGMAP": ofRoots, "ENABLE_CLUSTER_TRUST_BUNDLE_API": ofRoots,
 	"EXTERNAL_ISTIOD": ofClusters, "LOCAL_CLUSTER_SECRET_WATCHER": ofClusters, "PILOT_MULTI_NETWORK_DISCOVER_GATEWAY_API": ofClusters,
-	servesZtunnels: ofAmbient, "PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS": ofAmbient, "PILOT_NODE_UNTAINT_CONTROLLERS_TAINT_NAME": ofAmbient,
+	servesZtunnels: ofAmbient, "PILOT_ENABLE_NODE_UNTAINT_CONTROLLERS": ofTaints, "PILOT_NODE_UNTAINT_CONTROLLERS_TAINT_NAME": ofTaints,
 	"PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER": ofFile,
 	"SHARED_MESH_CONFIG":                             "settings of the mesh in a second ConfigMap, which is not read",
 	"INJECT_ENABLED":                                 "nothing: pods of the replay are injected if the captured ones were",

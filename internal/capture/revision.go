@@ -45,7 +45,7 @@ func (m *Mesh) Of(name string) (Mesh, error) {
 			w.Spec.Proxy = OtherRevision
 		}
 	}
-	if sidecars, _ := to.Members(); sidecars == 0 {
+	if sidecars, _ := to.Members(); sidecars+to.Pods()[Ambient] == 0 {
 		return Mesh{}, fmt.Errorf("a revision that serves pods: %s serves none", name)
 	}
 	return to, nil

@@ -74,7 +74,11 @@ func (m *Mesh) Summary(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "left out: %s%s: %s\n", count, l.Kind, l.Reason)
 	}
-	for _, d := range m.Differences() {
+	replay := *m
+	if m.Pods()[Ambient] > 0 {
+		replay = m.ByNode()
+	}
+	for _, d := range replay.Differences() {
 		fmt.Fprintf(w, "not reproduced: %s\n", d)
 	}
 	dangling := m.Dangling()

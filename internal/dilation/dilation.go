@@ -150,7 +150,7 @@ func Expect(l Load, c Cost) Demand {
 	if d.Seconds > 0 {
 		burst := max(1, min(l.Peak, most)/rate) // how much faster pods come within one
 		length := d.Seconds
-		if length < l.Starts || l.PerSecond == 0 { // else the first pods start while others come
+		if l.PerSecond == 0 { // else the first pods start while others come
 			length += l.Starts
 		}
 		d.Cores = burst * (d.ControlPlane + d.Instrument + d.Cluster) / length

@@ -59,12 +59,13 @@ func TestFactor(t *testing.T) {
 		want    float64
 	}{
 		"the default":            {usual, two, 3},
+		"50 pods":                {Load{Pods: 50, Services: 5, PerSecond: 20, OneByOne: true, Starts: 4, Processors: 8}, two, 3},
 		"on faster processors":   {usual, Machine{2, 2 * Unit}, 2},
 		"on slower processors":   {usual, Machine{2, Unit / 2}, 6},
 		"of unknown speed":       {usual, Machine{2, 0}, 6},
 		"on four processors":     {usual, Machine{4, Unit}, 2},
 		"on a large machine":     {usual, Machine{64, Unit}, 1},
-		"1600 pods, 20 a second": {ladder, two, 6}, // 3 on average: istiod's 8 processors would be all of the machine's
+		"1600 pods, 20 a second": {ladder, two, 6}, // 4 on average: istiod's 8 processors would be all of the machine's
 		"1600 pods, strict":      {strict, two, 3},
 		"1600, four processors":  {ladder, Machine{4, Unit}, 3},
 		"1600, one processor":    {ladder, Machine{1, Unit}, 16},

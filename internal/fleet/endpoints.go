@@ -60,7 +60,7 @@ func (e *Endpoints) change(seen time.Time) {
 func (e *Endpoints) Changed() []time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Clone(e.changed)
+	return slices.SortedFunc(slices.Values(e.changed), time.Time.Compare)
 }
 
 // set replaces the endpoints of a service port and sends the changes to the

@@ -176,9 +176,7 @@ func (f *Fleet) leave(p *pod) {
 // OnEndpoints takes the present endpoints of a service: as the API server lists them or, where the
 // control plane reads pods instead, as PodEndpoints derives them.
 func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
-	if f.bursting.Load() {
-		f.Endpoints.change(ev.Seen)
-	}
+	f.noteChange(ev.Seen)
 	f.Revisions.mu.Lock()
 	for port, listed := range ev.Ports {
 		name := ev.Service + ":" + port
@@ -199,6 +197,7 @@ func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
 // OnListed takes the present endpoints of a service as the API server lists them, where OnEndpoints
 // takes those of pods. Waypoints receive these, and so do the sidecars of a mesh that has both.
 func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
+	f.noteChange(ev.Seen)
 	f.Revisions.mu.Lock()
 	for port, listed := range ev.Ports {
 		name := controlplane.Listed(ev.Service + ":" + port)
@@ -214,6 +213,13 @@ func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
 	}
 	f.Revisions.mu.Unlock()
 	f.notify()
+}
+
+// noteChange records when a change of endpoints was seen in the rollout.
+func (f *Fleet) noteChange(seen time.Time) {
+	if f.bursting.Load() {
+		f.Endpoints.change(seen)
+	}
 }
 
 // withMachines adds the Machines of a service port to the endpoints that the API server lists.

@@ -159,7 +159,7 @@ func (f *Fleet) readRest(ctx context.Context, sidecars []string) (work, lacks st
 	return state.Work, ""
 }
 
-// unsettled returns the pods that have a sidecar, and in what the mesh is not quiescent, as far as that is seen from
+// unsettled returns the pods that are proxies or have one each, and in what the mesh is not quiescent, as far as that is seen from
 // outside the control plane; "" = in nothing.
 func (f *Fleet) unsettled() (sidecars []string, lacks string) {
 	f.Pods.mu.Lock()
@@ -171,19 +171,29 @@ func (f *Fleet) unsettled() (sidecars []string, lacks string) {
 	if s.away > 0 {
 		return nil, fmt.Sprintf("%d sidecars lost their stream and are not back", s.away)
 	}
+	pods := 0
 	for p := range s.workloads {
-		switch {
+		pods++
+		switch served := f.nodes.pods[p.id] != nil; {
 		case !s.current(p) || !p.ready:
 			return nil, fmt.Sprintf("pod %s is not ready", p.id)
 		case p.member.certified().IsZero():
 			return nil, fmt.Sprintf("sidecar %s has no certificate", p.id)
+		case served:
+			continue
 		case !p.whole:
 			return nil, fmt.Sprintf("sidecar %s waits for what it requested", p.id)
 		}
 		sidecars = append(sidecars, p.id)
 	}
-	if wanted := int(f.wanted.Load()); len(sidecars) != wanted {
-		return nil, fmt.Sprintf("%d pods are there, want %d", len(sidecars), wanted)
+	if wanted := int(f.wanted.Load()); pods != wanted {
+		return nil, fmt.Sprintf("%d pods are there, want %d", pods, wanted)
+	}
+	for id, p := range f.nodes.proxies {
+		if !p.ready || !p.whole {
+			return nil, fmt.Sprintf("proxy %s waits for what it requested", id)
+		}
+		sidecars = append(sidecars, id)
 	}
 	if healthy, wanted := f.Endpoints.healthy(), int(f.healthy.Load()); healthy != wanted {
 		return nil, fmt.Sprintf("the API server lists %d healthy endpoints, want %d", healthy, wanted)

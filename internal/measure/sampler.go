@@ -28,7 +28,7 @@ type Sampler struct {
 	base     time.Time         // moment 0 of the samples in store
 	slowdown float64           // by which time is slowed down; 0 = 1
 	briefly  []string          // names of components that are read more often, for brief
-	limited  []string          // names of components that may use limit
+	limited  string            // name of the component that may use limit
 	limit    float64           // processors of this machine
 	brief    brief
 
@@ -72,10 +72,10 @@ func (s *Sampler) SlowDown(k float64) {
 	s.brief.interval = time.Duration(float64(BriefInterval) * max(1, k))
 }
 
-// Limit states how many processors of this machine each of these components may use. Where one uses all of them, its waits for a
+// Limit states how many processors of this machine a component may use; 0 = all. Where it uses all of them, its waits for a
 // processor are no part of [Usage.Saturation]. It is called before Watch.
-func (s *Sampler) Limit(processors float64, names ...string) {
-	s.limited, s.limit = names, processors
+func (s *Sampler) Limit(processors float64, name string) {
+	s.limited, s.limit = name, processors
 }
 
 // span is the time in [from, to).
@@ -123,7 +123,7 @@ func (s *Sampler) Watch(name string, src Source) error {
 	s.end(name, t, first.At)
 	t.live = src
 	next := life{id: src.ID(), started: started}
-	if slices.Contains(s.limited, name) {
+	if s.limited == name {
 		next.limit = s.limit
 	}
 	t.lives = append(t.lives, next)

@@ -49,7 +49,7 @@ type deployment struct {
 	overlap  bool          // a step does not wait for the one before
 	atOnce   bool          // that was asked for
 	second   time.Duration // of the modelled machine
-	debounce float64       // seconds without a change after which the control plane pushes, of the modelled machine; 0 = not known
+	debounce float64       // seconds without a change after which the control plane pushes, of the modelled machine; 0 = not known, or pauses are the mesh's own
 	applier  *workload.Applier
 	injector *faults.Injector
 	fleet    *fleet.Fleet

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,27 +59,51 @@ func ReadMesh(path string) (*MeshFile, error) {
 	return &MeshFile{File: path, Digest: hex.EncodeToString(digest.Sum(nil))[:12], Scale: 1, Mesh: mesh}, nil
 }
 
-// useDataplane makes the mesh that of the document's data plane. Where the document leaves it to the file, and nothing else in it goes with
-// sidecars alone, it is the one that the mesh has: pods in ambient mode have the proxy of their node then.
+// useDataplane makes the mesh that of the document's data plane. Where the document leaves it to the file, and has nothing that goes with
+// sidecars alone, it is the one that the mesh has: pods in ambient mode have the proxy of their node then, and the document states how many pods a node has.
 func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
+	const dataplane, perNode = "mesh.dataplane", "mesh.podsPerNode"
 	pods := m.Mesh.Pods()
 	sidecars := pods[capture.Sidecar]+pods[capture.Gateway] > 0
-	alone := d.Given("controlPlane.upgrade.to") || d.Scenario.Place.Context != "" || s.KeepConfiguration
-	if pods[capture.Ambient] > 0 && !d.Given("mesh.dataplane") && !alone {
-		s.Scenario = d.Scenario
+	s.Scenario = d.Scenario
+	if pods[capture.Ambient] > 0 && !d.Given(dataplane) && !ofSidecarsAlone(s, d) {
 		driver, err := s.Driver()
 		if err != nil {
 			return err
 		}
 		if at := slices.IndexFunc(driver.Dataplanes, func(one controlplane.OtherDataplane) bool { return one.Mixed == sidecars }); at >= 0 {
-			if err := d.Fill("mesh.dataplane", m.File, driver.Dataplanes[at].Name); err != nil {
+			if err := d.Fill(dataplane, m.File, driver.Dataplanes[at].Name); err != nil {
 				return err
 			}
 		}
 	}
 	s.Scenario = d.Scenario
-	m.byNode, m.perNode = !s.withSidecars(), d.Stated("mesh.podsPerNode")
+	m.byNode, m.perNode = !s.withSidecars(), d.Stated(perNode) && d.Source(perNode).File != m.File
+	switch ztunnels := pods[capture.Ztunnel]; {
+	case !m.byNode && m.perNode && s.Mesh.PodsPerNode != scenario.Default().Mesh.PodsPerNode:
+		return scenario.Refuse(perNode, s.Mesh.PodsPerNode, "it with mesh.dataplane ambient or mixed")
+	case m.byNode && !m.perNode && ztunnels > 0:
+		all := 0
+		for proxy, n := range pods {
+			if proxy != capture.Ztunnel {
+				all += n
+			}
+		}
+		return d.Fill(perNode, m.File, strconv.Itoa(min(maxPerNode, max(1, int(math.Round(float64(all)/float64(ztunnels)))))))
+	}
 	return nil
+}
+
+// maxPerNode is the most pods that a node has in a scenario.
+const maxPerNode = 250
+
+// ofSidecarsAlone reports whether a document has something that a mesh in which nodes have proxies cannot have.
+func ofSidecarsAlone(s Spec, d *scenario.Document) bool {
+	if slices.ContainsFunc([]string{"mesh.sidecars.startDelay", "mesh.sidecars.real", "mesh.sidecars.xds", "mesh.sidecars.certificateLifetime"}, d.Stated) {
+		return true
+	}
+	load := d.Scenario.Load
+	return d.Given("controlPlane.upgrade.to") || d.Scenario.Place.Context != "" || s.KeepConfiguration || load.Changes.PerSecond > 0 || load.Probes > 0 && d.Stated("load.probes")
 }
 
 // nodes returns the number of nodes that have a proxy each, as many as the captured mesh had; 0 = it is not known.

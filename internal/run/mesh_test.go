@@ -114,17 +114,22 @@ func TestCapturedDataplane(t *testing.T) {
 		pods, nodes int
 		want        string // error
 	}{
-		"sidecars":             {smallMesh, nil, "sidecar", 2, 1, ""},
-		"ambient":              {ambient, nil, "ambient", 2, 7, ""},
-		"two copies":           {ambient, []string{"mesh.scale", "2"}, "ambient", 4, 14, ""},
+		"sidecars":   {smallMesh, nil, "sidecar", 2, 1, ""},
+		"ambient":    {ambient, nil, "ambient", 2, 7, ""},
+		"two copies": {ambient, []string{"mesh.scale", "2"}, "ambient", 4, 14, ""},
+		"zones": {strings.Replace(ambient, "replicas: 2", "replicas: 30, zones: [{zone: a, pods: 10}, {zone: b, pods: 10}, {zone: c, pods: 10}]", 1),
+			nil, "ambient", 30, 7, ""},
 		"both":                 {ambient + workload("old", "sidecar", 3), nil, "mixed", 5, 7, ""},
-		"stated pods of nodes": {ambient, []string{"mesh.dataplane", "ambient", "mesh.podsPerNode", "1"}, "ambient", 2, 2, ""},
+		"stated pods of nodes": {ambient, []string{"mesh.podsPerNode", "1"}, "ambient", 2, 2, ""},
 		"as sidecars":          {ambient + workload("old", "sidecar", 3), []string{"mesh.dataplane", "sidecar"}, "sidecar", 3, 1, ""},
 		"an upgrade":           {ambient + workload("old", "sidecar", 3), []string{"controlPlane.upgrade.to", "1.31.0"}, "sidecar", 3, 1, ""},
 		"no sidecars":          {ambient, []string{"mesh.dataplane", "sidecar"}, "sidecar", 0, 1, "one with a sidecar at least: its 2 pods in ambient mode are not replayed here"},
 		"sidecars as ambient":  {ambient + workload("old", "sidecar", 3), []string{"mesh.dataplane", "ambient"}, "ambient", 5, 7, "none with mesh.file, which has 3 pods with sidecars, too"},
 		"no pod in it":         {smallMesh, []string{"mesh.dataplane", "mixed"}, "mixed", 2, 1, "none with mesh.file, which has no pods in ambient mode"},
-		"probes":               {ambient, []string{"load.probes", "3"}, "ambient", 2, 7, "0 with mesh.file and mesh.dataplane ambient"},
+		"probes":               {ambient, []string{"load.probes", "3", "mesh.dataplane", "ambient"}, "ambient", 2, 7, "0 with mesh.file and mesh.dataplane ambient"},
+		"probes, not stated":   {ambient + workload("old", "sidecar", 3), []string{"load.probes", "3"}, "sidecar", 3, 1, ""},
+		"changes":              {ambient + workload("old", "sidecar", 3), []string{"load.changes", "1/s"}, "sidecar", 3, 1, ""},
+		"a start delay":        {ambient + workload("old", "sidecar", 3), []string{"mesh.sidecars.startDelay", "1s"}, "sidecar", 3, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".yaml")

@@ -62,29 +62,36 @@ func (s Spec) nodeLabels() []map[string]string {
 		}
 		return all
 	}
-	var all []map[string]string
+	var labels []map[string]string
 	members, rest := s.Captured.Mesh.Members()
 	rest += members
+	all := rest
 	nodes := kwok.Nodes
 	if !s.withSidecars() {
-		perNode := float64(s.Mesh.PodsPerNode)
-		if known := s.Captured.nodes(); known > 0 {
-			perNode = float64(rest) / float64(known)
+		known := s.Captured.nodes()
+		if known == 0 {
+			known = (all + s.Mesh.PodsPerNode - 1) / s.Mesh.PodsPerNode
 		}
-		nodes = func(pods int) int { return max(1, kwok.Nodes(pods), int(math.Round(float64(pods)/perNode))) }
+		had := 0 // pods of the zones before
+		nodes = func(pods int) int {
+			share := func(n int) int { return int(math.Round(float64(n) * float64(known) / float64(all))) }
+			before := share(had)
+			had += pods
+			return max(1, (pods+kwok.Room-1)/kwok.Room, share(had)-before)
+		}
 	}
 	for _, z := range s.Captured.Mesh.Zones() {
-		labels := map[string]string{corev1.LabelTopologyZone: z.Zone}
+		zone := map[string]string{corev1.LabelTopologyZone: z.Zone}
 		if z.Region != "" {
-			labels[corev1.LabelTopologyRegion] = z.Region
+			zone[corev1.LabelTopologyRegion] = z.Region
 		}
 		for range nodes(z.Pods) {
-			all = append(all, labels)
+			labels = append(labels, zone)
 		}
 		rest -= z.Pods
 	}
-	if rest > 0 || all == nil {
-		all = append(all, make([]map[string]string, nodes(rest))...)
+	if rest > 0 || labels == nil {
+		labels = append(labels, make([]map[string]string, nodes(rest))...)
 	}
-	return all
+	return labels
 }

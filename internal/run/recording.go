@@ -31,7 +31,9 @@ func (r *run) startRecorder(ctx context.Context) (steps.Undo, error) {
 	r.sampler = measure.NewStoredSampler(r.spec.slowed(measure.SampleInterval), r.journal.Writer().Samples())
 	r.sampler.SlowDown(r.spec.dilation())
 	r.sampler.WatchBriefly(r.instances().local()...)
-	r.sampler.Limit(r.spec.quota().Processors, r.instances().local()...)
+	if local := r.instances().local(); len(local) == 1 { // of several replicas, one at its limit would have no warning
+		r.sampler.Limit(r.resources.Quota.Processors, local[0])
+	}
 	r.metrics = measure.NewMetrics(measure.Build{Version: component.ScalerVersion()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))
 	if err := r.assemble(ctx); err != nil {

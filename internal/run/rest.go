@@ -80,10 +80,10 @@ func (s *servers) read(ctx context.Context) (controlplane.SyncState, error) {
 }
 
 // rest returns the reader of whether the control plane of the run is at rest. It is nil where the control plane does not report
-// which proxies are behind; where nodes have proxies; where a synthetic mesh is in an existing cluster, whose control plane is not asked without need;
+// which proxies are behind; where nodes have proxies and the mesh is synthetic; where a synthetic mesh is in an existing cluster, whose control plane is not asked without need;
 // and where the API server is to be gone while the mesh is rolled out: a control plane that has yet to watch again is silent, too.
 func (r *run) rest() *fleet.Rest {
-	if r.adapter.Server.Endpoints().Sync == nil || r.adapter.Nodes != nil || r.spec.Existing != nil && r.spec.Captured == nil {
+	if r.adapter.Server.Endpoints().Sync == nil || (r.adapter.Nodes != nil || r.spec.Existing != nil) && r.spec.Captured == nil {
 		return nil
 	}
 	for _, f := range scenario.FaultsIn(r.spec.Load.Faults, scenario.PhaseRollout) {

@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/internal/ztunnel"
 	"scaler.mesh/scaler/pkg/record"
@@ -28,7 +29,8 @@ type rollout struct {
 // rollOut creates the mesh as planned and waits until it is at rest.
 func (r *run) rollOut(ctx context.Context) (steps.Undo, error) {
 	var debounce float64
-	if limits := r.journal.Run().Environment.ControlPlane.Limits; limits != nil {
+	unlisted := slices.ContainsFunc(r.mesh.Services, func(s topology.Service) bool { return len(s.Listings()) == 0 }) // whose pods change no EndpointSlice
+	if limits := r.journal.Run().Environment.ControlPlane.Limits; limits != nil && !unlisted {
 		debounce = limits.DebounceSeconds
 	}
 	phase := &rollout{

@@ -35,8 +35,15 @@ func (r *run) speedBefore(ctx context.Context) {
 	r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.Before = s })
 }
 
+// brief is the length of rollout and steady together below which the speed is measured before the run and after it alone: these are
+// close to each other, and three measurements would take as long as the phases.
+const brief = 30 * time.Second
+
 // speedInPause measures the speed between two phases, if that was possible before the run and nothing goes on.
 func (r *run) speedInPause(ctx context.Context) (steps.Undo, error) {
+	if r.rolloutLength+time.Duration(r.spec.Phases.Steady) < brief {
+		return nil, nil
+	}
 	if p := r.journal.Run().Environment.Processor; p == nil || p.Before == nil || r.spec.Profile().OutsideChurn > 0 {
 		return nil, nil
 	}

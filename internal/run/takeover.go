@@ -98,7 +98,7 @@ func (s Spec) notReproduced() (all []capture.Difference) {
 		all = append(all, capture.Difference{What: what, Value: captured, Changes: fmt.Sprintf(changes, args...)})
 	}
 	if share := s.Mesh.Share; share > 0 {
-		differ("pods", "", "memory, processor time, pushes and endpoints: %s of the pods of each workload run, one of each at least, %d of them with sidecars", share, s.Pods())
+		differ("pods", "", "memory, processor time, pushes and endpoints: %s of the pods of each workload run, one of each at least, %d of them with proxies", share, s.Pods())
 	}
 	r := s.Captured.Mesh.Served()
 	if r == nil {

@@ -117,7 +117,7 @@ func (s *Scenario) misplaced(where Where) string {
 		return "it with mesh.file"
 	case where == OwnProxies && len(s.Mesh.Dataplane) > 0 && !slices.Contains(s.Mesh.Dataplane, "sidecar"):
 		return "it with mesh.dataplane sidecar"
-	case where == NodeProxies && !slices.Contains(s.Mesh.Dataplane, "ambient") && !slices.Contains(s.Mesh.Dataplane, "mixed"):
+	case where == NodeProxies && s.Mesh.File == "" && !slices.Contains(s.Mesh.Dataplane, "ambient") && !slices.Contains(s.Mesh.Dataplane, "mixed"):
 		return "it with mesh.dataplane ambient or mixed"
 	case (where == InUpgrade || where == InWaves) && s.ControlPlane.Upgrade.To == "":
 		return "it with controlPlane.upgrade.to"

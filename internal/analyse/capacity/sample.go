@@ -70,7 +70,7 @@ func choose(runs []record.Run, o Options) (sample, error) {
 		}
 	}
 	if r := s.runs[0]; r.Dataplane() != record.SidecarDataplane && !ofProxies(r) {
-		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars or with proxies of nodes alone: what each kind of proxy costs where there are several was not separated", output.Many(len(s.runs), "run"), r.Dataplane())
+		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars or with proxies of nodes alone: what each kind of proxy costs where there are several was not separated; a captured mesh has sidecars alone with --dataplane sidecar", output.Many(len(s.runs), "run"), r.Dataplane())
 	}
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int {
 		return cmp.Or(cmp.Compare(a.PodCount(), b.PodCount()), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))

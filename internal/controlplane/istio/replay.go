@@ -45,6 +45,7 @@ type replayed struct {
 	configuration
 	mesh     *capture.Mesh
 	root     string                       // namespace
+	unseen   []string                     // namespaces
 	objects  []*unstructured.Unstructured // that istiod sees
 	defaults exports
 	services []visible
@@ -86,15 +87,15 @@ type egress struct {
 
 func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 	r := &replayed{configuration: c, mesh: mesh, root: mesh.Root(), shared: map[int32]bool{}, named: map[string]int{}}
-	unseen := r.readControlPlane()
+	r.unseen = r.readControlPlane()
 	for _, o := range mesh.Objects {
-		if !slices.Contains(unseen, o.GetNamespace()) {
+		if !slices.Contains(r.unseen, o.GetNamespace()) {
 			r.objects = append(r.objects, o)
 		}
 	}
 	for i := range mesh.Services {
 		s := &mesh.Services[i]
-		if slices.Contains(unseen, s.Namespace) {
+		if slices.Contains(r.unseen, s.Namespace) {
 			continue
 		}
 		v := visible{Service: s, host: fqdn(s.Name, s.Namespace), exportTo: r.defaults.services}

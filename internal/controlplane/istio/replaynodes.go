@@ -42,7 +42,9 @@ func (n replayedNodes) Wants(topology.Mesh, controlplane.Knobs) []convergence.Wa
 		}
 	}
 	for _, o := range n.others {
-		wants = append(wants, convergence.Want{Key: addressOf(o.namespace, o.host)})
+		if !slices.Contains(n.of.unseen, o.namespace) {
+			wants = append(wants, convergence.Want{Key: addressOf(o.namespace, o.host)})
+		}
 	}
 	return wants
 }

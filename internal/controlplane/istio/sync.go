@@ -88,7 +88,7 @@ func readSync(status []byte) (map[string]bool, error) {
 		}
 		id := s.Proxy[at+1:] + "/" + s.Proxy[:at]
 		acked := s.ClusterSent == s.ClusterAcked && s.ListenerSent == s.ListenerAcked && s.RouteSent == s.RouteAcked &&
-			s.EndpointSent == s.EndpointAcked && s.ExtensionConfigSent == s.ExtensionConfigAcked && s.ClusterSent != ""
+			s.EndpointSent == s.EndpointAcked && s.ExtensionConfigSent == s.ExtensionConfigAcked && (s.ClusterSent != "" || len(s.Resources) > 0)
 		for _, r := range s.Resources {
 			acked = acked && r.Sent == r.Acked
 		}
