@@ -27,7 +27,7 @@ func (c captured) parts() *controlplane.Captured {
 	return &controlplane.Captured{
 		Prepare: c.Prepare, Replay: c.Replay, Templates: c.Templates, Assigned: c.Assigned, Machines: c.Machines, Explain: c.Explain, Probes: c.Probes, Distributed: c.Distributed,
 		Nodes: func(mesh *capture.Mesh) controlplane.Nodes {
-			return replayedNodes{ambient{c.ControlPlane}, newReplayed(configuration(c), mesh)}
+			return replayedNodes{ambient(c), newReplayed(configuration(c), mesh)}
 		},
 	}
 }
