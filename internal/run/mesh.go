@@ -78,20 +78,24 @@ func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
 		}
 	}
 	s.Scenario = d.Scenario
-	m.byNode, m.perNode = !s.withSidecars(), d.Stated(perNode) && d.Source(perNode).File != m.File
-	switch ztunnels := pods[capture.Ztunnel]; {
-	case !m.byNode && m.perNode && s.Mesh.PodsPerNode != scenario.Default().Mesh.PodsPerNode:
-		return scenario.Refuse(perNode, s.Mesh.PodsPerNode, "it with mesh.dataplane ambient or mixed")
-	case m.byNode && !m.perNode && ztunnels > 0:
-		all := 0
-		for proxy, n := range pods {
-			if proxy != capture.Ztunnel {
-				all += n
-			}
+	m.byNode, m.perNode = !s.withSidecars(), d.Stated(perNode)
+	ztunnels := pods[capture.Ztunnel]
+	if !m.byNode || ztunnels == 0 {
+		if !m.byNode && m.perNode && s.Mesh.PodsPerNode != scenario.Default().Mesh.PodsPerNode {
+			return scenario.Refuse(perNode, s.Mesh.PodsPerNode, "it with mesh.dataplane ambient or mixed")
 		}
-		return d.Fill(perNode, m.File, strconv.Itoa(min(maxPerNode, max(1, int(math.Round(float64(all)/float64(ztunnels)))))))
+		return nil
 	}
-	return nil
+	all := -ztunnels
+	for _, n := range pods {
+		all += n
+	}
+	of := min(maxPerNode, max(1, int(math.Round(float64(all)/float64(ztunnels)))))
+	if m.perNode && s.Mesh.PodsPerNode != of { // else it is that of the file, as a record or a printed scenario has it
+		return nil
+	}
+	m.perNode = false
+	return d.Fill(perNode, m.File, strconv.Itoa(of))
 }
 
 // maxPerNode is the most pods that a node has in a scenario.

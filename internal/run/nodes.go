@@ -63,9 +63,16 @@ func (s Spec) nodeLabels() []map[string]string {
 		return all
 	}
 	var labels []map[string]string
-	members, rest := s.Captured.Mesh.Members()
-	rest += members
+	rest := 0 // pods whose zones are not known
+	for _, w := range s.Captured.Mesh.Workloads {
+		if len(w.Spec.Zones) == 0 {
+			rest += w.Spec.Replicas
+		}
+	}
 	all := rest
+	for _, z := range s.Captured.Mesh.Zones() {
+		all += z.Pods
+	}
 	nodes := kwok.Nodes
 	if !s.withSidecars() {
 		known := s.Captured.nodes()
@@ -88,7 +95,6 @@ func (s Spec) nodeLabels() []map[string]string {
 		for range nodes(z.Pods) {
 			labels = append(labels, zone)
 		}
-		rest -= z.Pods
 	}
 	if rest > 0 || labels == nil {
 		labels = append(labels, make([]map[string]string, nodes(rest))...)

@@ -35,7 +35,7 @@ func startsAgain(err error) *tooFast {
 
 // waits watches how long the control plane waits for processors, in the phases by whose load the factor is chosen:
 // rollout and changes at a rate. Other phases are judged by their figures alone, as these are, which
-// have warnings. So is scaler, which waits hardly less with twice the factor (docs/results/dilation.md).
+// have warnings. So is scaler (docs/results/dilation.md).
 type waits struct {
 	program string
 	late    func(program string, since time.Time) (late time.Duration, until time.Time, ok bool)

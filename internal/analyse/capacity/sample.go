@@ -69,8 +69,11 @@ func choose(runs []record.Run, o Options) (sample, error) {
 			return s, err
 		}
 	}
+	if r := s.runs[0]; r.Mesh != nil && r.Dataplane() != record.SidecarDataplane {
+		return s, fmt.Errorf("planning from %s of a captured mesh of data plane %s: want such runs with --dataplane sidecar: how the number of its nodes grows is not known", output.Many(len(s.runs), "run"), r.Dataplane())
+	}
 	if r := s.runs[0]; r.Dataplane() != record.SidecarDataplane && !ofProxies(r) {
-		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars or with proxies of nodes alone: what each kind of proxy costs where there are several was not separated; a captured mesh has sidecars alone with --dataplane sidecar", output.Many(len(s.runs), "run"), r.Dataplane())
+		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars or with proxies of nodes alone: what each kind of proxy costs where there are several was not separated", output.Many(len(s.runs), "run"), r.Dataplane())
 	}
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int {
 		return cmp.Or(cmp.Compare(a.PodCount(), b.PodCount()), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))

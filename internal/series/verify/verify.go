@@ -86,9 +86,6 @@ func (o Options) spec() (spec run.Spec, err error) {
 		Changes: scenario.Changes{PerSecond: 1, Kind: scenario.MeshWideChange},
 	}
 	spec.Phases.Changes = scenario.Duration(time.Second)
-	if p.Target.Nodes > 0 && p.Target.Mesh != nil {
-		return spec, scenario.Refuse("mesh.dataplane", spec.Dataplane(), "sidecar with mesh.file: a change of a captured mesh is not followed to proxies of nodes yet")
-	}
 	if p.Target.Nodes > 0 { // changes at a rate are of sidecars only
 		spec.Mesh.PodsPerNode = p.Target.PodsPerNode
 		spec.Load.Changes, spec.Phases.Changes, spec.Load.Probes = scenario.Changes{}, 0, 1
