@@ -21,7 +21,9 @@ const inotifyPatience = 500 * time.Millisecond
 // checkInotify takes as many inotify instances as a run needs, with a watch each, and
 // releases them.
 func checkInotify(instances int) Result {
-	for begin := time.Now(); ; time.Sleep(inotifyPatience / 10) {
+	next := time.NewTicker(inotifyPatience / 10)
+	defer next.Stop()
+	for begin := time.Now(); ; <-next.C {
 		if r := takeInotify(instances); r.Status == OK || time.Since(begin) >= inotifyPatience {
 			return r
 		}
