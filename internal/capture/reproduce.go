@@ -138,17 +138,19 @@ func (c *ControlPlane) withoutAmbient() *ControlPlane {
 	for i := range to.Revisions {
 		r := &to.Revisions[i]
 		r.Env = slices.DeleteFunc(slices.Clone(r.Env), func(v Variable) bool { return v.Name == servesZtunnels })
-		if r.MeshConfig == nil {
-			continue
-		}
-		r.MeshConfig = clone(r.MeshConfig)
-		if proxies, _ := r.MeshConfig["defaultConfig"].(map[string]any); proxies != nil {
-			if metadata, _ := proxies["proxyMetadata"].(map[string]any); metadata != nil {
-				delete(metadata, takesHBONE)
-			}
+		if r.MeshConfig != nil {
+			r.MeshConfig = clone(r.MeshConfig)
+			delete(proxyMetadata(r.MeshConfig), takesHBONE)
 		}
 	}
 	return &to
+}
+
+// proxyMetadata returns the variables that a mesh configuration gives all proxies; nil = it has none.
+func proxyMetadata(config map[string]any) map[string]any {
+	proxies, _ := config["defaultConfig"].(map[string]any)
+	metadata, _ := proxies["proxyMetadata"].(map[string]any)
+	return metadata
 }
 
 // WithoutHBONE returns the difference between sidecars of a replay in which nodes have proxies and the captured ones, which do not take
@@ -158,12 +160,10 @@ func (m *Mesh) WithoutHBONE() []Difference {
 	if r == nil || r.MeshConfig == nil || pods[Sidecar]+pods[Gateway] == 0 {
 		return nil
 	}
-	proxies, _ := r.MeshConfig["defaultConfig"].(map[string]any)
-	metadata, _ := proxies["proxyMetadata"].(map[string]any)
-	if metadata[takesHBONE] == "true" {
+	value, _ := proxyMetadata(r.MeshConfig)[takesHBONE].(string)
+	if value == "true" {
 		return nil
 	}
-	value, _ := metadata[takesHBONE].(string)
 	return []Difference{{"meshConfig.defaultConfig.proxyMetadata." + takesHBONE, value, "tunnels and workloads that sidecars are sent: those of the replay take HBONE"}}
 }
 
@@ -284,7 +284,7 @@ func (r *Revision) Configuration(discovery string) (config map[string]any, not [
 	config["defaultConfig"] = proxies
 	drop(proxies, "caCertificatesPem", "defaultConfig.caCertificatesPem", ofCertificates)
 	drop(proxies, "privateKeyProvider", "defaultConfig.privateKeyProvider", "handshakes of real proxies")
-	if metadata, _ := proxies["proxyMetadata"].(map[string]any); metadata != nil {
+	if metadata := proxyMetadata(config); metadata != nil {
 		for _, name := range slices.Sorted(maps.Keys(ownMetadata)) {
 			drop(metadata, name, "defaultConfig.proxyMetadata."+name, ownMetadata[name])
 		}
