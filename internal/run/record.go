@@ -56,9 +56,6 @@ func (s Spec) recorded() scenario.Scenario {
 	asked.Repeats, asked.Mesh.Services, asked.Mesh.Namespaces = 1, t.Services, t.Namespaces
 	asked.ControlPlane.Processors, asked.Instrument.Dilation = s.processors(), scenario.Dilation{Factor: s.dilation()}
 	asked = asked.Applicable()
-	if s.withSidecars() {
-		asked.Mesh.PodsPerNode, asked.Mesh.Waypoints = 0, ""
-	}
 	asked.ControlPlane.Env, asked.ControlPlane.Upgrade.Env = mask.Env(asked.ControlPlane.Env), mask.Env(asked.ControlPlane.Upgrade.Env)
 	asked.ControlPlane.Set = mask.Settings(asked.ControlPlane.Set)
 	return asked

@@ -55,6 +55,9 @@ func (d *Document) Check(command string) error {
 			return &Error{Path: p.Path, Line: d.given[p.Path].Line, Value: shown(v), Want: want}
 		}
 		want := d.Scenario.misplaced(p.Where)
+		if p.Where == NodeProxies && d.Scenario.Mesh.File != "" {
+			want = "" // the data plane may follow from the file, which is read by who runs the scenario
+		}
 		if !p.AppliesTo(command) {
 			want = "none with 'scaler " + command + "'"
 		}
@@ -117,7 +120,7 @@ func (s *Scenario) misplaced(where Where) string {
 		return "it with mesh.file"
 	case where == OwnProxies && len(s.Mesh.Dataplane) > 0 && !slices.Contains(s.Mesh.Dataplane, "sidecar"):
 		return "it with mesh.dataplane sidecar"
-	case where == NodeProxies && s.Mesh.File == "" && !slices.Contains(s.Mesh.Dataplane, "ambient") && !slices.Contains(s.Mesh.Dataplane, "mixed"):
+	case where == NodeProxies && !slices.Contains(s.Mesh.Dataplane, "ambient") && !slices.Contains(s.Mesh.Dataplane, "mixed"):
 		return "it with mesh.dataplane ambient or mixed"
 	case (where == InUpgrade || where == InWaves) && s.ControlPlane.Upgrade.To == "":
 		return "it with controlPlane.upgrade.to"
