@@ -14,8 +14,8 @@ import (
 // the controller-manager and the control plane watch some files. Each has a few watches.
 const inotifyNeeded = 16
 
-// inotifyPatience is how long instances are tried to be had: the kernel counts those of a program that has closed them until it has freed them,
-// some milliseconds later.
+// inotifyPatience is the time for which a check that failed is repeated. The kernel frees closed instances some milliseconds later, and counts
+// them until then.
 const inotifyPatience = 500 * time.Millisecond
 
 // checkInotify takes as many inotify instances as a run needs, with a watch each, and
