@@ -105,7 +105,7 @@ type Load struct {
 	Starts    float64 // seconds by which the starts of sidecars differ, after their pods have come
 	Equal     bool    // no program has priority over another
 	Replicas  int     // 0 = 1
-	// Processors limits the processors that each replica of the control plane may use; 0 = as many as the machine has.
+	// Processors limits the reference processors that each replica of the control plane may use; 0 = as many as the machine has.
 	Processors int
 	Changes    float64 // a second, each to all sidecars, after the rollout
 }
@@ -114,8 +114,8 @@ type Load struct {
 type Demand struct {
 	Seconds                           float64 // over which pods come
 	ControlPlane, Instrument, Cluster float64 // processor time in seconds of the reference processor
-	// Round is the processor time of the greatest push to all sidecars, in the same seconds, and Most how many processors the control plane may
-	// use for it; 0 = all of the machine.
+	// Round is the processor time of the greatest push to all sidecars, in the same seconds, and Most how many reference processors the control plane
+	// may use for it; 0 = all of the machine.
 	Round float64
 	Most  int
 	// Cores is the number of reference processors that are needed while pods come, in the time of the modelled machine, and Limit is the share of
@@ -189,7 +189,7 @@ func least(enough func(k float64) bool) float64 {
 
 // leavesRoom reports whether a push to all sidecars does not stop everything else on a machine for too long.
 func (d Demand) leavesRoom(k float64, m Machine) bool {
-	left := float64(max(1, m.Processors)) - float64(d.Most)/k
+	left := float64(max(1, m.Processors)) - float64(d.Most)/k/cmp.Or(m.Speed, 1)
 	return d.Most > 0 && left >= room || roundFactor*d.Round <= pause*k*m.cores()
 }
 

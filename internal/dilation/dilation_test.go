@@ -65,10 +65,12 @@ func TestFactor(t *testing.T) {
 		"of unknown speed":       {usual, Machine{2, 0}, 6},
 		"on four processors":     {usual, Machine{4, Unit}, 2},
 		"on a large machine":     {usual, Machine{64, Unit}, 1},
-		"1600 pods, 20 a second": {ladder, two, 6}, // 4 on average: istiod's 8 processors would be all of the machine's
+		"1600 pods, 20 a second": {ladder, two, 4}, // with 8 processors, which are 5.5 of this machine's 8
+		"1600, slow processors":  {ladder, Machine{2, 1}, 6},
+		"1600, slower ones":      {ladder, Machine{2, 0.63}, 12}, // 8 on average: istiod's 8 processors would be 12.7 of 16
 		"1600 pods, strict":      {strict, two, 3},
-		"1600, four processors":  {ladder, Machine{4, Unit}, 3},
-		"1600, one processor":    {ladder, Machine{1, Unit}, 16},
+		"1600, four processors":  {ladder, Machine{4, Unit}, 2},
+		"1600, one processor":    {ladder, Machine{1, Unit}, 12},
 		"1600, no limit":         {Load{Pods: 1600, Services: 160, PerSecond: 20, OneByOne: true, Starts: 4}, two, 16},
 		"1600 pods at once":      {Load{Pods: 1600, Services: 160}, two, 6},
 		"bursts":                 {Load{Pods: 200, Services: 20, PerSecond: 10, Peak: 100}, two, 6},

@@ -16,7 +16,7 @@ import (
 
 // All runs of a ladder get one factor, which is the largest that one of them needs, whatever turns they take.
 func TestChooseDilation(t *testing.T) {
-	m := dilation.Machine{Processors: 2, Speed: 2.2}
+	m := dilation.Machine{Processors: 2, Speed: 1.6}
 	factor := func(pods int, modes ...string) float64 {
 		l := ladderOf([]int{pods}, modes...)
 		l.Spec.Instrument.Dilation.Auto = true
@@ -33,7 +33,7 @@ func TestChooseDilation(t *testing.T) {
 			t.Errorf("%s has %s, %+v, starts again %v", run.Name(), run.Instrument.Dilation, run.Choice, run.StartsAgain)
 		}
 	}
-	if text := got.Spec.pace(); !strings.HasPrefix(text, fmt.Sprintf("time is slowed down %g times: ", got.Spec.dilation())) || !strings.HasSuffix(text, " reference processors are expected to be needed, and 70 % of this machine's 2 processors of speed 2.2 may be used; a push to all sidecars takes 1 s of a reference processor, and must leave processors for the pods that come meanwhile") {
+	if text := got.Spec.pace(); !strings.HasPrefix(text, fmt.Sprintf("time is slowed down %g times: ", got.Spec.dilation())) || !strings.HasSuffix(text, " reference processors are expected to be needed, and 70 % of this machine's 2 processors of speed 1.6 may be used; a push to all sidecars takes 1 s of a reference processor, and must leave processors for the pods that come meanwhile") {
 		t.Errorf("it says %q", text)
 	}
 	given := ladderOf([]int{200}, "permissive")

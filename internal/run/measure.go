@@ -192,9 +192,9 @@ func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) 
 	return nil
 }
 
-// limitWarning warns that a control plane used all processors that its GOMAXPROCS lets it use,
+// limitWarning warns that a control plane used all processors that it could use,
 // where its saturation does not say so; nil where it did not. Cores were measured on this
-// machine, and GOMAXPROCS is of the one that is modelled.
+// machine, and its limit is in the modelled time.
 func limitWarning(source record.ControlPlaneSource, slowdown float64, phase record.PhaseName, u measure.Usage) *record.Warning {
 	peak := slowdown * u.CoresPeak
 	if u.Saturation != nil && *u.Saturation > record.Saturated || !source.AtLimit(peak) {
@@ -202,7 +202,7 @@ func limitWarning(source record.ControlPlaneSource, slowdown float64, phase reco
 	}
 	return &record.Warning{
 		About: "controlPlane." + string(phase), Reason: record.ReasonAtLimit, Component: source.Name, Phase: phase,
-		Values: map[string]float64{"peakCores": peak, "maxProcs": float64(source.GOMAXPROCS)},
+		Values: map[string]float64{"peakCores": peak, "maxProcs": source.Limit()},
 	}
 }
 

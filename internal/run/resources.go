@@ -80,24 +80,33 @@ func (s Spec) machineProcessors(d controlplane.Driver) *record.Warning {
 const quotaPeriod = 10 * time.Millisecond
 
 // quota holds a replica of the control plane to its processors where this machine, slowed down, would give it more; zero where
-// it cannot.
-func (s Spec) quota() controlplane.Quota {
-	share := float64(s.processors()) / s.dilation()
+// it cannot. These are reference processors, of which one of this machine is a share, its speed: what a control plane does at its limit
+// would else depend on the machine. A speed of 0 is not known.
+func (s Spec) quota(speed float64) controlplane.Quota {
+	if speed <= 0 {
+		speed = 1
+	}
+	share := float64(s.processors()) / s.dilation() / speed
 	if share == 0 || share >= float64(len(linux.Processors())) {
 		return controlplane.Quota{}
 	}
 	return controlplane.Quota{Processors: share, Period: s.slowed(quotaPeriod)}
 }
 
-// controlPlaneResources decides what each replica of the control plane is given. Limits that the kernel cannot
-// enforce are warnings about the run.
-func (s Spec) controlPlaneResources(group *process.Group) (resources controlplane.Resources, warnings []record.Warning) {
+// usable returns how many processors of this machine, in the modelled time, a replica with a quota and its GOMAXPROCS can use; 0 without a quota.
+func (s Spec) usable(quota controlplane.Quota) float64 {
+	return s.dilation() * min(quota.Processors, float64(s.processors()))
+}
+
+// controlPlaneResources decides what each replica of the control plane is given, on a machine of this speed (see quota). Limits that the
+// kernel cannot enforce are warnings about the run.
+func (s Spec) controlPlaneResources(group *process.Group, speed float64) (resources controlplane.Resources, warnings []record.Warning) {
 	resources = controlplane.Resources{
 		MaxProcs:    s.processors(),
 		MemoryBytes: int64(s.ControlPlane.Memory),
 		Env:         s.ControlPlane.Env,
 	}
-	if quota := s.quota(); quota.Processors > 0 {
+	if quota := s.quota(speed); quota.Processors > 0 {
 		if err := group.CanLimitProcessors(quota); err == nil {
 			resources.Quota = quota
 		} else {

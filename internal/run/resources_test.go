@@ -75,24 +75,25 @@ func TestQuota(t *testing.T) {
 	s := DefaultSpec()
 	for _, c := range []struct {
 		processors int
-		k          float64
+		k, speed   float64
 		want       controlplane.Quota
 	}{
-		{1, 4, controlplane.Quota{Processors: 0.25, Period: 40 * time.Millisecond}},
-		{8, 64, controlplane.Quota{Processors: 0.125, Period: 640 * time.Millisecond}},
-		{1000, 1, controlplane.Quota{}},
+		{1, 4, 0.5, controlplane.Quota{Processors: 0.5, Period: 40 * time.Millisecond}},
+		{1, 4, 0, controlplane.Quota{Processors: 0.25, Period: 40 * time.Millisecond}},
+		{8, 64, 1, controlplane.Quota{Processors: 0.125, Period: 640 * time.Millisecond}},
+		{1000, 1, 1, controlplane.Quota{}},
 	} {
 		s.ControlPlane.Processors, s.Instrument.Dilation.Factor = c.processors, c.k
-		if got := s.quota(); got != c.want {
-			t.Errorf("%d processors at K = %g on %g: %+v, want %+v", c.processors, c.k, here, got, c.want)
+		if got := s.quota(c.speed); got != c.want {
+			t.Errorf("%d processors at K = %g on %g of speed %g: %+v, want %+v", c.processors, c.k, here, c.speed, got, c.want)
 		}
 	}
 	s.ControlPlane.Processors, s.Instrument.Dilation.Factor = int(here), 1
-	if got := s.quota(); got != (controlplane.Quota{}) {
+	if got := s.quota(1); got != (controlplane.Quota{}) {
 		t.Errorf("as many as there are: %+v", got)
 	}
 	s.Existing = &Existing{}
-	if got := s.quota(); got != (controlplane.Quota{}) {
+	if got := s.quota(1); got != (controlplane.Quota{}) {
 		t.Errorf("in an existing cluster: %+v", got)
 	}
 }

@@ -164,6 +164,9 @@ type ControlPlaneSource struct {
 	ProxyVersion string `json:"proxyVersion,omitempty"`
 	Replicas     int    `json:"replicas,omitempty"` // that were started at first
 	GOMAXPROCS   int    `json:"gomaxprocs,omitempty"`
+	// Processors is how many processors of this machine, in the modelled time, the kernel let each replica use: as fast as GOMAXPROCS
+	// reference processors. 0 = it had those that the machine has.
+	Processors float64 `json:"processors,omitempty"`
 	// MemoryLimitBytes is the limit that it was given (GOMEMLIMIT is 90 % of
 	// it), and that the kernel held it to if MemoryLimitEnforced.
 	MemoryLimitBytes    int64             `json:"memoryLimitBytes,omitempty"`

@@ -9,7 +9,7 @@ type Reason string
 const (
 	// Processors and restarts.
 	ReasonSaturated             Reason = "saturated"             // threads waited for a processor [share: of the phase]
-	ReasonAtLimit               Reason = "atLimit"               // the control plane used all that its GOMAXPROCS allows [peakCores, maxProcs]
+	ReasonAtLimit               Reason = "atLimit"               // the control plane used all that it could use [peakCores, maxProcs]
 	ReasonRestarted             Reason = "restarted"             // a program was started again in a phase [restarts]
 	ReasonCrashed               Reason = "crashed"               // the control plane ended unasked; Detail: its error
 	ReasonSpeedDrifted          Reason = "speedDrifted"          // the machine was faster or slower after the run than before [before, after: in reference processors, share, bound]
@@ -90,7 +90,7 @@ const (
 // sentences are the sentences of the reasons, in the language of fill.
 var sentences = map[Reason]string{
 	ReasonSaturated:             "saturated for up to {share:percent} of the phase: times are upper bounds, peak cores a lower bound of the demand",
-	ReasonAtLimit:               "used up to {peakCores:.2f} cores in its busiest second, and its GOMAXPROCS is {maxProcs}: what waited for a processor within it is not in its saturation, times are upper bounds, peak cores a lower bound of the demand",
+	ReasonAtLimit:               "used up to {peakCores:.2f} cores in its busiest second, of {maxProcs:.3g} that it could use: what waited for a processor within it is not in its saturation, times are upper bounds, peak cores a lower bound of the demand",
 	ReasonRestarted:             "restarted {restarts:times}",
 	ReasonCrashed:               "{component} ended and was started again: {detail}",
 	ReasonProcessorsNotEnforced: "nothing holds the control plane to its {processors} processors: it may have used more than a machine of that size has: {detail}",

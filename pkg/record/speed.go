@@ -68,6 +68,14 @@ func MeanSpeed(all []Speed) (mean Speed, ok bool) {
 // Speed is the mean of all speeds of the run; false where it is not known.
 func (p *Processor) Speed() (Speed, bool) { return MeanSpeed(p.Measured()) }
 
+// SpeedBefore is the speed before the run; 0 = it is not known.
+func (p *Processor) SpeedBefore() float64 {
+	if p == nil || p.Before == nil {
+		return 0
+	}
+	return p.Before.Speed
+}
+
 // Drift is the share by which the speed after the run differs from that before it. It is 0 where
 // it is not known, and where the ranges from Low to High of both overlap: then parts of one
 // measurement differ as much, and the two do not show that the machine changed.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -107,13 +108,17 @@ const Saturated = 0.1
 const Limited = 0.95
 
 // AtLimit reports whether a control plane that used so many cores in its busiest second
-// used nearly all the processors that its GOMAXPROCS lets it use. What waits for one of
+// used nearly all the processors that it could use, Processors or else its GOMAXPROCS. What waits for one of
 // them then waits within it: no thread does, and Saturation does not show it. Both are of
 // the machine that is modelled: where time is slowed down, cores that were measured here
 // are K times as many there.
 func (s ControlPlaneSource) AtLimit(peakCores float64) bool {
-	return s.GOMAXPROCS > 0 && peakCores >= Limited*float64(s.GOMAXPROCS*max(1, s.Replicas))
+	limit := s.Limit()
+	return limit > 0 && peakCores >= Limited*limit*float64(max(1, s.Replicas))
 }
+
+// Limit is how many processors of this machine, in the modelled time, each replica could use; 0 = not known.
+func (s ControlPlaneSource) Limit() float64 { return cmp.Or(s.Processors, float64(s.GOMAXPROCS)) }
 
 // AtLimit reports whether the control plane of a recorded run was at its limit in a phase.
 func (r *Run) AtLimit(phase PhaseName) bool {

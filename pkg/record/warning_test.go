@@ -85,17 +85,20 @@ func TestAtLimit(t *testing.T) {
 		gomaxprocs, replicas int
 		peak                 *float64
 		want                 bool
+		processors           float64
 	}{
-		"below":                   {2, 1, new(1.89), false},
-		"near enough":             {2, 1, new(1.9), true},
-		"of several replicas":     {1, 3, new(1.9), false},
-		"all of several replicas": {1, 3, new(2.9), true},
-		"of an unknown limit":     {0, 0, new(64.0), false},
-		"nobody looked":           {2, 1, nil, false},
+		"below":                   {2, 1, new(1.89), false, 0},
+		"near enough":             {2, 1, new(1.9), true, 0},
+		"of several replicas":     {1, 3, new(1.9), false, 0},
+		"all of several replicas": {1, 3, new(2.9), true, 0},
+		"of an unknown limit":     {0, 0, new(64.0), false, 0},
+		"nobody looked":           {2, 1, nil, false, 0},
+		"below slow ones":         {8, 1, new(9.0), false, 10},
+		"near enough, slow ones":  {8, 1, new(9.5), true, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := Run{ControlPlane: &ByPhase[*Usage]{Rollout: &Usage{Cores: &Level{Peak: test.peak}}}}
-			run.Environment.ControlPlane = ControlPlaneSource{GOMAXPROCS: test.gomaxprocs, Replicas: test.replicas}
+			run.Environment.ControlPlane = ControlPlaneSource{GOMAXPROCS: test.gomaxprocs, Replicas: test.replicas, Processors: test.processors}
 			if got := run.AtLimit(PhaseRollout); got != test.want {
 				t.Errorf("at its limit: %v, want %v", got, test.want)
 			}
