@@ -120,7 +120,10 @@ func TestByNode(t *testing.T) {
 	m := meshOf(t, "ambient/cluster.yaml")
 	config := map[string]any{"defaultConfig": map[string]any{"proxyMetadata": map[string]any{takesHBONE: "true", "A": "b"}}}
 	m.ControlPlane = &ControlPlane{Revisions: []Revision{{Name: "default", Env: []Variable{{Name: servesZtunnels, Value: "true"}, {Name: "X", Value: "y"}}, MeshConfig: config}}}
-	by := m.ByNode()
+	by, without := m.ByNode(false)
+	if without != nil {
+		t.Errorf("without %v", without)
+	}
 	if members, outside := by.Members(); members != 3 || outside != 1 {
 		t.Errorf("%d members and %d others, want the 3 pods in ambient mode and the waypoint", members, outside)
 	}
@@ -167,7 +170,7 @@ func TestWithoutHBONE(t *testing.T) {
 	} {
 		m := Mesh{Workloads: []Workload{{Spec: WorkloadSpec{Proxy: test.proxy, Replicas: 1}}}}
 		m.ControlPlane = &ControlPlane{Revisions: []Revision{{Name: "default", MeshConfig: test.config}}}
-		if got := m.WithoutHBONE(); len(got) != test.want {
+		if got := m.withoutHBONE(); len(got) != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

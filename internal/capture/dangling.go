@@ -32,6 +32,12 @@ func (m *Mesh) Dangling() []Reference {
 		w := &m.Workloads[i]
 		d.workloads[w.Namespace] = append(d.workloads[w.Namespace], w)
 	}
+	for _, of := range m.Waypoints {
+		for i := range of.pods {
+			w := &of.pods[i]
+			d.workloads[w.Namespace] = append(d.workloads[w.Namespace], w)
+		}
+	}
 	for _, o := range m.Objects {
 		switch o.GetKind() {
 		case "ServiceEntry":

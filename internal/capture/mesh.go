@@ -33,6 +33,8 @@ type Mesh struct {
 	Workloads  []Workload
 	// Objects are the objects of the mesh's configuration, of the kinds of Configuration.
 	Objects []*unstructured.Unstructured
+	// Waypoints have no workloads: a replay makes their Gateways and Services before the mesh, see [Mesh.ByNode].
+	Waypoints []OwnWaypoint
 
 	places map[string]string // where each object is in its file, by its identity; nil = it was not read
 	served string            // name of the revision that a replay runs, by Of; "" = see Served

@@ -80,15 +80,19 @@ func (m *Mesh) Members() (members, outside int) {
 }
 
 // ByNode returns the mesh as a replay has it whose nodes have proxies: its pods in ambient mode are members, and its own ztunnels are left
-// out, with the settings of its control plane by which these are served.
-func (m *Mesh) ByNode() Mesh {
-	to := *m
-	to.Workloads = slices.DeleteFunc(slices.Clone(m.Workloads), func(w Workload) bool { return w.Spec.Proxy == Ztunnel })
+// out, with the settings of its control plane by which these are served. With waypoints, its control plane makes their pods. without is
+// what it does not have of the mesh.
+func (m *Mesh) ByNode(waypoints bool) (to Mesh, without []Difference) {
+	to, without = *m, m.withoutHBONE()
+	if waypoints {
+		without = append(without, to.withWaypoints()...)
+	}
+	to.Workloads = slices.DeleteFunc(slices.Clone(to.Workloads), func(w Workload) bool { return w.Spec.Proxy == Ztunnel })
 	for i := range to.Workloads {
 		to.Workloads[i].ByNode = to.Workloads[i].Spec.Proxy == Ambient
 	}
 	to.ControlPlane = m.ControlPlane.withoutAmbient()
-	return to
+	return to, without
 }
 
 // Selects reports whether a service selects the pods of a workload as its endpoints.
@@ -156,7 +160,7 @@ func (m *Mesh) eachSelected(do func(*corev1.Service, *Workload)) {
 
 // Surroundings returns the objects that must exist before the first pod: namespaces, of
 // which those with sidecars get the labels injected, the accounts of workloads, and
-// services.
+// services, without those of Mesh.Waypoints.
 func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	with, accounts := map[string]bool{}, map[[2]string]bool{}
@@ -185,18 +189,25 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 		objects = append(objects, named("v1", "ServiceAccount", account[0], account[1]))
 	}
 	for i := range m.Services {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&m.Services[i])
-		if err != nil {
-			continue // a Service converts
+		if s := &m.Services[i]; !m.IsWaypoint("Service", s.Namespace, s.Name) {
+			objects = append(objects, serviceObject(s))
 		}
-		object["apiVersion"], object["kind"] = "v1", "Service"
-		delete(object, "status")
-		if s := &m.Services[i]; s.Spec.Type == corev1.ServiceTypeLoadBalancer { // of which there may be more than node ports, and nobody asks for one
-			_ = unstructured.SetNestedField(object, false, "spec", "allocateLoadBalancerNodePorts")
-		}
-		objects = append(objects, &unstructured.Unstructured{Object: withoutDefaults(object)})
 	}
 	return objects
+}
+
+// serviceObject returns a Service as a replay makes it.
+func serviceObject(s *corev1.Service) *unstructured.Unstructured {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		return named("v1", "Service", s.Namespace, s.Name) // a Service converts
+	}
+	object["apiVersion"], object["kind"] = "v1", "Service"
+	delete(object, "status")
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer { // of which there may be more than node ports, and nobody asks for one
+		_ = unstructured.SetNestedField(object, false, "spec", "allocateLoadBalancerNodePorts")
+	}
+	return &unstructured.Unstructured{Object: withoutDefaults(object)}
 }
 
 // admits reports whether a namespace's label decides, by the API server's own admission, which pods may

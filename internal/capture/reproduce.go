@@ -153,9 +153,9 @@ func proxyMetadata(config map[string]any) map[string]any {
 	return metadata
 }
 
-// WithoutHBONE returns the difference between sidecars of a replay in which nodes have proxies and the captured ones, which do not take
+// withoutHBONE returns the difference between sidecars of a replay in which nodes have proxies and the captured ones, which do not take
 // connections of ztunnels through HBONE; nil where these do, or there are none, or that is not known.
-func (m *Mesh) WithoutHBONE() []Difference {
+func (m *Mesh) withoutHBONE() []Difference {
 	r, pods := m.Served(), m.Pods()
 	if r == nil || r.MeshConfig == nil || pods[Sidecar]+pods[Gateway] == 0 {
 		return nil

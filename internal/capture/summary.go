@@ -74,11 +74,11 @@ func (m *Mesh) Summary(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "left out: %s%s: %s\n", count, l.Kind, l.Reason)
 	}
-	replay := *m
+	replay, without := *m, []Difference(nil)
 	if m.Pods()[Ambient] > 0 {
-		replay = m.ByNode()
+		replay, without = m.ByNode(true)
 	}
-	for _, d := range replay.Differences() {
+	for _, d := range append(without, replay.Differences()...) {
 		fmt.Fprintf(w, "not reproduced: %s\n", d)
 	}
 	dangling := m.Dangling()

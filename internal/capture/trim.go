@@ -31,6 +31,7 @@ const (
 	redirection    = "ambient.istio.io/redirection" // of a pod whose connections a ztunnel takes
 
 	tlsModeInjected = "istio"
+	ownPrefix       = "scaler.mesh/" // of scaler's labels and annotations
 )
 
 // droppedLabel reports whether a label is dropped: the labels that decide which pods get
@@ -41,7 +42,7 @@ func droppedLabel(name string) bool {
 	case injectionLabel, revisionLabel, injectLabel, tlsModeLabel, "pod-template-hash", corev1.LabelMetadataName:
 		return true
 	}
-	return strings.HasPrefix(name, "scaler.mesh/") || perPod(name)
+	return strings.HasPrefix(name, ownPrefix) || perPod(name)
 }
 
 // perPod reports whether a controller adds a label to its pods that a Deployment's pods do not have of
@@ -108,7 +109,11 @@ func (r Resource) trimmed(object *unstructured.Unstructured) *unstructured.Unstr
 	if spec := object.Object["spec"]; spec != nil {
 		trimmed["spec"] = spec
 	}
-	return (&unstructured.Unstructured{Object: trimmed}).DeepCopy()
+	made := (&unstructured.Unstructured{Object: trimmed}).DeepCopy()
+	if r.Kind == "Gateway" {
+		withoutMade(made)
+	}
+	return made
 }
 
 func untyped(values map[string]string) map[string]any {
@@ -204,7 +209,7 @@ func proxyOf(meta metav1.ObjectMeta, spec corev1.PodSpec) Proxy {
 			switch {
 			case role == "router":
 				return Gateway
-			case role == "waypoint", meta.Labels["gateway.networking.k8s.io/gateway-class-name"] == "istio-waypoint":
+			case role == "waypoint", meta.Labels["gateway.networking.k8s.io/gateway-class-name"] == WaypointClass:
 				return Waypoint
 			case role == "ztunnel", meta.Labels["app"] == "ztunnel":
 				return Ztunnel

@@ -80,8 +80,8 @@ type Captured struct {
 	// of the captured one, and knobs do not count. Of what the mesh has and Wants says nothing of
 	// it returns what is not checked.
 	Replay func(mesh *capture.Mesh) (Mesh, []record.NotChecked)
-	// Nodes are the proxies of nodes where pods of the mesh have these; nil: it has no such proxies.
-	Nodes func(mesh *capture.Mesh) Nodes
+	// Nodes are the proxies of nodes, and waypoints, where pods of the mesh have these; nil: it has no such proxies.
+	Nodes func(mesh *capture.Mesh) *NodeProxies
 	// Machines are the endpoints that services have besides those which the API server lists, by
 	// "namespace/name:port".
 	Machines func(mesh *capture.Mesh) map[string]convergence.Endpoints
@@ -125,9 +125,15 @@ type Nodes interface {
 	// Discovered are the keys of what a sidecar of the mesh may hold of the pods that are there, in addition
 	// to Mesh.Holds, and whether it holds all of them; nothing where Serves is true of each namespace.
 	Discovered(pods []string) (keys []convergence.Key, all bool)
-	// ServiceProbe is a change of a service that changes no traffic, as a merge patch of its
-	// Service, made or taken back; and the resource of every proxy that changes with it.
-	ServiceProbe(mesh topology.Mesh, service int, made bool) (patch []byte, changes convergence.Key)
+	// ServiceProbe is a change of a service that changes no traffic, made or taken back; nil: there is none.
+	ServiceProbe(mesh topology.Mesh, service int, made bool) *ServiceChange
+}
+
+// ServiceChange is a change of a Service.
+type ServiceChange struct {
+	Namespace, Name string          // of the Service
+	Patch           []byte          // a merge patch
+	Changes         convergence.Key // the resource of every proxy that changes with it
 }
 
 // Membership is what makes the pods of a namespace part of the mesh, and whether they have the proxy of
@@ -184,10 +190,10 @@ func (c *ControlPlane) EndpointHealth(ready, serving, terminating bool) (health 
 }
 
 // Waypoints are proxies of namespaces or services, in addition to those of nodes. They are
-// pods, too, whose label kwok.ServiceLabel is their waypoint's name, which Proxies.Spec
+// pods, too, whose label kwok.ServiceLabel is Waypoint.Label, and which Proxies.Spec
 // specifies the proxies of.
 type Waypoints interface {
-	// List are the waypoints of a mesh, each of which has one pod.
+	// List are the waypoints of a mesh.
 	List(mesh topology.Mesh) []Waypoint
 	// Objects are what makes the waypoints, with the run's label wherever it belongs. They are
 	// made when there are the mesh's namespaces, and nothing else of it.
@@ -204,7 +210,9 @@ type Waypoints interface {
 
 // Waypoint is one of Waypoints, which has a Service of its name.
 type Waypoint struct {
-	Namespace, Name string          // the name is that of no other waypoint and of no service
+	Namespace, Name string          // of its own Service
+	Label           string          // value of kwok.ServiceLabel of its pods, which no service and no other waypoint has
+	Pods            int             // 1 or more
 	Services        []int           // that it serves, as indices of a mesh
 	Ports           []topology.Port // of its own Service
 }

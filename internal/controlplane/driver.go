@@ -214,6 +214,7 @@ const (
 	NoWaypoints        = "none"
 	NamespaceWaypoints = "namespace"
 	ServiceWaypoints   = "service"
+	CapturedWaypoints  = "captured" // those of a captured mesh
 )
 
 // Of is the driver as it serves a data plane, Sidecars or one of Dataplanes ("" = Sidecars),
@@ -222,6 +223,15 @@ func (d Driver) Of(dataplane, waypoints string) (Driver, error) {
 	at := slices.IndexFunc(d.Dataplanes, func(one OtherDataplane) bool { return one.Name == dataplane })
 	switch waypoints {
 	case "", NoWaypoints:
+	case CapturedWaypoints:
+		if at < 0 {
+			return d, scenario.Refuse("mesh.waypoints", waypoints, "%s with mesh.dataplane %s", NoWaypoints, cmp.Or(dataplane, Sidecars))
+		}
+		d.Dataplane = d.Dataplanes[at].Dataplane
+		if of := d.Dataplanes[at].Waypoints; of != nil { // else its sidecars request what waypoints do
+			d.Dataplane = *of
+		}
+		return d, nil
 	case NamespaceWaypoints, ServiceWaypoints:
 		if at < 0 || d.Dataplanes[at].Waypoints == nil {
 			return d, scenario.Refuse("mesh.waypoints", waypoints, "%s with mesh.dataplane %s", NoWaypoints, cmp.Or(dataplane, Sidecars))
@@ -229,7 +239,7 @@ func (d Driver) Of(dataplane, waypoints string) (Driver, error) {
 		d.Dataplane = *d.Dataplanes[at].Waypoints
 		return d, nil
 	default:
-		return d, scenario.Refuse("mesh.waypoints", waypoints, "%s, %s or %s", NoWaypoints, NamespaceWaypoints, ServiceWaypoints)
+		return d, scenario.Refuse("mesh.waypoints", waypoints, "%s, %s, %s or %s", NoWaypoints, NamespaceWaypoints, ServiceWaypoints, CapturedWaypoints)
 	}
 	switch {
 	case at >= 0:

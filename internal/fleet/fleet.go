@@ -206,7 +206,7 @@ func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
 		for i, r := range f.Revisions.list() {
 			endpoints := r.endpoints(l)
 			r.set(name, endpoints, ev.Seen)
-			if i == 0 && f.listed {
+			if i == 0 && f.listed && !f.nodes.isWaypoint(ev.Service) {
 				f.Endpoints.set(ev.Service+":"+port, endpoints, ev.Seen)
 			}
 		}

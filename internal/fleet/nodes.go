@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +17,7 @@ type nodes struct {
 	// fixed after newNodes
 	fleet  *Fleet
 	wanted int                              // proxies, one for each node
-	listed map[string]controlplane.Waypoint // waypoints that there should be, by name
+	listed map[string]controlplane.Waypoint // waypoints that there should be, by label
 	served map[string]bool                  // services whose pods they serve, by name
 	mixed  bool                             // some pods have sidecars
 	starts *Latencies                       // of the proxies, which are in no figure
@@ -53,20 +52,29 @@ func newNodes(f *Fleet, o Options) *nodes {
 	}
 	if waypoints := o.Adapter.Waypoints(); waypoints != nil {
 		for _, w := range waypoints.List(o.Mesh) {
-			n.listed[w.Name] = w
+			n.listed[w.Label] = w
 		}
 	}
 	return n
 }
 
 // expected returns how many of these proxies a converged mesh has.
-func (n *nodes) expected() int { return n.wanted + len(n.listed) }
+func (n *nodes) expected() int {
+	expected := n.wanted
+	for _, w := range n.listed {
+		expected += w.Pods
+	}
+	return expected
+}
 
 // isWaypoint reports whether a service, "namespace/name", is that of a waypoint.
 func (n *nodes) isWaypoint(service string) bool {
-	namespace, name, _ := strings.Cut(service, "/")
-	w, ok := n.listed[name]
-	return ok && w.Namespace == namespace
+	for _, w := range n.listed {
+		if service == w.Namespace+"/"+w.Name {
+			return true
+		}
+	}
+	return false
 }
 
 // addProxy adds a new pod that is the proxy of a node or a waypoint, and reports whether it is one.
@@ -77,7 +85,7 @@ func (n *nodes) addProxy(p *pod) bool {
 		made := &nodeProxy{nodes: n, certificates: map[string]time.Time{}}
 		p.simulate(made, &made.simulated, false)
 		n.proxies[p.id] = made
-	case n.isWaypoint(p.namespace + "/" + p.service):
+	case n.listed[p.service].Pods > 0 && n.listed[p.service].Namespace == p.namespace:
 		made := &waypoint{nodes: n, of: n.listed[p.service]}
 		p.simulate(made, &made.simulated, n.fleet.Driver.Proxy.Certificates != nil)
 		n.waypoints[p.id] = made
@@ -93,8 +101,8 @@ func (n *nodes) scopes(r *revision, adapter *controlplane.ControlPlane) {
 	if n.wanted > 0 {
 		r.scopes[""] = r.tracker.Scope(adapter.Nodes.Wants(n.fleet.Mesh, n.fleet.Knobs))
 	}
-	for name, w := range n.listed {
-		r.scopes[name] = r.tracker.Scope(adapter.Nodes.Waypoints.Wants(n.fleet.Mesh, w))
+	for label, w := range n.listed {
+		r.scopes[label] = r.tracker.Scope(adapter.Nodes.Waypoints.Wants(n.fleet.Mesh, w))
 	}
 }
 
@@ -212,7 +220,7 @@ func (p *nodeProxy) leave() {
 	p.sharedProxy.leave()
 }
 
-// waypoint is the pod of a waypoint, whose name is that of its service.
+// waypoint is a pod of a waypoint.
 type waypoint struct {
 	sharedProxy
 	nodes *nodes
@@ -296,7 +304,7 @@ func (f *Fleet) Proxies() (there, ready int) {
 	return len(f.nodes.proxies), ready
 }
 
-// Waypoints counts the waypoints that are ready.
+// Waypoints counts the pods of waypoints that are ready.
 func (f *Fleet) Waypoints() (ready int) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
@@ -308,14 +316,13 @@ func (f *Fleet) Waypoints() (ready int) {
 	return ready
 }
 
-// WaypointsOf returns the ids of the pods of the waypoints of these services, which are indices of
-// the mesh.
-func (f *Fleet) WaypointsOf(services []int) []string {
+// WaypointsOf returns the ids of the pods of the waypoints of a service, which is an index of the mesh.
+func (f *Fleet) WaypointsOf(service int) []string {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	var ids []string
 	for id, p := range f.nodes.waypoints {
-		if p.worker != nil && slices.ContainsFunc(p.of.Services, func(i int) bool { return slices.Contains(services, i) }) {
+		if p.worker != nil && slices.Contains(p.of.Services, service) {
 			ids = append(ids, id)
 		}
 	}

@@ -171,7 +171,7 @@ func (nodesOf) Wants(topology.Mesh, controlplane.Knobs) []convergence.Want {
 }
 
 func (waypointsOf) List(topology.Mesh) []controlplane.Waypoint {
-	return []controlplane.Waypoint{{Namespace: "ns", Name: "w", Services: []int{0}, Ports: []topology.Port{{Name: "mesh", Number: 15008, Target: 15008}}}}
+	return []controlplane.Waypoint{{Namespace: "ns", Name: "waypoint", Label: "w", Pods: 2, Services: []int{0}, Ports: []topology.Port{{Name: "mesh", Number: 15008, Target: 15008}}}}
 }
 
 func (waypointsOf) Wants(topology.Mesh, controlplane.Waypoint) []convergence.Want {
@@ -198,7 +198,7 @@ func TestWaypoints(t *testing.T) {
 	g.Expect(f.nodes.waypoints).To(And(HaveLen(1), HaveKey("ns/w-1")))
 	g.Expect(f.Pods.mesh).To(And(HaveLen(1), HaveKey("ns/s-1")))
 	g.Expect(f.Pods.Certificates().There).To(Equal(1), "pods of the mesh")
-	g.Expect(f.nodes.expected()).To(Equal(2))
+	g.Expect(f.nodes.expected()).To(Equal(3), "a node's and two pods of the waypoint")
 
 	for id, scope := range map[string]string{"node": "", "waypoint": "w"} {
 		f.tracker.Add(id, first.scopes[scope])
@@ -210,7 +210,7 @@ func TestWaypoints(t *testing.T) {
 	}
 	going := observe.Endpoint{Addr: at, Ready: true, Terminating: true}
 	f.OnEndpoints(event("ns/s", going))
-	f.OnEndpoints(event("ns/w", going))
+	f.OnEndpoints(event("ns/waypoint", going))
 	f.OnListed(event("ns/s"))
 	held := func(endpoints convergence.Endpoints) convergence.Update {
 		return convergence.Update{ReceivedAt: begin, AckedAt: begin, Set: []convergence.Resource{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Content: &convergence.Content{Endpoints: endpoints}}}}

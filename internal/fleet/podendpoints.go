@@ -44,7 +44,7 @@ func NewPodEndpoints(mesh topology.Mesh, waypoints []controlplane.Waypoint) *Pod
 	}
 	for _, w := range waypoints {
 		for _, p := range w.Ports {
-			list(w.Name, topology.Listing{Namespace: w.Namespace, Service: w.Name, Port: p.Name, Target: p.Target})
+			list(w.Label, topology.Listing{Namespace: w.Namespace, Service: w.Name, Port: p.Name, Target: p.Target})
 		}
 	}
 	list("", topology.Listing{})

@@ -31,9 +31,10 @@ type MeshFile struct {
 	Scale  int    // copies that Mesh has of the file's mesh, 1 or more
 	Mesh   capture.Mesh
 
-	ztunnels int  // of one copy; 0 = the scenario decides about nodes
-	byNode   bool // pods in ambient mode have the proxy of their node, see [capture.Mesh.ByNode]
-	perNode  bool // the scenario states how many pods a node has
+	ztunnels  int  // of one copy; 0 = the scenario decides about nodes
+	byNode    bool // pods in ambient mode have the proxy of their node, see [capture.Mesh.ByNode]
+	waypoints bool // its waypoints are replayed
+	perNode   bool // the scenario states how many pods a node has
 
 	lacks []capture.Difference // of the file's mesh, where an existing cluster cannot have all of it
 }
@@ -62,7 +63,7 @@ func ReadMesh(path string) (*MeshFile, error) {
 // useDataplane makes the mesh that of the document's data plane. Where the document leaves it to the file, and has nothing that goes with
 // sidecars alone, it is the one that the mesh has: pods in ambient mode have the proxy of their node then, and the document states how many pods a node has.
 func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
-	const dataplane, perNode = "mesh.dataplane", "mesh.podsPerNode"
+	const dataplane, perNode, waypoints = "mesh.dataplane", "mesh.podsPerNode", "mesh.waypoints"
 	pods := m.Mesh.Pods()
 	sidecars := pods[capture.Sidecar]+pods[capture.Gateway] > 0
 	s.Scenario = d.Scenario
@@ -79,6 +80,12 @@ func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
 	}
 	s.Scenario = d.Scenario
 	m.byNode, m.perNode = !s.withSidecars(), d.Stated(perNode)
+	if m.byNode && !d.Stated(waypoints) && len(m.Mesh.OwnWaypoints()) > 0 {
+		if err := d.Fill(waypoints, m.File, controlplane.CapturedWaypoints); err != nil {
+			return err
+		}
+	}
+	m.waypoints = m.byNode && d.Scenario.Mesh.Waypoints == controlplane.CapturedWaypoints
 	ztunnels := pods[capture.Ztunnel]
 	if !m.byNode || ztunnels == 0 {
 		if !m.byNode && m.perNode && s.Mesh.PodsPerNode != scenario.Default().Mesh.PodsPerNode {
@@ -107,7 +114,7 @@ func ofSidecarsAlone(s Spec, d *scenario.Document) bool {
 		return true
 	}
 	load := d.Scenario.Load
-	return d.Given("controlPlane.upgrade.to") || d.Scenario.Place.Context != "" || s.KeepConfiguration || load.Changes.PerSecond > 0 || load.Probes > 0 && d.Stated("load.probes")
+	return d.Given("controlPlane.upgrade.to") || d.Scenario.Place.Context != "" || load.Changes.PerSecond > 0
 }
 
 // nodes returns the number of nodes that have a proxy each, as many as the captured mesh had; 0 = it is not known.
@@ -148,8 +155,7 @@ func (m *MeshFile) times(scales []int, share scenario.Share) (all []*MeshFile, e
 			return nil, err
 		}
 		if m.byNode {
-			scaled.lacks = append(scaled.lacks, scaled.Mesh.WithoutHBONE()...)
-			scaled.Mesh = scaled.Mesh.ByNode()
+			scaled.Mesh, scaled.lacks = scaled.Mesh.ByNode(m.waypoints)
 		}
 		all = append(all, &scaled)
 	}
@@ -172,7 +178,7 @@ func (s *Spec) Replay(digest string, scale int) error {
 	if s.ControlPlane.Configuration == scenario.StockConfiguration {
 		m.Mesh.ControlPlane = nil
 	}
-	m.byNode = !s.withSidecars()
+	m.byNode, m.waypoints = !s.withSidecars(), s.Mesh.Waypoints == controlplane.CapturedWaypoints
 	all, err := m.times([]int{scale}, s.Mesh.Share)
 	if err != nil {
 		return err
@@ -233,6 +239,9 @@ func (s Spec) mesh() topology.Mesh {
 // checkMesh checks what goes with a captured mesh.
 func (s Spec) checkMesh(d controlplane.Driver) error {
 	if s.Captured == nil {
+		if s.Mesh.Waypoints == controlplane.CapturedWaypoints {
+			return scenario.Refuse("mesh.waypoints", s.Mesh.Waypoints, "it with mesh.file")
+		}
 		return nil
 	}
 	refused := func(path string, value any, why string) error {
@@ -250,10 +259,10 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 		return refused("mesh.dataplane", s.Dataplane(), "which has no pods in ambient mode")
 	case sidecars > 0 && !d.Mixed:
 		return refused("mesh.dataplane", s.Dataplane(), fmt.Sprintf("which has %d pods with sidecars, too", sidecars))
-	case s.Mesh.Waypoints != controlplane.NoWaypoints:
-		return refused("mesh.waypoints", s.Mesh.Waypoints, "whose waypoints are not replayed")
-	case s.Load.Probes > 0:
-		return scenario.Refuse("load.probes", s.Load.Probes, "0 with mesh.file and mesh.dataplane %s", s.Dataplane())
+	case s.Mesh.Waypoints != controlplane.NoWaypoints && s.Mesh.Waypoints != controlplane.CapturedWaypoints:
+		return scenario.Refuse("mesh.waypoints", s.Mesh.Waypoints, "%s or %s with mesh.file", controlplane.CapturedWaypoints, controlplane.NoWaypoints)
+	case s.Mesh.Waypoints == controlplane.CapturedWaypoints && s.Captured.Mesh.Waypoints == nil:
+		return scenario.Refuse("mesh.waypoints", s.Mesh.Waypoints, "%s: the mesh has no waypoint", controlplane.NoWaypoints)
 	}
 	if sidecars, _ := s.Captured.Mesh.Members(); sidecars != s.Pods() {
 		return scenario.Refuse("mesh.file", s.Captured.File, "none where sizes are searched for: it has %d pods with sidecars; mesh.scale multiplies them", sidecars)
@@ -339,7 +348,7 @@ func (r *run) useMesh(ctx context.Context) error {
 	mesh, unchecked := r.adapter.Captured.Replay(&r.spec.Captured.Mesh)
 	r.adapter.Mesh = mesh
 	if r.adapter.Nodes != nil {
-		r.adapter.Nodes = &controlplane.NodeProxies{Nodes: r.adapter.Captured.Nodes(&r.spec.Captured.Mesh)}
+		r.adapter.Nodes = r.adapter.Captured.Nodes(&r.spec.Captured.Mesh)
 	}
 	r.adapter.Probes, r.adapter.Unprobed = r.adapter.Captured.Probes(&r.spec.Captured.Mesh)
 	r.adapter.Distributed = r.adapter.Captured.Distributed(&r.spec.Captured.Mesh)

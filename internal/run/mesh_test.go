@@ -107,6 +107,8 @@ func TestCapturedDataplane(t *testing.T) {
 		return fmt.Sprintf("---\napiVersion: scaler.mesh/v2\nkind: Workload\nmetadata: {name: %s, namespace: shop}\nspec: {owner: Deployment, proxy: %s, replicas: %d}\n", name, proxy, replicas)
 	}
 	ambient := strings.ReplaceAll(smallMesh, "proxy: sidecar", "proxy: ambient") + workload("ztunnel", "ztunnel", 7)
+	waypoint := "---\napiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: w, namespace: shop}\nspec: {gatewayClassName: istio-waypoint}\n" +
+		strings.Replace(workload("w", "waypoint", 2), "replicas: 2", "replicas: 2, labels: {gateway.networking.k8s.io/gateway-name: w}", 1)
 	for name, c := range map[string]struct {
 		text        string
 		set         []string // path and value, in turns
@@ -127,8 +129,11 @@ func TestCapturedDataplane(t *testing.T) {
 		"no sidecars":          {ambient, []string{"mesh.dataplane", "sidecar"}, "sidecar", 0, 1, "one with a sidecar at least: its 2 pods in ambient mode are not replayed here"},
 		"sidecars as ambient":  {ambient + workload("old", "sidecar", 3), []string{"mesh.dataplane", "ambient"}, "ambient", 5, 7, "none with mesh.file, which has 3 pods with sidecars, too"},
 		"no pod in it":         {smallMesh, []string{"mesh.dataplane", "mixed"}, "mixed", 2, 1, "none with mesh.file, which has no pods in ambient mode"},
-		"probes":               {ambient, []string{"load.probes", "3", "mesh.dataplane", "ambient"}, "ambient", 2, 7, "0 with mesh.file and mesh.dataplane ambient"},
-		"probes, not stated":   {ambient + workload("old", "sidecar", 3), []string{"load.probes", "3"}, "sidecar", 3, 1, ""},
+		"probes":               {ambient + workload("old", "sidecar", 3), []string{"load.probes", "3"}, "mixed", 5, 7, ""},
+		"a waypoint":           {ambient + waypoint, nil, "ambient", 2, 7, ""},
+		"its pods alone":       {ambient + waypoint, []string{"mesh.waypoints", "none"}, "ambient", 2, 7, ""},
+		"waypoints of others":  {ambient + waypoint, []string{"mesh.waypoints", "namespace", "mesh.dataplane", "ambient"}, "ambient", 2, 7, "captured or none with mesh.file"},
+		"no waypoint in it":    {ambient, []string{"mesh.waypoints", "captured", "mesh.dataplane", "ambient"}, "ambient", 2, 7, "none: the mesh has no waypoint"},
 		"changes":              {ambient + workload("old", "sidecar", 3), []string{"load.changes", "1/s"}, "sidecar", 3, 1, ""},
 		"a start delay":        {ambient + workload("old", "sidecar", 3), []string{"mesh.sidecars.startDelay", "1s"}, "sidecar", 3, 1, ""},
 	} {
@@ -152,6 +157,9 @@ func TestCapturedDataplane(t *testing.T) {
 			}
 			if s.Dataplane() != c.dataplane || s.Pods() != c.pods || len(s.nodeLabels()) != c.nodes {
 				t.Errorf("data plane %s, %d pods, %d nodes", s.Dataplane(), s.Pods(), len(s.nodeLabels()))
+			}
+			if replayed := s.Mesh.Waypoints == "captured"; replayed != (name == "a waypoint" || name == "no waypoint in it") || replayed && c.want == "" && len(s.Captured.Mesh.Waypoints) != 1 {
+				t.Errorf("waypoints %s: %v", s.Mesh.Waypoints, s.Captured.Mesh.Waypoints)
 			}
 			driver, err := s.Driver()
 			if err != nil {

@@ -89,17 +89,20 @@ func (p proxies) startOfNodes(ctx context.Context) error {
 }
 
 func (p proxies) startWaypoints(ctx context.Context) error {
-	wanted := len(p.dataplane.waypoints())
+	wanted := 0 // pods
+	for _, w := range p.dataplane.waypoints() {
+		wanted += w.Pods
+	}
 	if wanted == 0 {
 		return nil
 	}
-	p.say(fmt.Sprintf("starting %d waypoints", wanted))
+	p.say(fmt.Sprintf("starting %d pods of waypoints", wanted))
 	if err := p.applier.Prepare(ctx, p.dataplane.adapter.Waypoints().Objects(p.dataplane.mesh, p.label)); err != nil {
 		return fmt.Errorf("creating waypoints: %w", err)
 	}
 	err := p.await(ctx, func() (done bool, state string) {
 		ready := p.fleet.Waypoints()
-		return ready == wanted, fmt.Sprintf("%d of %d waypoints are ready", ready, wanted)
+		return ready == wanted, fmt.Sprintf("%d of %d pods of waypoints are ready", ready, wanted)
 	})
 	if err != nil {
 		return err

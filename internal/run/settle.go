@@ -55,7 +55,7 @@ func (s settling) run(ctx context.Context) (err error) {
 
 // holdings returns the keys of all resources that the sidecars of each service
 // hold when converged, with these pods there; nil if the adapter cannot say. "" stands for the proxies of
-// nodes, the name of a waypoint for it. optional are those that sidecars may hold.
+// nodes, the label of a waypoint for it. optional are those that sidecars may hold.
 func (d dataplane) holdings(pods []string) (expected map[string]map[convergence.Key]bool, optional map[convergence.Key]bool) {
 	expected, optional = map[string]map[convergence.Key]bool{}, map[convergence.Key]bool{}
 	add := func(service string, all []convergence.Key) {
@@ -74,7 +74,7 @@ func (d dataplane) holdings(pods []string) (expected map[string]map[convergence.
 	if d.adapter.Nodes != nil {
 		add("", d.adapter.Nodes.Holds(d.mesh, d.knobs, pods))
 		for _, w := range d.waypoints() {
-			add(w.Name, d.adapter.Nodes.Waypoints.Holds(d.mesh, w, pods))
+			add(w.Label, d.adapter.Nodes.Waypoints.Holds(d.mesh, w, pods))
 		}
 		keys, all := d.adapter.Nodes.Discovered(pods)
 		if all {

@@ -130,6 +130,9 @@ func (a *Applier) namespaces(ctx context.Context) error {
 		return nil
 	}
 	a.spaces = true
+	if a.Templates != nil {
+		return a.objects(ctx, slices.DeleteFunc(slices.Clone(a.Around), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" }))
+	}
 	return a.each(ctx, len(a.Mesh.Namespaces), func(ctx context.Context, i int) error {
 		namespace := a.namespace(a.Mesh.Namespaces[i])
 		return create(ctx, "namespace", namespace.Name, func(ctx context.Context) error {

@@ -29,7 +29,7 @@ type Waypoints struct {
 
 // WaypointFigures are the counts of Waypoints.
 var WaypointFigures = []FigureOf[Waypoints]{
-	{Figure: Figure{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "waypoint", Better: BetterNeither, NotCompared: true, Definition: "Waypoints, one for each namespace or service, that were ready when the mesh began to be rolled out; absent where there are none."}, Of: func(w *Waypoints) *float64 { return whole(w.Ready) }},
+	{Figure: Figure{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "waypoint", Better: BetterNeither, NotCompared: true, Definition: "Pods of waypoints that were ready when the mesh began to be rolled out; absent where there are none."}, Of: func(w *Waypoints) *float64 { return whole(w.Ready) }},
 	{Figure: Figure{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "waypoint", Better: BetterLower, Definition: "Bytes of the resources that a waypoint holds when converged, mean over the waypoints."}, Of: func(w *Waypoints) *float64 { return orZero(w.ConfigurationBytes).Mean }},
 	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "configuration max", Counts: "waypoint", Better: BetterLower, Definition: "The same of the waypoint that holds most."}, Of: func(w *Waypoints) *float64 { return orZero(w.ConfigurationBytes).Max }},
 }

@@ -84,7 +84,7 @@ func TestCheck(t *testing.T) {
 		{scenario.Rollout, "mesh.settings.authz=maybe", `got "maybe", want none or declared`},
 		{scenario.Rollout, "mesh.profile=large", `got "large", want plain or typical`},
 		{scenario.Rollout, "mesh.sidecars.xds=grpc", `got "grpc", want delta or sotw`},
-		{scenario.Rollout, "mesh.dataplane=ambient mesh.waypoints=all", `got "all", want none, namespace or service`},
+		{scenario.Rollout, "mesh.dataplane=ambient mesh.waypoints=all", `got "all", want none, namespace, service or captured`},
 
 		// Places, meshes and control planes.
 		{scenario.Rollout, "place.revision=a", `got "a", want it with place.context`},

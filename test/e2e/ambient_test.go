@@ -85,29 +85,46 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", func(
 })
 
 var _ = Describe("A captured mesh of which some pods are in ambient mode", func() {
-	It("has as many ztunnels as it had, and its sidecars", func() {
+	It("has as many ztunnels as it had, its waypoint and its sidecars, and can be changed", func() {
+		const probes, nodes = 2, 4
 		where := newPlace()
 		file := filepath.Join(filepath.Dir(where.state), "mesh.yaml")
 		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))
-		run, again := replay(where, file, "mixed")
+		run, again := replay(where, file, "mixed", "--probes", "2")
 		Expect(run.Dataplane()).To(Equal("mixed"))
 		proxies := known(run.Proxies)
 		Expect(known(proxies.PerNode).Bytes).To(HaveValue(BeNumerically(">", 0)))
 		proxies.PerNode, proxies.ConfigurationBytes, proxies.ConfigurationResources = nil, nil, nil
-		Expect(proxies).To(Equal(record.Proxies{Name: "ztunnel", Nodes: 4, Ready: new(4), Namespaces: []string{"shop"}, Sidecars: new(3)}))
+		waypoints := known(proxies.Waypoints)
+		Expect(known(waypoints.Ready)).To(Equal(2))
+		Expect(waypoints.ConfigurationResources["EDS"]).To(BeEquivalentTo(3), "a cluster for each port of both services")
+		proxies.Waypoints = nil
+		Expect(proxies).To(Equal(record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: new(nodes), Namespaces: []string{"shop"}, Sidecars: new(3)}))
+		Expect(run.Waypoints()).To(Equal("captured"))
 		Expect(known(run.Pods.Ready)).To(Equal(8), "5 in ambient mode, 3 with sidecars")
 		Expect(known(run.Pods.Converged)).To(Equal(8))
 		Expect(run.Phase(record.PhaseRollout).EndedBy).To(Equal(record.EndedByConverged))
 		Expect(run.Mesh.Outside).To(Equal(2))
 		for _, not := range run.Mesh.NotChecked {
-			Expect(not.What).NotTo(Equal(record.UncheckedAmbient), "the mesh has no waypoint")
+			Expect(not.What).NotTo(Equal(record.UncheckedAmbient), "its waypoint is one")
 		}
 		Expect(known(run.XDS.Nacks)).To(BeZero())
 		for _, kind := range []string{"CDS", "EDS", "LDS", "Workload", "Address", "Authorization"} {
 			Expect(run.XDS.Responses[kind]).To(BeNumerically(">", 0), kind)
 		}
 		Expect(run.Environment.ControlPlane.Settings).To(HaveKeyWithValue("PILOT_ENABLE_AMBIENT", "true"))
+		for kind, least := range map[record.ChangeKind]int{
+			record.EndpointAdd: probes * nodes, record.EndpointRemove: probes * nodes, record.EndpointHealth: probes * nodes,
+			record.ServiceChange: probes * nodes, record.PolicyChange: probes * nodes, record.RouteChange: probes * 2,
+		} {
+			Expect(known(run.Latencies.Push[kind]).Count).To(BeNumerically(">=", least), string(kind))
+			Expect(known(run.Latencies.Push[kind]).Lost).To(BeZero(), string(kind))
+		}
+		for _, w := range run.Warnings {
+			Expect(w.Reason).NotTo(Equal(record.ReasonStrays), w.Text)
+		}
 		mesh := readMesh(file)
+		Expect(again.Objects).To(Equal(mesh.Objects))
 		Expect(again.Pods()).To(Equal(mesh.Pods()))
 		Expect(again.Services).To(Equal(mesh.Services))
 	})

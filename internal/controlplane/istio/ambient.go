@@ -29,6 +29,8 @@ const (
 	// redirection is the annotation that istio-cni writes to a pod whose traffic goes
 	// through its node's ztunnel. By it istiod knows that a pod is reached through HBONE.
 	redirection = "ambient.istio.io/redirection"
+	// trafficDistribution is the annotation of a Service that says which endpoints its clients prefer.
+	trafficDistribution = "networking.istio.io/traffic-distribution"
 	// strictPolicy is what istiod sends in the root namespace as soon as there is a
 	// PeerAuthentication (staticStrictPolicyName).
 	strictPolicy = "istio_converted_static_strict"
@@ -202,12 +204,21 @@ func (c ambient) waypoints(mesh topology.Mesh) []controlplane.Waypoint {
 
 // ServiceProbe is an annotation that prefers endpoints of the client's zone: fake nodes have
 // none. Unlike the field of the Service, it changes no EndpointSlice.
-func (c ambient) ServiceProbe(mesh topology.Mesh, service int, made bool) ([]byte, convergence.Key) {
-	s, value := mesh.Services[service], "null"
+func (c ambient) ServiceProbe(mesh topology.Mesh, service int, made bool) *controlplane.ServiceChange {
+	s := mesh.Services[service]
+	return preferClose(s.Namespace, s.Name, made)
+}
+
+// preferClose is the change of a Service that has no preference for endpoints, made or taken back.
+func preferClose(namespace, name string, made bool) *controlplane.ServiceChange {
+	value := "null"
 	if made {
 		value = `"PreferClose"`
 	}
-	return fmt.Appendf(nil, `{"metadata":{"annotations":{"networking.istio.io/traffic-distribution":%s}}}`, value), addressOf(s.Namespace, hostname(s))
+	return &controlplane.ServiceChange{
+		Namespace: namespace, Name: name, Changes: addressOf(namespace, fqdn(name, namespace)),
+		Patch: fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, trafficDistribution, value),
+	}
 }
 
 // authorizations are what the knobs' policies become.

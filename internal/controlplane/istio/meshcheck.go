@@ -63,8 +63,11 @@ func checkMesh(mesh *capture.Mesh) error {
 }
 
 // meshEnv keeps istiod from making Deployments for the Gateways of a captured mesh: the mesh has
-// them.
+// them. With waypoints it makes these, and leaves Deployments alone that it did not make.
 func meshEnv(mesh *capture.Mesh) []string {
+	if len(mesh.Waypoints) > 0 {
+		return nil
+	}
 	for _, o := range mesh.Objects {
 		if capture.IsGatewayAPI(o.GroupVersionKind()) {
 			return []string{"PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER=false"}

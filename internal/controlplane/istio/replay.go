@@ -26,8 +26,13 @@ type captured struct{ *ControlPlane }
 func (c captured) parts() *controlplane.Captured {
 	return &controlplane.Captured{
 		Prepare: c.Prepare, Replay: c.Replay, Templates: c.Templates, Assigned: c.Assigned, Machines: c.Machines, Explain: c.Explain, Probes: c.Probes, Distributed: c.Distributed,
-		Nodes: func(mesh *capture.Mesh) controlplane.Nodes {
-			return replayedNodes{ambient(c), newReplayed(configuration(c), mesh)}
+		Nodes: func(mesh *capture.Mesh) *controlplane.NodeProxies {
+			r := newReplayed(configuration(c), mesh)
+			nodes := &controlplane.NodeProxies{Nodes: replayedNodes{ambient(c), r}}
+			if mesh.Waypoints != nil {
+				nodes.Waypoints = replayedWaypoints{r}
+			}
+			return nodes
 		},
 	}
 }
@@ -74,6 +79,8 @@ type visible struct {
 	blurred  bool     // it selects a machine of which the endpoint is not certain
 	// distributed is by what its connections are distributed over localities; "" = by nothing.
 	distributed string
+	waypoint    int  // index in Mesh.Waypoints of the one that it has; -1 = none
+	certain     bool // the waypoint is certain
 }
 
 // egress is what a workload's Sidecar lets it see.
@@ -121,6 +128,7 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 		r.services[i].rule = ruleOf(r.rules, r.services[i].host)
 		r.services[i].blurred = slices.ContainsFunc(r.machines, func(m machine) bool { return !m.certain() && m.selected(r.services[i]) })
 		r.named[r.services[i].host]++
+		r.services[i].waypoint, r.services[i].certain = r.waypointOf(r.services[i])
 	}
 	for _, e := range r.entries {
 		r.named[e.host]++
@@ -236,7 +244,7 @@ func (v visible) headless() bool { return !v.external() && v.Spec.ClusterIP == c
 func (v visible) some() bool {
 	local := v.Spec.InternalTrafficPolicy != nil && *v.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 	return local || v.blurred || v.distributed != "" || v.Spec.TrafficDistribution != nil || v.Spec.PublishNotReadyAddresses ||
-		v.Annotations["networking.istio.io/traffic-distribution"] != "" || v.Annotations[corev1.AnnotationTopologyMode] != ""
+		v.Annotations[trafficDistribution] != "" || v.Annotations[corev1.AnnotationTopologyMode] != ""
 }
 
 // exported reports whether a service is visible in a namespace.
@@ -338,9 +346,11 @@ func (e egress) sees(from string, v visible) bool {
 	return false
 }
 
-// Objects are those that were captured.
+// Objects are those that were captured, without the Gateways of waypoints, which are made before.
 func (r *replayed) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Unstructured {
-	return r.mesh.Objects
+	return slices.DeleteFunc(slices.Clone(r.mesh.Objects), func(o *unstructured.Unstructured) bool {
+		return capture.IsGatewayAPI(o.GroupVersionKind()) && r.mesh.IsWaypoint(o.GetKind(), o.GetNamespace(), o.GetName())
+	})
 }
 
 // Wants are, for every service in scope that is not external, a cluster for each port, the clusters

@@ -31,7 +31,12 @@ func (n replayedNodes) Wants(topology.Mesh, controlplane.Knobs) []convergence.Wa
 		if v.external() {
 			continue
 		}
-		wants = append(wants, convergence.Want{Key: addressOf(v.Namespace, v.host)})
+		want := convergence.Want{Key: addressOf(v.Namespace, v.host)}
+		if v.certain && v.waypoint >= 0 {
+			w := n.of.mesh.Waypoints[v.waypoint].Gateway
+			want.Members = []string{ztunnel.WaypointMember(w.GetNamespace(), fqdn(w.GetName(), w.GetNamespace()))}
+		}
+		wants = append(wants, want)
 		if !n.follows(v) {
 			continue
 		}
@@ -39,6 +44,12 @@ func (n replayedNodes) Wants(topology.Mesh, controlplane.Knobs) []convergence.Wa
 			if p.Protocol != corev1.ProtocolUDP && p.Protocol != corev1.ProtocolSCTP {
 				wants = append(wants, convergence.Want{Key: ztunnel.Endpoints(v.Namespace, v.host, int(p.Port)), Service: v.Namespace + "/" + v.Name + ":" + p.Name})
 			}
+		}
+	}
+	for _, w := range n.of.mesh.Waypoints {
+		namespace, name := w.Gateway.GetNamespace(), w.Gateway.GetName()
+		for _, p := range ownPorts(w.Service) {
+			wants = append(wants, convergence.Want{Key: ztunnel.Endpoints(namespace, fqdn(name, namespace), p.Number), Service: namespace + "/" + name + ":" + p.Name})
 		}
 	}
 	for _, o := range n.others {
@@ -62,6 +73,17 @@ func (n replayedNodes) follows(v visible) bool {
 		}
 	}
 	return selected && !slices.ContainsFunc(n.of.machines, func(m machine) bool { return m.selected(v) })
+}
+
+// ServiceProbe is that of a Service of the workload which has no preference for endpoints.
+func (n replayedNodes) ServiceProbe(_ topology.Mesh, workload int, made bool) *controlplane.ServiceChange {
+	w := &n.of.mesh.Workloads[workload]
+	for _, v := range n.of.services {
+		if capture.Selects(v.Service, w) && v.Annotations[trafficDistribution] == "" && v.Spec.TrafficDistribution == nil && v.Spec.InternalTrafficPolicy == nil {
+			return preferClose(v.Namespace, v.Name, made)
+		}
+	}
+	return nil
 }
 
 // Holds is not known, as that of sidecars.

@@ -28,7 +28,7 @@ spec: {owner: Job, replicas: 1, proxy: none, labels: {app: job, tier: all}, cont
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := mesh.ByNode()
+	by, _ := mesh.ByNode(false)
 	c := captured{&ControlPlane{}}
 	nodes := c.parts().Nodes(&by)
 	var got []string

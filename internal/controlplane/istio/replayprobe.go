@@ -25,7 +25,7 @@ type replayedProbes struct {
 // routeProbe is a service that can be routed to itself without a change of traffic.
 type routeProbe struct {
 	service   visible
-	concerned []int // workloads whose sidecars certainly have a route to it
+	concerned []int // workloads whose sidecars certainly have a route to it, besides its waypoint
 }
 
 // Probes are changes that the mesh can have, and why it has none of a kind.
@@ -67,10 +67,16 @@ func (p *replayedProbes) findRoutes() {
 		}
 	}
 	for _, v := range p.services {
-		if concerned := hosts[v.host]; concerned != nil && !unsure[v.host] && p.named[v.host] == 1 && p.exportedToAll(v) && !v.headless() && p.routedBy(v) == "" {
+		concerned, known := hosts[v.host], v.certain && !unsure[v.host] && p.named[v.host] == 1
+		if known && (concerned != nil || v.waypoint >= 0 && routedPort(v)) && p.exportedToAll(v) && !v.headless() && p.routedBy(v) == "" {
 			p.routes[v.host] = routeProbe{v, concerned}
 		}
 	}
+}
+
+// routedPort reports whether a service has a port of HTTP.
+func routedPort(v visible) bool {
+	return !v.external() && slices.ContainsFunc(v.Spec.Ports, func(p corev1.ServicePort) bool { return kindOf(p) == routed })
 }
 
 // exportedToAll reports whether every namespace of the mesh sees a service, without or by its exportTo.
@@ -102,7 +108,7 @@ func (p *replayedProbes) routedBy(v visible) string {
 
 // Probe is part of controlplane.Probes: a VirtualService that routes a service of the workload to itself, its marker the
 // route's name; an AuthorizationPolicy that denies the workload to a principal that does not exist, its marker; or an EnvoyFilter of the
-// root namespace, as for a synthetic mesh. It is nil where it is not certain which sidecars have the marker.
+// root namespace, as for a synthetic mesh. It is nil where it is not certain which sidecars have the marker. Every ztunnel has that of a policy.
 func (p *replayedProbes) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ controlplane.Knobs, workload int, marker string) (*unstructured.Unstructured, []int) {
 	if p.removes {
 		return nil, nil
@@ -121,7 +127,7 @@ func (p *replayedProbes) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, 
 		})
 	case controlplane.RouteProbe:
 		for _, v := range p.services {
-			if r, ok := p.routes[v.host]; ok && capture.Selects(v.Service, w) {
+			if r, ok := p.routes[v.host]; ok && capture.Selects(v.Service, w) && p.onlyWaypoint(w, v.waypoint) {
 				return routeObject(v.Namespace, name, v.host, marker), r.concerned
 			}
 		}
@@ -129,14 +135,21 @@ func (p *replayedProbes) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, 
 	return nil, nil
 }
 
+// onlyWaypoint reports whether each service of a workload certainly has this waypoint.
+func (p *replayedProbes) onlyWaypoint(w *capture.Workload, waypoint int) bool {
+	return !slices.ContainsFunc(p.services, func(v visible) bool {
+		return capture.Selects(v.Service, w) && (v.waypoint != waypoint || !v.certain)
+	})
+}
+
 // policed reports whether a policy for the labels of a workload shows in the inbound listener of each sidecar that it selects.
 func (p *replayedProbes) policed(w *capture.Workload, e egress) bool {
-	if !w.Spec.HasSidecar() || w.Spec.Proxy == capture.Gateway || len(w.Spec.Labels) == 0 || e.ingress {
+	if !w.Member() || w.Spec.Proxy == capture.Gateway || len(w.Spec.Labels) == 0 || e.ingress && !w.ByNode {
 		return false
 	}
 	for i := range p.mesh.Workloads {
 		other := &p.mesh.Workloads[i]
-		if other.Namespace == w.Namespace && selects(w.Spec.Labels, other.Spec.Labels) && (other.Spec.Proxy == capture.Gateway || p.scopes[i].ingress) {
+		if other.Namespace == w.Namespace && selects(w.Spec.Labels, other.Spec.Labels) && (other.Spec.Proxy == capture.Gateway || p.scopes[i].ingress && !other.ByNode) {
 			return false
 		}
 	}
@@ -161,18 +174,20 @@ func (p *replayedProbes) unprobed(kind controlplane.ProbeKind) string {
 		}
 	}
 	if kind != controlplane.RouteProbe {
-		return "no workload with a sidecar that is no gateway has labels of its own, and the stock inbound listeners"
+		return "no workload of the mesh that is no gateway has labels of its own and, with a sidecar, the stock inbound listeners"
+	}
+	if p.mesh.Waypoints == nil && p.sidecars(func(*capture.Workload, egress) bool { return true }) == nil {
+		return "there are no sidecars and no waypoints, and ztunnels have no routes"
 	}
 	why := "no Service with a workload has a port of HTTP"
 	for _, v := range p.services {
-		http := slices.ContainsFunc(v.Spec.Ports, func(port corev1.ServicePort) bool { return kindOf(port) == routed })
-		if !http || v.external() {
+		if !routedPort(v) {
 			continue
 		}
 		if by := p.routedBy(v); by != "" {
-			return fmt.Sprintf("of its HTTP Services each is routed already, or it is not certain which sidecars have a route to it, as Service %s/%s, which %s routes", v.Namespace, v.Name, by)
+			return fmt.Sprintf("of its HTTP Services each is routed already, or it is not certain which proxies have a route to it, as Service %s/%s, which %s routes", v.Namespace, v.Name, by)
 		}
-		why = cmp.Or(fmt.Sprintf("it is not certain which sidecars have a route to its HTTP Services, as Service %s/%s", v.Namespace, v.Name), why)
+		why = cmp.Or(fmt.Sprintf("it is not certain which proxies have a route to its HTTP Services, as Service %s/%s", v.Namespace, v.Name), why)
 	}
 	return why
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
@@ -19,9 +20,8 @@ import (
 )
 
 const (
-	waypointClass = "istio-waypoint" // of Gateways that are waypoints
-	// gatewayName is the label of the pods that istiod makes for a Gateway.
-	gatewayName = "gateway.networking.k8s.io/gateway-name"
+	waypointClass = capture.WaypointClass
+	gatewayName   = capture.GatewayName
 	// useWaypoint is the label by which a namespace or a service has a waypoint.
 	useWaypoint = "istio.io/use-waypoint"
 	// classDefaults is the label of a ConfigMap in istiod's namespace which changes what istiod
@@ -78,14 +78,20 @@ func waypointPorts() []topology.Port {
 // List is part of controlplane.Waypoints.
 func (c waypoints) List(mesh topology.Mesh) []controlplane.Waypoint {
 	var all []controlplane.Waypoint
+	waypoint := func(namespace, service string) controlplane.Waypoint {
+		name := waypointOf(namespace, service)
+		return controlplane.Waypoint{Namespace: namespace, Name: name, Label: name, Pods: 1, Ports: waypointPorts()}
+	}
 	if c.opts.Waypoints == controlplane.ServiceWaypoints {
 		for i, s := range mesh.Services {
-			all = append(all, controlplane.Waypoint{Namespace: s.Namespace, Name: waypointOf(s.Namespace, s.Name), Services: []int{i}, Ports: waypointPorts()})
+			w := waypoint(s.Namespace, s.Name)
+			w.Services = []int{i}
+			all = append(all, w)
 		}
 		return all
 	}
 	for _, namespace := range mesh.Namespaces {
-		w := controlplane.Waypoint{Namespace: namespace, Name: waypointOf(namespace, ""), Ports: waypointPorts()}
+		w := waypoint(namespace, "")
 		for i, s := range mesh.Services {
 			if s.Namespace == namespace {
 				w.Services = append(w.Services, i)
@@ -116,19 +122,7 @@ func (c waypoints) Labels(namespace, service string) map[string]string {
 // puts its pods onto fake nodes. istiod makes the Deployment of each Gateway, its account and
 // its Service.
 func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstructured {
-	overlay, err := yaml.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
-		"nodeSelector": kwok.NodeSelector(), "tolerations": []any{kwok.Toleration()},
-	}}}})
-	if err != nil {
-		return nil // it is made of strings
-	}
-	defaults := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": "scaler-waypoints", "namespace": namespace, "labels": map[string]any{classDefaults: waypointClass}},
-		"data":     map[string]any{"deployment": string(overlay)},
-	}}
-	kwok.SetRun(defaults, run)
-	objects := []*unstructured.Unstructured{defaults}
+	objects := []*unstructured.Unstructured{waypointsOnFakeNodes(namespace, run)}
 	for _, w := range c.List(mesh) {
 		gateway := object("gateway.networking.k8s.io/v1", "Gateway", w.Namespace, w.Name, map[string]any{
 			"gatewayClassName": waypointClass,
@@ -145,15 +139,26 @@ func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstr
 	return objects
 }
 
+// waypointsOnFakeNodes puts the pods of all waypoints onto fake nodes, by the namespace of istiod.
+func waypointsOnFakeNodes(root, run string) *unstructured.Unstructured {
+	overlay, err := yaml.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"nodeSelector": kwok.NodeSelector(), "tolerations": []any{kwok.Toleration()},
+	}}}})
+	if err != nil {
+		panic(fmt.Sprintf("encoding strings: %s", err))
+	}
+	defaults := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "scaler-waypoints", "namespace": root, "labels": map[string]any{classDefaults: waypointClass}},
+		"data":     map[string]any{"deployment": string(overlay)},
+	}}
+	kwok.SetRun(defaults, run)
+	return defaults
+}
+
 // Wants is part of controlplane.Waypoints.
 func (c waypoints) Wants(mesh topology.Mesh, w controlplane.Waypoint) []convergence.Want {
-	var wants []convergence.Want
-	for _, name := range []string{"connect_terminate", "main_internal", "connect_originate"} {
-		wants = append(wants, convergence.WantOf(convergence.LDS, name))
-	}
-	for _, name := range []string{"main_internal", "encap", "connect_originate"} {
-		wants = append(wants, convergence.WantOf(convergence.CDS, name))
-	}
+	wants := wantTunnels()
 	for _, i := range w.Services {
 		s := mesh.Services[i]
 		for _, p := range s.Ports {
@@ -161,13 +166,29 @@ func (c waypoints) Wants(mesh topology.Mesh, w controlplane.Waypoint) []converge
 			if p.TCP {
 				protocol = "tcp"
 			}
-			cluster := fmt.Sprintf("inbound-vip|%d|%s|%s", p.Number, protocol, hostname(s))
+			cluster := inboundVIP(p.Number, protocol, hostname(s))
 			endpoints := convergence.WantOf(convergence.EDS, cluster)
 			endpoints.Service = controlplane.Listed(s.ServicePort(p))
 			wants = append(wants, convergence.WantOf(convergence.CDS, cluster), endpoints)
 		}
 	}
 	return wants
+}
+
+// wantTunnels are what each waypoint holds.
+func wantTunnels() (wants []convergence.Want) {
+	for _, name := range []string{"connect_terminate", "main_internal", "connect_originate"} {
+		wants = append(wants, convergence.WantOf(convergence.LDS, name))
+	}
+	for _, name := range []string{"main_internal", "encap", "connect_originate"} {
+		wants = append(wants, convergence.WantOf(convergence.CDS, name))
+	}
+	return wants
+}
+
+// inboundVIP is the cluster of a port of a service at its waypoint.
+func inboundVIP(port int, protocol, host string) string {
+	return fmt.Sprintf("inbound-vip|%d|%s|%s", port, protocol, host)
 }
 
 // withoutDoubleTunnel are the lines whose waypoints have nothing for other networks unless

@@ -147,7 +147,7 @@ func TestWaypointNode(t *testing.T) {
 func TestWaypointsNeedAmbient(t *testing.T) {
 	for _, c := range []struct{ dataplane, waypoints, want string }{
 		{"", "namespace", `mesh.waypoints: got "namespace", want none with mesh.dataplane sidecar`},
-		{"ambient", "all", `mesh.waypoints: got "all", want none, namespace or service`},
+		{"ambient", "all", `mesh.waypoints: got "all", want none, namespace, service or captured`},
 	} {
 		if _, err := Driver().Of(c.dataplane, c.waypoints); err == nil || err.Error() != c.want {
 			t.Errorf("%s with %s: %v, want %s", c.dataplane, c.waypoints, err, c.want)
