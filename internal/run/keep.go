@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -9,19 +10,18 @@ import (
 
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/steps"
-	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// keepConfiguration writes the resources of every sidecar into the record, if that is
+// keepConfiguration writes the resources of every proxy into the record, if that is
 // asked for.
 func (r *run) keepConfiguration(ctx context.Context) (steps.Undo, error) {
 	if !r.spec.KeepConfiguration {
 		return nil, nil
 	}
-	r.progress.say("keeping what every sidecar holds")
+	r.progress.say("keeping what every proxy holds")
 	pods, err := r.api.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
@@ -30,7 +30,7 @@ func (r *run) keepConfiguration(ctx context.Context) (steps.Undo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing services: %w", err)
 	}
-	held := configurationOf(pods.Items, services.Items, r.spec.mesh(), r.workers.local.Contents())
+	held := r.dataplane().configurationOf(pods.Items, services.Items, r.workers.local.Contents())
 	held.Unasked = r.spec.unasked()
 	if r.spec.Captured != nil {
 		assigned, err := r.adapter.Captured.Assigned(ctx)
@@ -59,16 +59,33 @@ func (s Spec) unasked() (all []record.UnaskedProxies) {
 	return all
 }
 
-// configurationOf returns the resources that proxies hold, by their pods. A resource that several hold is in it once.
-func configurationOf(pods []corev1.Pod, services []corev1.Service, mesh topology.Mesh, contents map[string][]*proxy.Resource) *record.Configuration {
-	c := new(record.Configuration)
-	gateways := map[string]bool{}
-	for _, s := range mesh.Services {
-		gateways[s.Name] = s.Gateway
+// owners returns what finds the workload of a pod, as [record.HeldBy] has it, and what its proxy is.
+func (d dataplane) owners() func(*corev1.Pod) (workload string, kind record.ProxyKind) {
+	kinds, waypoints := map[string]record.ProxyKind{}, map[string]string{}
+	for _, s := range d.mesh.Services {
+		if s.Gateway {
+			kinds[s.Name] = record.OfGateway
+		}
 	}
+	for _, w := range d.waypoints() {
+		kinds[w.Label], waypoints[w.Label] = record.OfWaypoint, w.Name
+	}
+	return func(p *corev1.Pod) (string, record.ProxyKind) {
+		label := p.Labels[kwok.ServiceLabel]
+		if label == "" && p.Labels[kwok.RunLabel] != "" && d.adapter.Nodes != nil {
+			return string(record.OfZtunnel), record.OfZtunnel
+		}
+		return cmp.Or(waypoints[label], label), kinds[label]
+	}
+}
+
+// configurationOf returns the resources that proxies hold, by their pods. A resource that several hold is in it once.
+func (d dataplane) configurationOf(pods []corev1.Pod, services []corev1.Service, contents map[string][]*proxy.Resource) *record.Configuration {
+	c := new(record.Configuration)
+	ownerOf := d.owners()
 	index := map[*proxy.Resource]int{}
 	for _, p := range pods {
-		workload := p.Labels[kwok.ServiceLabel]
+		workload, kind := ownerOf(&p)
 		object := record.AddressedObject{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, Workload: workload}
 		for _, ip := range p.Status.PodIPs {
 			object.Addresses = append(object.Addresses, ip.IP)
@@ -78,7 +95,7 @@ func configurationOf(pods []corev1.Pod, services []corev1.Service, mesh topology
 		if !runs {
 			continue
 		}
-		by := record.HeldBy{Namespace: p.Namespace, Workload: workload, Pod: p.Name, Gateway: gateways[workload], Resources: make([]int, 0, len(all))}
+		by := record.HeldBy{Namespace: p.Namespace, Workload: workload, Pod: p.Name, Kind: kind, Resources: make([]int, 0, len(all))}
 		for _, one := range all {
 			at, known := index[one]
 			if !known {

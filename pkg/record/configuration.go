@@ -20,7 +20,7 @@ const (
 // Configuration is what every simulated sidecar and gateway of a run held after the mesh had converged. A run has
 // it only where it was asked to keep it, as `scaler diff` does.
 type Configuration struct {
-	// Resources are all that a sidecar held, each content once.
+	// Resources are all that a proxy held, each content once.
 	Resources []HeldResource `json:"resources"`
 	Sidecars  []HeldBy       `json:"sidecars"`
 	// Objects are the services and pods of the cluster, and hosts that the control plane assigned addresses to, without which the addresses and generated
@@ -43,14 +43,24 @@ type HeldResource struct {
 	Message []byte `json:"message"` // encoded, of the message that the type has
 }
 
-// HeldBy are the resources of one sidecar, or of one gateway.
+// HeldBy are the resources of one proxy.
 type HeldBy struct {
-	Namespace string `json:"namespace"`
-	Workload  string `json:"workload"` // name of the service or the owner that the pod is of
-	Pod       string `json:"pod"`
-	Gateway   bool   `json:"gateway,omitempty"`
-	Resources []int  `json:"resources"` // indices of Configuration.Resources
+	Namespace string    `json:"namespace"`
+	Workload  string    `json:"workload"` // name of the service or the owner that the pod is of
+	Pod       string    `json:"pod"`
+	Kind      ProxyKind `json:"kind,omitempty"` // "" = a sidecar
+	Resources []int     `json:"resources"`      // indices of Configuration.Resources
 }
+
+// ProxyKind is what a proxy is that is none of an application's pod.
+type ProxyKind string
+
+// The kinds of proxies.
+const (
+	OfGateway  ProxyKind = "gateway"
+	OfZtunnel  ProxyKind = "ztunnel" // the proxy of a node
+	OfWaypoint ProxyKind = "waypoint"
+)
 
 // AddressedObject is a service, a pod or a host and its addresses.
 type AddressedObject struct {

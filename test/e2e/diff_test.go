@@ -5,8 +5,10 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -104,6 +106,26 @@ var _ = Describe("a diff", func() {
 			Expect(g.Path).To(HaveSuffix("access_log"))
 			Expect(g.Op).To(Equal(diff.Added))
 		}
+	})
+
+	It("of a captured mesh in ambient mode asks ztunnels and waypoints, too", func() {
+		where := newPlace()
+		file, edited := filepath.Join(filepath.Dir(where.state), "mesh.yaml"), filepath.Join(filepath.Dir(where.state), "edited.yaml")
+		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))
+		text, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		policy := strings.Replace(string(text), "- legacy", "- other", 1) // who may call the cart
+		Expect(policy).NotTo(Equal(string(text)))
+		Expect(os.WriteFile(edited, []byte(policy), 0o600)).To(Succeed())
+		result := where.diff(exitMissed, "--mesh", file, "--mesh-to", edited, "--fail-on", "policy-check")
+		Expect(result.Sidecars).To(Equal(4 + 2 + 3))
+		Expect(result.Ztunnels).To(Equal(4))
+		Expect(result.Waypoints).To(Equal(2))
+		Expect(result.Opaque).To(BeEmpty())
+		Expect(result.Groups).To(HaveLen(1))
+		Expect(result.Groups[0].Effect).To(Equal(diff.PoliciesChecked))
+		Expect(result.Groups[0].Workloads).To(Equal([]diff.Workload{{Namespace: "istio-system", Name: "ztunnel", Sidecars: 4, Of: 4}}))
+		Expect(result.Groups[0].Values).To(Equal([]diff.Value{{From: `"legacy"`, To: `"other"`}}))
 	})
 
 	It("that is interrupted leaves nothing running", func(ctx SpecContext) {

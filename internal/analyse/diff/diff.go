@@ -30,11 +30,13 @@ type Result struct {
 
 	From Side `json:"from"`
 	To   Side `json:"to"`
-	// Sidecars is how many were compared, each with one of the same workload on the other side, Gateways how many of
-	// them are gateways, and Changed how many differ.
-	Sidecars int `json:"sidecars"`
-	Gateways int `json:"gateways"`
-	Changed  int `json:"changed"`
+	// Sidecars is how many proxies were compared, each with one of the same workload on the other side, and Changed how many differ.
+	// Gateways, Ztunnels and Waypoints are how many of them are none of an application.
+	Sidecars  int `json:"sidecars"`
+	Gateways  int `json:"gateways"`
+	Ztunnels  int `json:"ztunnels,omitempty"`
+	Waypoints int `json:"waypoints,omitempty"`
+	Changed   int `json:"changed"`
 	// Effects are the effects that some difference has, the largest consequence first.
 	Effects []EffectCount `json:"effects,omitempty"`
 	Groups  []Group       `json:"groups"`
@@ -122,7 +124,16 @@ var messages = map[string]protoreflect.FullName{
 	"RDS":  "envoy.config.route.v3.RouteConfiguration",
 	"ECDS": "envoy.config.core.v3.TypedExtensionConfig",
 	"SDS":  "envoy.extensions.transport_sockets.tls.v3.Secret",
+
+	addressType: "istio.workload.Address", workloadType: "istio.workload.Workload", authorizationType: "istio.security.Authorization",
 }
+
+// The types of what ztunnels hold and, of Workload, waypoints and the sidecars that know of ztunnels.
+const (
+	addressType       = "Address"
+	workloadType      = "Workload"
+	authorizationType = "Authorization"
+)
 
 // resource is one of either side. Two with the same id are the same, on whichever side.
 type resource struct {
@@ -159,6 +170,15 @@ func classOf(kind, name string) string {
 		return "route configuration"
 	case "ECDS":
 		return "extension configuration"
+	case authorizationType:
+		return "policy"
+	case workloadType:
+		return "workload"
+	case addressType:
+		if strings.Count(name, "/") > 1 { // CLUSTER/GROUP/KIND/NAMESPACE/NAME, of a service NAMESPACE/HOST
+			return "workload"
+		}
+		return "service"
 	}
 	return "resource"
 }
@@ -183,10 +203,10 @@ func classSizes(sides ...map[workloadName][]*sidecar) map[string]int {
 
 // sidecar is one of a side.
 type sidecar struct {
-	by      workloadName
-	pod     string
-	gateway bool
-	held    []*resource // sorted by kind and name
+	by   workloadName
+	pod  string
+	kind record.ProxyKind
+	held []*resource // sorted by kind and name
 }
 
 type workloadName struct{ namespace, name string }
@@ -237,7 +257,7 @@ type identity struct {
 
 // read makes the sidecars of a side, by workload.
 func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (map[workloadName][]*sidecar, error) {
-	r := &reader{names: newNames(side.Objects, o.KeepNoise), unordered: !slices.Contains(o.KeepNoise, order), versions: slices.Contains(o.KeepNoise, versions), opaque: c.opaque}
+	r := &reader{names: newNames(side.Objects, o.KeepNoise), unordered: !slices.Contains(o.KeepNoise, order), versions: slices.Contains(o.KeepNoise, versions), nodes: slices.Contains(o.KeepNoise, nodes), opaque: c.opaque}
 	resources := make([]*resource, len(side.Resources))
 	for i, held := range side.Resources {
 		one, err := c.resource(r, held)
@@ -249,7 +269,7 @@ func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (m
 	all := map[workloadName][]*sidecar{}
 	different := map[int]bool{}
 	for _, s := range side.Sidecars {
-		one := &sidecar{by: workloadName{s.Namespace, s.Workload}, pod: s.Pod, gateway: s.Gateway}
+		one := &sidecar{by: workloadName{s.Namespace, s.Workload}, pod: s.Pod, kind: s.Kind}
 		for _, i := range s.Resources {
 			one.held = append(one.held, resources[i])
 			shown.Bytes += int64(resources[i].size)
@@ -360,8 +380,15 @@ func (c *comparison) workload(w workloadName, from, to []*sidecar) {
 	slices.SortStableFunc(pairs, func(x, y pair) int { return cmp.Compare(x.distance, y.distance) })
 	of := min(len(from), len(to))
 	c.totals[w] = of
-	if of > 0 && to[0].gateway {
-		c.result.Gateways += of
+	if of > 0 {
+		switch to[0].kind {
+		case record.OfGateway:
+			c.result.Gateways += of
+		case record.OfZtunnel:
+			c.result.Ztunnels += of
+		case record.OfWaypoint:
+			c.result.Waypoints += of
+		}
 	}
 	for _, p := range pairs {
 		n := min(p.a.sidecars, p.b.sidecars)

@@ -2,7 +2,7 @@ package diff
 
 import "strings"
 
-// Effect is what a running Envoy does when it gets the difference.
+// Effect is what a running proxy does when it gets the difference.
 type Effect string
 
 // The effects, the largest consequence first.
@@ -14,20 +14,24 @@ const (
 	ResourceAdded    Effect = "added"
 	InPlace          Effect = "in-place"
 	EndpointsChanged Effect = "endpoints"
+	PoliciesChecked  Effect = "policy-check"
+	WorkloadsChanged Effect = "workloads"
 )
 
-// Effects are all effects, in the order of their consequences, with what Envoy does and where that is written.
+// Effects are all effects, in the order of their consequences, with what the proxy does and where that is written.
 var Effects = []struct {
 	Effect Effect
 	What   string
 	Source string
 }{
-	{ResourceRemoved, "the resource is gone: connections of a listener are drained, pools of a cluster are drained, requests to a route's host are not matched any more", lds},
+	{ResourceRemoved, "the resource is gone: connections of a listener are drained, pools of a cluster are drained, requests to a route's host are not matched any more, and a ztunnel does not know the workload or service any more", lds},
 	{ListenerDrained, "a new listener takes the place of the old one, whose connections are drained: they are closed after the drain time at the latest", listenerSource},
 	{ChainDrained, "the listener is updated in place: connections of the filter chains that differ are drained, those of the others stay", chainUpdate},
+	{PoliciesChecked, "a ztunnel checks its open connections by the policies that it has then, and closes those that they do not allow", policies},
 	{ClusterWarmed, "a new cluster is warmed, then takes the place of the old one, whose connection pools are drained: requests in flight end, connections are opened anew", warming},
 	{ResourceAdded, "the resource is new: nothing that is there is touched", lds},
 	{InPlace, "applied in place: new requests see it, connections stay", rds},
+	{WorkloadsChanged, "what a ztunnel, or an Envoy that knows of ztunnels, knows of a workload or a service changes in place: new connections see it", workloadState},
 	{EndpointsChanged, "hosts of a cluster change in place: connections to those that are removed are drained, the others stay", eds},
 }
 
@@ -40,6 +44,8 @@ const (
 	eds            = "https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/upstream/service_discovery"
 	warming        = "https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/upstream/cluster_manager#cluster-warming"
 	chainUpdate    = "https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/listeners/network_filter_chain#filter-chain-only-update"
+	policies       = "https://github.com/istio/ztunnel/blob/master/src/proxy/connection_manager.rs"
+	workloadState  = "https://github.com/istio/ztunnel/blob/master/src/state.rs"
 	listenerSource = "https://github.com/envoyproxy/envoy/blob/main/source/common/listener_manager/listener_impl.cc"
 )
 
@@ -68,6 +74,10 @@ func effectOf(kind string, c change, to *node) Effect {
 		return ClusterWarmed
 	case "EDS":
 		return EndpointsChanged
+	case authorizationType:
+		return PoliciesChecked
+	case addressType, workloadType:
+		return WorkloadsChanged
 	case "LDS":
 		chains := strings.HasPrefix(c.path, "filter_chains") || strings.HasPrefix(c.path, "default_filter_chain")
 		switch {

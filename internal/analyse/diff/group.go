@@ -139,6 +139,9 @@ func whole(gone, come []*resource) (all []difference) {
 	}
 	renamed := map[*resource]bool{}
 	add := func(effect Effect, op Op, r *resource, from, to string, bytes int) {
+		if r.kind == authorizationType {
+			effect = PoliciesChecked
+		}
 		all = append(all, difference{resource: r.name, bytes: bytes, key: groupKey{
 			effect: effect, kind: r.kind, class: classOf(r.kind, r.name), op: op, from: from, to: to, whole: r.name,
 		}})

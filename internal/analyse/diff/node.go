@@ -64,6 +64,7 @@ type reader struct {
 	names     names
 	unordered bool            // lists whose order Envoy ignores are sorted
 	versions  bool            // resource versions are left as they are
+	nodes     bool            // the nodes of workloads are left as they are
 	opaque    map[string]bool // types that are not known, by type URL
 }
 
@@ -77,9 +78,12 @@ func (r *reader) resource(name protoreflect.FullName, encoded []byte) (*node, er
 }
 
 func decode(name protoreflect.FullName, encoded []byte) (protoreflect.Message, error) {
-	t, err := protoregistry.GlobalTypes.FindMessageByName(name)
-	if err != nil {
-		return nil, err
+	t, own := workloadTypes[name]
+	if !own {
+		var err error
+		if t, err = protoregistry.GlobalTypes.FindMessageByName(name); err != nil {
+			return nil, err
+		}
 	}
 	m := t.New()
 	return m, proto.UnmarshalOptions{RecursionLimit: 2 * maxDepth}.Unmarshal(encoded, m.Interface())
@@ -98,7 +102,7 @@ func (r *reader) message(m protoreflect.Message, depth int) (*node, error) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		fd := fields.Get(i)
-		if !m.Has(fd) {
+		if !m.Has(fd) || fd.FullName() == chosenAnew && !r.nodes {
 			continue
 		}
 		v, err := r.field(n.typ, fd, m.Get(fd), depth)
@@ -161,6 +165,9 @@ func (r *reader) single(fd protoreflect.FieldDescriptor, v protoreflect.Value, d
 	case protoreflect.StringKind:
 		return leaf(word, r.names.in(v.String()), len(v.String())), nil
 	case protoreflect.BytesKind:
+		if text, ok := addressText(fd, v.Bytes()); ok {
+			return leaf(word, r.names.in(text), len(v.Bytes())), nil
+		}
 		return leaf(number, bytesText(v.Bytes()), len(v.Bytes())), nil
 	case protoreflect.EnumKind:
 		if value := fd.Enum().Values().ByNumber(v.Enum()); value != nil {

@@ -28,6 +28,7 @@ var pageMarkup = template.Must(template.New("page").Parse(pageSource))
 // page is a result before it is markup.
 type page struct {
 	Title, Answer string
+	Proxies       string // what was compared
 	Sidecars      int
 	Effects       []EffectCount
 	Warnings      []string
@@ -84,7 +85,7 @@ type nameList struct {
 func HTML(w io.Writer, r *Result) error {
 	sum := sha256.Sum256([]byte(pageScript))
 	p := page{
-		Title: output.Plain(r.sides()), Answer: strings.ToUpper(r.outcome()[:1]) + r.outcome()[1:], Sidecars: r.Sidecars, Effects: r.Effects, Warnings: printable(r.warnings()), Notes: printable(r.notes()), Rules: r.Rules,
+		Title: output.Plain(r.sides()), Answer: strings.ToUpper(r.outcome()[:1]) + r.outcome()[1:], Proxies: r.proxies(), Sidecars: r.Sidecars, Effects: r.Effects, Warnings: printable(r.warnings()), Notes: printable(r.notes()), Rules: r.Rules,
 		Style: template.CSS(output.PageStyle + pageStyle), Script: template.JS(pageScript), Digest: "sha256-" + base64.StdEncoding.EncodeToString(sum[:]),
 	}
 	for _, side := range []Side{r.From, r.To} {

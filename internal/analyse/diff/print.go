@@ -39,7 +39,7 @@ func (r *Result) page(most int, markdown bool) string {
 		if markdown {
 			what = fmt.Sprintf("[%s](%s)", e.What, e.Source)
 		}
-		fmt.Fprintf(&b, "%s%s (%d of %d sidecars): %s\n", bullet(markdown), e.Effect, e.Sidecars, r.Sidecars, wrapped(what, "    ", markdown))
+		fmt.Fprintf(&b, "%s%s (%d of %d %s): %s\n", bullet(markdown), e.Effect, e.Sidecars, r.Sidecars, r.proxies(), wrapped(what, "    ", markdown))
 	}
 	b.WriteString(r.Validation.text(markdown))
 	for i, g := range r.Groups {
@@ -47,7 +47,7 @@ func (r *Result) page(most int, markdown bool) string {
 			fmt.Fprintf(&b, "\n%s more; -o json has all.\n", output.Many(len(r.Groups)-most, "difference"))
 			break
 		}
-		b.WriteString("\n" + g.text(i+1, markdown))
+		b.WriteString("\n" + g.text(i+1, r.proxies(), markdown))
 	}
 	for _, note := range append(r.warnings(), r.notes()...) {
 		fmt.Fprintf(&b, "\n%s\n", output.Text(note))
@@ -100,14 +100,37 @@ func (r *Result) sides() string { return fmt.Sprintf("%s to %s", r.From.Name, r.
 
 // outcome is the result in a sentence or two.
 func (r *Result) outcome() string {
-	text := fmt.Sprintf("%d of %d sidecars change, in %s.", r.Changed, r.Sidecars, output.Many(len(r.Groups), "way"))
+	text := fmt.Sprintf("%d of %d %s change, in %s.", r.Changed, r.Sidecars, r.proxies(), output.Many(len(r.Groups), "way"))
 	if len(r.Groups) == 0 {
-		text = fmt.Sprintf("no difference. Compared: %s with %s.", output.Many(r.Sidecars, "sidecar"), output.Many(r.To.Resources, "resource"))
+		compared := output.Many(r.Sidecars, "sidecar")
+		if r.proxies() != sidecars {
+			compared = fmt.Sprintf("%d %s", r.Sidecars, r.proxies())
+		}
+		text = fmt.Sprintf("no difference. Compared: %s with %s.", compared, output.Many(r.To.Resources, "resource"))
 	}
-	if r.Gateways > 0 {
-		text += fmt.Sprintf(" Of these %d, %s.", r.Sidecars, are(r.Gateways, "gateway"))
+	var others []string
+	for _, kind := range []struct {
+		n    int
+		noun string
+	}{{r.Gateways, "gateway"}, {r.Ztunnels, "ztunnel"}, {r.Waypoints, "waypoint"}} {
+		if kind.n > 0 {
+			others = append(others, are(kind.n, kind.noun))
+		}
+	}
+	if len(others) > 0 {
+		text += fmt.Sprintf(" Of these %d, %s.", r.Sidecars, strings.Join(others, " and "))
 	}
 	return text
+}
+
+const sidecars = "sidecars"
+
+// proxies are what was compared, in a word.
+func (r *Result) proxies() string {
+	if r.Ztunnels+r.Waypoints > 0 {
+		return "proxies"
+	}
+	return sidecars
 }
 
 // are is a number of things with its verb, as in "5 are gateways".
@@ -119,7 +142,7 @@ func are(n int, noun string) string {
 }
 
 // text is a group in a few lines.
-func (g Group) text(number int, markdown bool) string {
+func (g Group) text(number int, proxies string, markdown bool) string {
 	quote := func(text string) string {
 		if markdown {
 			return "`" + strings.ReplaceAll(output.Text(text), "`", "'") + "`"
@@ -158,7 +181,7 @@ func (g Group) text(number int, markdown bool) string {
 	if markdown {
 		separator = "\n   - "
 	}
-	return fmt.Sprintf("%d. [%s] %d of %d sidecars: %s\n", number, g.Effect, g.Sidecars, g.OfSidecars, strings.Join(lines, separator))
+	return fmt.Sprintf("%d. [%s] %d of %d %s: %s\n", number, g.Effect, g.Sidecars, g.OfSidecars, proxies, strings.Join(lines, separator))
 }
 
 // subject is what resources a group is about.

@@ -19,6 +19,7 @@ const (
 	podNames  = "pod-names"
 	order     = "order"
 	versions  = "versions"
+	nodes     = "nodes"
 )
 
 // Rules are what is removed before sides are compared. Versions and nonces need none: they belong to
@@ -26,7 +27,8 @@ const (
 var Rules = []Rule{
 	{addresses, "addresses of the mesh's services, pods and hosts of ServiceEntries, which each cluster or istiod assigns anew, count as the names of service, workload and host"},
 	{podNames, "generated names of pods count as the workload's name"},
-	{order, "the order of lists that Envoy reads as sets has no meaning: endpoints, filter chains, virtual hosts and their domains, permissions and principals of a policy, names in a filter chain's match and in a certificate's check"},
+	{order, "the order of lists that Envoy or ztunnel reads as sets has no meaning: endpoints, addresses and ports of workloads and services, filter chains, virtual hosts and their domains, permissions and principals of a policy, names in a filter chain's match and in a certificate's check"},
+	{nodes, "the node of a workload, which the scheduler chooses anew, has no meaning"},
 	{versions, "the resource version of a WasmPlugin, which istiod gives to the module as a variable, is that of the cluster's store, and has no meaning"},
 }
 
@@ -57,6 +59,13 @@ var unordered = map[string]bool{
 	"envoy.config.rbac.v3.Policy.principals":                                                               true,
 	"envoy.config.rbac.v3.Permission.Set.rules":                                                            true,
 	"envoy.config.rbac.v3.Principal.Set.ids":                                                               true,
+	"istio.workload.Workload.addresses":                                                                    true,
+	"istio.workload.Workload.authorization_policies":                                                       true,
+	"istio.workload.Service.addresses":                                                                     true,
+	"istio.workload.Service.ports":                                                                         true,
+	"istio.workload.Service.subject_alt_names":                                                             true,
+	"istio.workload.PortList.ports":                                                                        true,
+	"istio.security.Authorization.groups":                                                                  true,
 	"envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext.match_typed_subject_alt_names": true,
 	"envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext.match_subject_alt_names":       true,
 }

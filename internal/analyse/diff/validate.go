@@ -15,6 +15,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	internalv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/bootstrap/internal_listener/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
@@ -132,7 +133,7 @@ func candidatesOf(sides ...*record.Configuration) (all []*candidate) {
 func newCandidate(r record.HeldResource) *candidate {
 	c := &candidate{kind: r.Type, name: r.Name}
 	name, known := messages[r.Type]
-	if !known || r.Type == "SDS" {
+	if _, ofZtunnel := workloadTypes[name]; !known || ofZtunnel || r.Type == "SDS" {
 		return c
 	}
 	m, err := decode(name, r.Message)
@@ -315,8 +316,13 @@ func bootstrapOf(batch []*candidate, cut bool) ([]byte, error) {
 			LoadAssignment: &endpointv3.ClusterLoadAssignment{ClusterName: name},
 		})
 	}
+	internal, err := anypb.New(&internalv3.InternalListener{}) // which Istio's bootstrap has, for tunnels
+	if err != nil {
+		return nil, err
+	}
 	return proto.Marshal(&bootstrapv3.Bootstrap{
-		Node: &corev3.Node{Id: "scaler", Cluster: "scaler"}, StaticResources: static,
+		BootstrapExtensions: []*corev3.TypedExtensionConfig{{Name: "envoy.bootstrap.internal_listener", TypedConfig: internal}},
+		Node:                &corev3.Node{Id: "scaler", Cluster: "scaler"}, StaticResources: static,
 		DynamicResources: &bootstrapv3.Bootstrap_DynamicResources{AdsConfig: &corev3.ApiConfigSource{
 			ApiType: corev3.ApiConfigSource_GRPC, TransportApiVersion: corev3.ApiVersion_V3,
 			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: serving}}}},
