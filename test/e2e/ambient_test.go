@@ -91,13 +91,13 @@ var _ = Describe("A captured mesh of which some pods are in ambient mode", func(
 		file := filepath.Join(filepath.Dir(where.state), "mesh.yaml")
 		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))
 		run, again := replay(where, file, "mixed", "--probes", "2")
-		Expect(run.Dataplane()).To(Equal("mixed"))
+		Expect(run.Dataplane()).To(Equal("mixed with captured waypoints"))
 		proxies := known(run.Proxies)
 		Expect(known(proxies.PerNode).Bytes).To(HaveValue(BeNumerically(">", 0)))
 		proxies.PerNode, proxies.ConfigurationBytes, proxies.ConfigurationResources = nil, nil, nil
 		waypoints := known(proxies.Waypoints)
 		Expect(known(waypoints.Ready)).To(Equal(2))
-		Expect(waypoints.ConfigurationResources["EDS"]).To(BeEquivalentTo(3), "a cluster for each port of both services")
+		Expect(waypoints.ConfigurationResources["EDS"]).To(BeEquivalentTo(4), "a cluster for each port of both services, and two for the one of no stated protocol")
 		proxies.Waypoints = nil
 		Expect(proxies).To(Equal(record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: new(nodes), Namespaces: []string{"shop"}, Sidecars: new(3)}))
 		Expect(run.Waypoints()).To(Equal("captured"))

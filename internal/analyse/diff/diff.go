@@ -135,6 +135,9 @@ const (
 	authorizationType = "Authorization"
 )
 
+// apiServer is the API server's own Service, as a ztunnel holds it.
+const apiServer = "default/kubernetes.default.svc.cluster.local"
+
 // resource is one of either side. Two with the same id are the same, on whichever side.
 type resource struct {
 	id         int
@@ -271,6 +274,9 @@ func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (m
 	for _, s := range side.Sidecars {
 		one := &sidecar{by: workloadName{s.Namespace, s.Workload}, pod: s.Pod, kind: s.Kind}
 		for _, i := range s.Resources {
+			if r := side.Resources[i]; r.Type == addressType && r.Name == apiServer && !slices.Contains(o.KeepNoise, addresses) {
+				continue
+			}
 			one.held = append(one.held, resources[i])
 			shown.Bytes += int64(resources[i].size)
 			different[resources[i].id] = true

@@ -25,9 +25,9 @@ const (
 // Rules are what is removed before sides are compared. Versions and nonces need none: they belong to
 // responses and not to resources.
 var Rules = []Rule{
-	{addresses, "addresses of the mesh's services, pods and hosts of ServiceEntries, which each cluster or istiod assigns anew, count as the names of service, workload and host"},
+	{addresses, "addresses of the mesh's services, pods and hosts of ServiceEntries, which each cluster or istiod assigns anew, count as the names of service, workload and host; what ztunnels hold of the API server's own Service, which has the port of the cluster, is left out"},
 	{podNames, "generated names of pods count as the workload's name"},
-	{order, "the order of lists that Envoy or ztunnel reads as sets has no meaning: endpoints, addresses and ports of workloads and services, filter chains, virtual hosts and their domains, permissions and principals of a policy, names in a filter chain's match and in a certificate's check"},
+	{order, "the order of lists that Envoy or ztunnel reads as sets has no meaning: endpoints, addresses and ports of workloads and services, filter chains, ranges of addresses, virtual hosts and their domains, permissions and principals of a policy, names in a filter chain's match and in a certificate's check"},
 	{nodes, "the node of a workload, which the scheduler chooses anew, has no meaning"},
 	{versions, "the resource version of a WasmPlugin, which istiod gives to the module as a variable, is that of the cluster's store, and has no meaning"},
 }
@@ -40,7 +40,7 @@ func RuleNames() (all []string) {
 	return all
 }
 
-// unordered are the lists that Envoy reads as sets, by message and field: of filter chains the most specific
+// unordered are the lists that Envoy reads as sets, by message and field: of filter chains and ranges of addresses the most specific
 // match wins, of virtual hosts the most specific domain, a policy allows what one of its permissions and one of its
 // principals do, and localities state their priority.
 var unordered = map[string]bool{
@@ -59,6 +59,8 @@ var unordered = map[string]bool{
 	"envoy.config.rbac.v3.Policy.principals":                                                               true,
 	"envoy.config.rbac.v3.Permission.Set.rules":                                                            true,
 	"envoy.config.rbac.v3.Principal.Set.ids":                                                               true,
+	"xds.type.matcher.v3.IPMatcher.range_matchers":                                                         true,
+	"xds.type.matcher.v3.IPMatcher.IPRangeMatcher.ranges":                                                  true,
 	"istio.workload.Workload.addresses":                                                                    true,
 	"istio.workload.Workload.authorization_policies":                                                       true,
 	"istio.workload.Service.addresses":                                                                     true,

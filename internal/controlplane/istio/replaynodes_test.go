@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
@@ -55,5 +57,22 @@ spec: {owner: Job, replicas: 1, proxy: none, labels: {app: job, tier: all}, cont
 	}
 	if _, ok := nodes.Serves(topology.Mesh{}, "b"); ok {
 		t.Error("a whole namespace is served")
+	}
+
+	web := slices.IndexFunc(by.Workloads, func(w capture.Workload) bool { return w.Name == "web" })
+	probes, _ := c.Probes(&by)
+	if object, concerned := probes.Probe(controlplane.PolicyProbe, by.Topology(), controlplane.Knobs{}, web, "marker"); object == nil || concerned != nil {
+		t.Errorf("a policy for pods in ambient mode is %v, and concerns the sidecars of %v", object, concerned)
+	}
+	for _, want := range []string{"named", "peers"} {
+		change := nodes.ServiceProbe(by.Topology(), web, true)
+		if change == nil || change.Name != want || change.Changes != addressOf("b", want+".b.svc.cluster.local") || !strings.Contains(string(change.Patch), `"PreferClose"`) {
+			t.Fatalf("the change of a Service is %+v, want one of %s", change, want)
+		}
+		at := slices.IndexFunc(by.Services, func(s corev1.Service) bool { return s.Name == want })
+		by.Services[at].Annotations = map[string]string{trafficDistribution: "PreferSameZone"} // which a change back would not restore
+	}
+	if back := nodes.ServiceProbe(by.Topology(), web, false); back == nil || !strings.Contains(string(back.Patch), "null") {
+		t.Errorf("the change back is %+v", back)
 	}
 }

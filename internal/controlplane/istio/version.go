@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -42,7 +43,7 @@ var proxyVersion = regexp.MustCompile(`^[1-9]\d*\.\d+(\.\d+)?([-.+][\w.+-]+)?$`)
 // proxyVersion is the one that simulated sidecars report, "" where there are none: a mesh's agents are of its istiod's
 // version unless another is asked for.
 func (c *ControlPlane) proxyVersion() string {
-	if c.opts.Ambient && !c.opts.Mixed && !c.opts.withWaypoints() {
+	if c.opts.Ambient && !c.opts.Mixed && !c.opts.withWaypoints() && c.opts.Waypoints != controlplane.CapturedWaypoints {
 		return "" // a ztunnel reports none
 	}
 	return cmp.Or(c.opts.ProxyVersion, c.report.Text)

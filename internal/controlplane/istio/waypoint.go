@@ -60,9 +60,10 @@ func waypointDataplane() controlplane.Dataplane {
 	return d
 }
 
-// withWaypoints reports whether namespaces or services have waypoints.
+// withWaypoints reports whether namespaces or services of a synthetic mesh have waypoints. For a captured one, captured.Prepare installs the
+// kinds that its objects have.
 func (o Options) withWaypoints() bool {
-	return o.Waypoints != "" && o.Waypoints != controlplane.NoWaypoints
+	return o.Waypoints == controlplane.NamespaceWaypoints || o.Waypoints == controlplane.ServiceWaypoints
 }
 
 // waypoints are those of a mesh in ambient mode. What they hold follows

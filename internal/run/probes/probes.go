@@ -143,6 +143,7 @@ func (p *prober) suitable() []int {
 
 // run makes all changes, kind by kind.
 func (p *prober) run(ctx context.Context) error {
+	follows := p.followsEndpoints()
 	for _, kind := range []struct {
 		name record.ChangeKind
 		do   func(context.Context) error
@@ -153,8 +154,8 @@ func (p *prober) run(ctx context.Context) error {
 		{record.ServiceChange, p.probeServices},
 		{record.PolicyChange, func(ctx context.Context) error { return p.probeObjects(ctx, controlplane.PolicyProbe) }},
 	} {
-		if endpoints := kind.name == record.EndpointHealth || kind.name == record.EndpointAdd; endpoints && len(p.services) == 0 {
-			continue // the record states why
+		if endpoints := kind.name == record.EndpointHealth || kind.name == record.EndpointAdd; endpoints && !follows {
+			continue
 		}
 		p.Say(fmt.Sprintf("probing: %d changes of %s", p.Changes, kind.name))
 		if err := kind.do(ctx); err != nil {
@@ -162,6 +163,24 @@ func (p *prober) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// followsEndpoints reports whether changes of endpoints can be followed, and warns if not. Those of a captured mesh are seen in the API
+// server's list: where the control plane sends proxies of nodes pods that are not ready, and others none, they do not change at one moment.
+func (p *prober) followsEndpoints() bool {
+	if len(p.services) == 0 {
+		return false // the record states why
+	}
+	if _, sent := p.Adapter.Mesh.EndpointHealth(false, false, false); sent || !p.Captured || p.Adapter.Nodes == nil {
+		return true
+	}
+	for _, kind := range []record.ChangeKind{record.EndpointHealth, record.EndpointAdd, record.EndpointRemove} {
+		p.Journal.Warn(record.Warning{
+			About: "latencies.push." + string(kind), Reason: record.ReasonNotSupported, Component: p.Adapter.Server.Describe().Name,
+			Detail: "it sends the proxies of nodes pods that are not ready, and sidecars and waypoints none",
+		})
+	}
+	return false
 }
 
 // of returns the service that the n-th change is made to.
