@@ -207,16 +207,19 @@ func (a *anonymizer) address(text string) (string, bool) {
 }
 
 // labels hashes the values of labels. Values of Istio's own keys are kept, because they
-// are settings and not names.
+// are settings and not names, but for those that name a waypoint.
 func (a *anonymizer) labels(labels map[string]string) map[string]string {
 	if labels == nil {
 		return nil
 	}
 	to := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if to[key] = labels[key]; !strings.HasPrefix(key, "istio.io/") {
-			to[key] = a.name(labels[key], maxLabel)
+		switch to[key] = labels[key]; {
+		case (key == UseWaypoint || key == UseWaypointNamespace) && labels[key] != NoWaypoint:
+		case key == managedGateway, strings.HasPrefix(key, "istio.io/"):
+			continue
 		}
+		to[key] = a.name(labels[key], maxLabel)
 	}
 	return to
 }

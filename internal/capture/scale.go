@@ -160,9 +160,15 @@ func renamer(namespaces []Namespace, rename func(string) string, outside string)
 	}
 	return rewriter{
 		namespace: namespace, name: same, portName: same, zone: same,
-		labels: func(labels map[string]string) map[string]string { return maps.Clone(labels) },
-		keys:   func(_ string, of map[string]any) map[string]any { return of },
-		text:   func(_, text string) string { return inText(text) },
+		labels: func(labels map[string]string) map[string]string {
+			to := maps.Clone(labels)
+			if of := to[UseWaypointNamespace]; of != "" {
+				to[UseWaypointNamespace] = namespace(of)
+			}
+			return to
+		},
+		keys: func(_ string, of map[string]any) map[string]any { return of },
+		text: func(_, text string) string { return inText(text) },
 		host: func(host string) string {
 			if net.ParseIP(host) != nil {
 				return host

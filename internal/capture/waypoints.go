@@ -17,6 +17,13 @@ const (
 	WaypointClass = "istio-waypoint"
 	// GatewayName is the label of the pods that a control plane makes for a Gateway.
 	GatewayName = "gateway.networking.k8s.io/gateway-name"
+	// UseWaypoint and UseWaypointNamespace are the labels by which a service, or all of a namespace, has a waypoint; NoWaypoint is the value
+	// by which it has none.
+	UseWaypoint          = "istio.io/use-waypoint"
+	UseWaypointNamespace = "istio.io/use-waypoint-namespace"
+	NoWaypoint           = "none"
+	// managedGateway is the label of what a control plane makes for a Gateway.
+	managedGateway = "gateway.istio.io/managed"
 )
 
 // OwnWaypoint is a waypoint whose pods the control plane of a replay makes, as that of the captured mesh did.

@@ -64,3 +64,55 @@ func TestWaypoints(t *testing.T) {
 		t.Error("there are waypoints in a replay without")
 	}
 }
+
+// Labels name the waypoint of an anonymized mesh, and that of each copy.
+func TestWaypointsByOtherNames(t *testing.T) {
+	read := func() Mesh {
+		m := meshOf(t, "ambient/cluster.yaml")
+		for i := range m.Services {
+			if m.Services[i].Name == "cart" {
+				m.Services[i].Labels = map[string]string{UseWaypoint: "waypoint", UseWaypointNamespace: m.Services[i].Namespace}
+			}
+		}
+		return m
+	}
+	anonymized := read()
+	if err := anonymized.Anonymize(); err != nil {
+		t.Fatal(err)
+	}
+	original := read()
+	copies, err := original.Times(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		mesh Mesh
+		want int
+	}{"anonymized": {anonymized, 1}, "copies": {copies, 2}} {
+		by, _ := c.mesh.ByNode(true)
+		named := map[string]bool{}
+		for _, w := range by.Waypoints {
+			named[w.Gateway.GetNamespace()+"/"+w.Gateway.GetName()] = true
+		}
+		if len(by.Waypoints) != c.want || name == "anonymized" && named["shop/waypoint"] {
+			t.Errorf("%s: waypoints %v", name, named)
+		}
+		uses := 0
+		for _, s := range by.Services {
+			if of := s.Labels[UseWaypoint]; of != "" {
+				uses++
+				if at := s.Labels[UseWaypointNamespace] + "/" + of; !named[at] || s.Labels[UseWaypointNamespace] != s.Namespace {
+					t.Errorf("%s: service %s/%s uses %s, of %v", name, s.Namespace, s.Name, at, named)
+				}
+			}
+		}
+		for _, n := range by.Namespaces {
+			if of := n.Labels[UseWaypoint]; of != "" && !named[n.Name+"/"+of] {
+				t.Errorf("%s: namespace %s uses %s, of %v", name, n.Name, of, named)
+			}
+		}
+		if uses != c.want {
+			t.Errorf("%s: %d services name a waypoint", name, uses)
+		}
+	}
+}

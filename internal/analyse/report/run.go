@@ -117,6 +117,9 @@ func controlPlaneText(c record.ControlPlaneSource) string {
 	if c.GOMAXPROCS > 0 {
 		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", c.GOMAXPROCS))
 	}
+	if c.Processors > 0 {
+		parts = append(parts, fmt.Sprintf("held to %.3g processors of this machine", c.Processors))
+	}
 	if c.MemoryLimitBytes > 0 {
 		limit := fmt.Sprintf("memory limit of %d MiB as a setting", c.MemoryLimitBytes>>20)
 		if c.MemoryLimitEnforced {

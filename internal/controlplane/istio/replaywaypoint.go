@@ -98,13 +98,11 @@ func (r replayedWaypoints) Holds(topology.Mesh, controlplane.Waypoint, []string)
 	return nil
 }
 
-// Labels by which something uses a waypoint, and by which a waypoint says what it is for.
+// Labels by which a waypoint says what it is for, and istiod knows its objects.
 const (
-	useWaypointNamespace = "istio.io/use-waypoint-namespace"
-	waypointFor          = "istio.io/waypoint-for"
-	noWaypoint           = "none"
-	managedGateway       = "gateway.istio.io/managed"
-	managedWaypoint      = "istio.io-mesh-controller"
+	waypointFor     = "istio.io/waypoint-for"
+	managedGateway  = "gateway.istio.io/managed"
+	managedWaypoint = "istio.io-mesh-controller"
 )
 
 // waypointOf returns the index of the waypoint of the mesh that serves a service, -1 if none does, by the service's labels, or else those of
@@ -126,10 +124,10 @@ func (r *replayed) waypointOf(v visible) (index int, certain bool) {
 		}
 	}
 	name, namespace := labels[useWaypoint], v.Namespace
-	if name == "" || name == noWaypoint {
+	if name == "" || name == capture.NoWaypoint {
 		return -1, true
 	}
-	if other := labels[useWaypointNamespace]; other != "" {
+	if other := labels[capture.UseWaypointNamespace]; other != "" {
 		namespace = other
 	}
 	if index = r.waypointNamed(namespace, name); index < 0 {

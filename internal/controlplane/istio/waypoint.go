@@ -23,7 +23,7 @@ const (
 	waypointClass = capture.WaypointClass
 	gatewayName   = capture.GatewayName
 	// useWaypoint is the label by which a namespace or a service has a waypoint.
-	useWaypoint = "istio.io/use-waypoint"
+	useWaypoint = capture.UseWaypoint
 	// classDefaults is the label of a ConfigMap in istiod's namespace which changes what istiod
 	// makes for each Gateway of a class.
 	classDefaults = "gateway.istio.io/defaults-for-class"
