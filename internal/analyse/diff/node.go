@@ -78,9 +78,12 @@ func (r *reader) resource(name protoreflect.FullName, encoded []byte) (*node, er
 }
 
 func decode(name protoreflect.FullName, encoded []byte) (protoreflect.Message, error) {
-	t, own := workloadTypes[name]
+	types, err := workloadTypes()
+	if err != nil {
+		return nil, err
+	}
+	t, own := types[name]
 	if !own {
-		var err error
 		if t, err = protoregistry.GlobalTypes.FindMessageByName(name); err != nil {
 			return nil, err
 		}

@@ -133,7 +133,7 @@ func candidatesOf(sides ...*record.Configuration) (all []*candidate) {
 func newCandidate(r record.HeldResource) *candidate {
 	c := &candidate{kind: r.Type, name: r.Name}
 	name, known := messages[r.Type]
-	if _, ofZtunnel := workloadTypes[name]; !known || ofZtunnel || r.Type == "SDS" {
+	if !known || slices.Contains([]string{"SDS", addressType, workloadType, authorizationType}, r.Type) {
 		return c
 	}
 	m, err := decode(name, r.Message)

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"net/netip"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
@@ -19,14 +20,20 @@ import (
 //go:embed workloadapi.binpb
 var workloadAPI []byte
 
-// workloadTypes are its messages, by name.
-var workloadTypes = typesOf(workloadAPI)
+// workloadTypes returns its messages, by name.
+var workloadTypes = sync.OnceValues(func() (map[protoreflect.FullName]protoreflect.MessageType, error) {
+	all, err := typesOf(workloadAPI)
+	if err != nil {
+		return nil, fmt.Errorf("reading the types of Istio's workload API: %w", err)
+	}
+	return all, nil
+})
 
 // typesOf returns the messages of an encoded google.protobuf.FileDescriptorSet, whose files follow those that they import.
-func typesOf(encoded []byte) map[protoreflect.FullName]protoreflect.MessageType {
+func typesOf(encoded []byte) (map[protoreflect.FullName]protoreflect.MessageType, error) {
 	var set descriptorpb.FileDescriptorSet
 	if err := proto.Unmarshal(encoded, &set); err != nil {
-		panic(fmt.Sprintf("reading the types of Istio's workload API: %s", err))
+		return nil, err
 	}
 	files := new(protoregistry.Files)
 	all := map[protoreflect.FullName]protoreflect.MessageType{}
@@ -36,14 +43,14 @@ func typesOf(encoded []byte) map[protoreflect.FullName]protoreflect.MessageType 
 			err = files.RegisterFile(file)
 		}
 		if err != nil {
-			panic(fmt.Sprintf("reading the types of Istio's workload API: %s", err))
+			return nil, err
 		}
 		for i := range file.Messages().Len() {
 			m := file.Messages().Get(i)
 			all[m.FullName()] = dynamicpb.NewMessageType(m)
 		}
 	}
-	return all
+	return all, nil
 }
 
 // resolver finds the files of a set, and those that every program has.

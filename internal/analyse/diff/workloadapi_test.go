@@ -15,13 +15,23 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
+// typeOf returns the message of a type.
+func typeOf(t *testing.T, kind string) protoreflect.MessageType {
+	t.Helper()
+	types, err := workloadTypes()
+	if err != nil || types[messages[kind]] == nil {
+		t.Fatalf("%s has no message: %v", kind, err)
+	}
+	return types[messages[kind]]
+}
+
 // ofZtunnels returns what two ztunnels hold: two pods of a workload and their service, and a policy. The number is of the run: names,
 // addresses and nodes of pods differ by it.
 func ofZtunnels(t *testing.T, run int, service, policy string) *record.Configuration {
 	t.Helper()
 	c := new(record.Configuration)
 	add := func(kind, name, text string) {
-		m := workloadTypes[messages[kind]].New().Interface()
+		m := typeOf(t, kind).New().Interface()
 		if err := protojson.Unmarshal([]byte(text), m); err != nil {
 			t.Fatalf("%s: %s", text, err)
 		}
@@ -93,12 +103,11 @@ func TestZtunnels(t *testing.T) {
 // The embedded types are those that are named here, and the lists and fields with a meaning of their own are fields of them.
 func TestWorkloadTypes(t *testing.T) {
 	for _, kind := range []string{addressType, workloadType, authorizationType} {
-		if workloadTypes[messages[kind]] == nil {
-			t.Errorf("%s has no message", kind)
-		}
+		typeOf(t, kind)
 	}
 	fields := map[protoreflect.FullName]bool{}
-	for _, m := range workloadTypes {
+	types, _ := workloadTypes()
+	for _, m := range types {
 		for i := range m.Descriptor().Fields().Len() {
 			fields[m.Descriptor().Fields().Get(i).FullName()] = true
 		}

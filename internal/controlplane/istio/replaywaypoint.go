@@ -50,7 +50,7 @@ func (r replayedWaypoints) Labels(string, string) map[string]string { return nil
 
 // Objects is part of controlplane.Waypoints.
 func (r replayedWaypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstructured {
-	objects := []*unstructured.Unstructured{waypointsOnFakeNodes(r.of.systemNamespace(), run)}
+	objects := waypointsOnFakeNodes(r.of.systemNamespace(), run)
 	for i, w := range r.List(mesh) {
 		for _, o := range r.of.mesh.Waypoints[i].Made(map[string]string{kwok.RunLabel: run, kwok.ServiceLabel: w.Label}) {
 			kwok.SetRun(o, run)

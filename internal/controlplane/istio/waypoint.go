@@ -123,7 +123,7 @@ func (c waypoints) Labels(namespace, service string) map[string]string {
 // puts its pods onto fake nodes. istiod makes the Deployment of each Gateway, its account and
 // its Service.
 func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstructured {
-	objects := []*unstructured.Unstructured{waypointsOnFakeNodes(namespace, run)}
+	objects := waypointsOnFakeNodes(namespace, run)
 	for _, w := range c.List(mesh) {
 		gateway := object("gateway.networking.k8s.io/v1", "Gateway", w.Namespace, w.Name, map[string]any{
 			"gatewayClassName": waypointClass,
@@ -140,13 +140,13 @@ func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstr
 	return objects
 }
 
-// waypointsOnFakeNodes puts the pods of all waypoints onto fake nodes, by the namespace of istiod.
-func waypointsOnFakeNodes(root, run string) *unstructured.Unstructured {
+// waypointsOnFakeNodes is what puts the pods of all waypoints onto fake nodes, in the namespace of istiod.
+func waypointsOnFakeNodes(root, run string) []*unstructured.Unstructured {
 	overlay, err := yaml.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 		"nodeSelector": kwok.NodeSelector(), "tolerations": []any{kwok.Toleration()},
 	}}}})
 	if err != nil {
-		panic(fmt.Sprintf("encoding strings: %s", err))
+		return nil // it is made of strings
 	}
 	defaults := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
@@ -154,7 +154,7 @@ func waypointsOnFakeNodes(root, run string) *unstructured.Unstructured {
 		"data":     map[string]any{"deployment": string(overlay)},
 	}}
 	kwok.SetRun(defaults, run)
-	return defaults
+	return []*unstructured.Unstructured{defaults}
 }
 
 // Wants is part of controlplane.Waypoints.
