@@ -69,7 +69,7 @@ func keptAnnotations(annotations map[string]string) map[string]string {
 			return true
 		}
 		return strings.HasPrefix(name, "traffic.sidecar.istio.io/") || strings.HasPrefix(name, "alpha.istio.io/") ||
-			name == "gateway.istio.io/controller-version"
+			name == controllerVersion
 	})
 }
 
@@ -96,6 +96,14 @@ func (r Resource) trimmed(object *unstructured.Unstructured) *unstructured.Unstr
 		metadata["labels"] = untyped(labels)
 	}
 	annotations := keptAnnotations(object.GetAnnotations())
+	if annotations[controllerVersion] == otherVersion { // of LeftAlone
+		delete(annotations, controllerVersion)
+		if version := object.GetAnnotations()[keptVersion]; version != "" {
+			annotations[controllerVersion] = version
+		} else if len(annotations) == 0 {
+			annotations = nil
+		}
+	}
 	if of := cmp.Or(object.GetLabels()[revisionLabel], object.GetAnnotations()[revisionAnnotation]); of != "" {
 		if annotations == nil {
 			annotations = map[string]string{}

@@ -1,9 +1,11 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,11 +19,12 @@ const (
 	WaypointClass = "istio-waypoint"
 	// GatewayName is the label of the pods that a control plane makes for a Gateway.
 	GatewayName = "gateway.networking.k8s.io/gateway-name"
-	// UseWaypoint and UseWaypointNamespace are the labels by which a service, or all of a namespace, has a waypoint; NoWaypoint is the value
-	// by which it has none.
-	UseWaypoint          = "istio.io/use-waypoint"
+	// UseWaypoint is the label with the name of the waypoint of a service, or of all in a namespace.
+	UseWaypoint = "istio.io/use-waypoint"
+	// UseWaypointNamespace is the label with the namespace of that waypoint, where it is another one.
 	UseWaypointNamespace = "istio.io/use-waypoint-namespace"
-	NoWaypoint           = "none"
+	// NoWaypoint is the value of UseWaypoint by which there is none.
+	NoWaypoint = "none"
 	// managedGateway is the label of what a control plane makes for a Gateway.
 	managedGateway = "gateway.istio.io/managed"
 )
@@ -35,18 +38,34 @@ type OwnWaypoint struct {
 	pods []Workload
 }
 
-// OwnWaypoints returns the Gateways of the mesh that are waypoints with pods.
+// OwnWaypoints returns the Gateways of the mesh that are waypoints with pods, without those that its control plane does not see, or
+// does not make pods for.
 func (m *Mesh) OwnWaypoints() (all []OwnWaypoint) {
+	pods := map[[2]string][]int{} // workloads, by namespace and Gateway
+	for i, w := range m.Workloads {
+		if at := w.ofGateway(); at != [2]string{} {
+			pods[at] = append(pods[at], i)
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	var unseen []string
+	if r := m.Served(); r != nil {
+		unseen = r.Undiscovered
+	}
 	for _, o := range m.Objects {
-		if class, _, _ := unstructured.NestedString(o.Object, "spec", "gatewayClassName"); o.GetKind() != "Gateway" || class != WaypointClass {
+		if class, _, _ := unstructured.NestedString(o.Object, "spec", "gatewayClassName"); o.GetKind() != "Gateway" || class != WaypointClass || slices.Contains(unseen, o.GetNamespace()) {
+			continue
+		}
+		addresses, _, _ := unstructured.NestedSlice(o.Object, "spec", "addresses")
+		if version, err := strconv.Atoi(cmp.Or(o.GetAnnotations()[controllerVersion], "0")); err != nil || version > ownVersion || len(addresses) > 0 {
 			continue
 		}
 		of := OwnWaypoint{Gateway: o}
-		for _, w := range m.Workloads {
-			if isPodsOf(w, o) {
-				of.Replicas += w.Spec.Replicas
-				of.pods = append(of.pods, w)
-			}
+		for _, i := range pods[[2]string{o.GetNamespace(), o.GetName()}] {
+			of.Replicas += m.Workloads[i].Spec.Replicas
+			of.pods = append(of.pods, m.Workloads[i])
 		}
 		for i := range m.Services {
 			if s := &m.Services[i]; s.Namespace == o.GetNamespace() && s.Name == o.GetName() {
@@ -60,21 +79,51 @@ func (m *Mesh) OwnWaypoints() (all []OwnWaypoint) {
 	return all
 }
 
-// isPodsOf reports whether a workload is the pods of a waypoint.
-func isPodsOf(w Workload, gateway *unstructured.Unstructured) bool {
-	return w.Spec.Proxy == Waypoint && w.Namespace == gateway.GetNamespace() && w.Spec.Labels[GatewayName] == gateway.GetName()
+// ofGateway returns namespace and name of the Gateway that a workload is a waypoint for; zero values for any other.
+func (w Workload) ofGateway() (at [2]string) {
+	if name := w.Spec.Labels[GatewayName]; w.Spec.Proxy == Waypoint && name != "" {
+		at = [2]string{w.Namespace, name}
+	}
+	return at
+}
+
+const (
+	// controllerVersion is the annotation of a Gateway with the version of the control plane's rules by which its pods were made. A control
+	// plane with lower ones leaves it alone (ManagedGatewayControllerVersion of Istio's pilot/pkg/config/kube/gatewaycommon), as it does with
+	// otherVersion. ownVersion is that of Istio 1.27 to 1.31.
+	controllerVersion = "gateway.istio.io/controller-version"
+	ownVersion        = 5
+	otherVersion      = "1000"
+	// keptVersion is the annotation with the captured controllerVersion, where the replay has otherVersion.
+	keptVersion = ownPrefix + "controller-version"
+)
+
+// LeftAlone returns a Gateway for which the control plane of a replay makes no pods: the mesh has them.
+func LeftAlone(gateway *unstructured.Unstructured) *unstructured.Unstructured {
+	to := gateway.DeepCopy()
+	annotations := to.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if version := annotations[controllerVersion]; version != "" {
+		annotations[keptVersion] = version
+	}
+	annotations[controllerVersion] = otherVersion
+	to.SetAnnotations(annotations)
+	return to
 }
 
 // withWaypoints takes the pods of waypoints out of the mesh, which the control plane makes, and returns what the replay does not have of them.
 func (m *Mesh) withWaypoints() (without []Difference) {
 	m.Waypoints = m.OwnWaypoints()
-	parameters := 0
+	parameters, own := 0, map[[2]string]bool{}
 	for _, w := range m.Waypoints {
-		m.Workloads = slices.DeleteFunc(slices.Clone(m.Workloads), func(of Workload) bool { return isPodsOf(of, w.Gateway) })
+		own[[2]string{w.Gateway.GetNamespace(), w.Gateway.GetName()}] = true
 		if _, stated, _ := unstructured.NestedFieldNoCopy(w.Gateway.Object, "spec", "infrastructure", "parametersRef"); stated {
 			parameters++
 		}
 	}
+	m.Workloads = slices.DeleteFunc(slices.Clone(m.Workloads), func(w Workload) bool { return own[w.ofGateway()] })
 	if parameters == 0 {
 		return nil
 	}
@@ -96,7 +145,10 @@ func (w OwnWaypoint) Made(labels map[string]string) (all []*unstructured.Unstruc
 	}
 	gateway := w.Gateway.DeepCopy()
 	unstructured.RemoveNestedField(gateway.Object, "spec", "infrastructure", "parametersRef")
-	with, _, _ := unstructured.NestedStringMap(gateway.Object, "spec", "infrastructure", "labels")
+	with, stated, _ := unstructured.NestedStringMap(gateway.Object, "spec", "infrastructure", "labels")
+	if !stated { // then pods have the labels of the Gateway
+		with = maps.Clone(gateway.GetLabels())
+	}
 	if with == nil {
 		with = map[string]string{}
 	}
@@ -123,8 +175,9 @@ func withoutMade(gateway *unstructured.Unstructured) {
 		return
 	}
 	if with, _ := infrastructure["labels"].(map[string]any); with != nil {
+		before := len(with)
 		maps.DeleteFunc(with, func(name string, _ any) bool { return strings.HasPrefix(name, ownPrefix) })
-		if len(with) == 0 {
+		if len(with) < before && maps.Equal(with, untyped(gateway.GetLabels())) { // those of the Gateway itself
 			delete(infrastructure, "labels")
 		}
 	}

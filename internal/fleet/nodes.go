@@ -18,6 +18,7 @@ type nodes struct {
 	fleet  *Fleet
 	wanted int                              // proxies, one for each node
 	listed map[string]controlplane.Waypoint // waypoints that there should be, by label
+	ways   map[string]bool                  // Services of these waypoints, as "namespace/name"
 	served map[string]bool                  // services whose pods they serve, by name
 	mixed  bool                             // some pods have sidecars
 	starts *Latencies                       // of the proxies, which are in no figure
@@ -40,7 +41,7 @@ type heldPod struct {
 
 func newNodes(f *Fleet, o Options) *nodes {
 	n := &nodes{
-		fleet: f, wanted: o.Nodes, listed: map[string]controlplane.Waypoint{}, served: map[string]bool{}, starts: NewLatencies(),
+		fleet: f, wanted: o.Nodes, listed: map[string]controlplane.Waypoint{}, ways: map[string]bool{}, served: map[string]bool{}, starts: NewLatencies(),
 		proxies: map[string]*nodeProxy{}, waypoints: map[string]*waypoint{}, pods: map[string]*servedPod{}, held: map[string]heldPod{},
 	}
 	if n.wanted == 0 {
@@ -52,7 +53,7 @@ func newNodes(f *Fleet, o Options) *nodes {
 	}
 	if waypoints := o.Adapter.Waypoints(); waypoints != nil {
 		for _, w := range waypoints.List(o.Mesh) {
-			n.listed[w.Label] = w
+			n.listed[w.Label], n.ways[w.Namespace+"/"+w.Name] = w, true
 		}
 	}
 	return n
@@ -68,14 +69,7 @@ func (n *nodes) expected() int {
 }
 
 // isWaypoint reports whether a service, "namespace/name", is that of a waypoint.
-func (n *nodes) isWaypoint(service string) bool {
-	for _, w := range n.listed {
-		if service == w.Namespace+"/"+w.Name {
-			return true
-		}
-	}
-	return false
-}
+func (n *nodes) isWaypoint(service string) bool { return n.ways[service] }
 
 // addProxy adds a new pod that is the proxy of a node or a waypoint, and reports whether it is one.
 // The caller holds Pods.mu.

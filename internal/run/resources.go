@@ -83,7 +83,7 @@ const quotaPeriod = 10 * time.Millisecond
 // it cannot. These are reference processors, of which one of this machine is a share, its speed: what a control plane does at its limit
 // would else depend on the machine. A speed of 0 is not known.
 func (s Spec) quota(speed float64) controlplane.Quota {
-	if speed <= 0 {
+	if driver, err := s.Driver(); speed <= 0 || err != nil || s.inRealTime(driver) != nil { // then they are those of this machine
 		speed = 1
 	}
 	share := float64(s.processors()) / s.dilation() / speed
@@ -93,9 +93,17 @@ func (s Spec) quota(speed float64) controlplane.Quota {
 	return controlplane.Quota{Processors: share, Period: s.slowed(quotaPeriod)}
 }
 
-// usable returns how many processors of this machine, in the modelled time, a replica with a quota and its GOMAXPROCS can use; 0 without a quota.
+// usable returns how many processors of this machine, in the modelled time, a replica with a quota and its GOMAXPROCS can use; 0 = as many as
+// its GOMAXPROCS, or not known. Without a quota they are all of the machine's, which may be more than GOMAXPROCS where they are slow.
 func (s Spec) usable(quota controlplane.Quota) float64 {
-	return s.dilation() * min(quota.Processors, float64(s.processors()))
+	n := float64(s.processors())
+	if quota.Processors > 0 {
+		return s.dilation() * min(quota.Processors, n)
+	}
+	if all := s.dilation() * min(float64(len(linux.Processors())), n); all > n {
+		return all
+	}
+	return 0
 }
 
 // controlPlaneResources decides what each replica of the control plane is given, on a machine of this speed (see quota). Limits that the

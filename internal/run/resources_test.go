@@ -92,6 +92,21 @@ func TestQuota(t *testing.T) {
 	if got := s.quota(1); got != (controlplane.Quota{}) {
 		t.Errorf("as many as there are: %+v", got)
 	}
+	real := s
+	real.Mesh.Sidecars.Real, real.Mesh.Pods = 1, scenario.List[int]{10}
+	if got := real.quota(1.45); got != (controlplane.Quota{}) {
+		t.Errorf("in real time on fast processors: %+v", got)
+	}
+	for _, c := range []struct {
+		n        int
+		k, quota float64
+		want     float64
+	}{{8, 8, 1.6, 12.8}, {1, 1, 1.6, 1}, {1, 8, 0, 8}, {1000, 1, 0, 0}} {
+		s.ControlPlane.Processors, s.Instrument.Dilation.Factor = c.n, c.k
+		if got := s.usable(controlplane.Quota{Processors: c.quota}); got != c.want {
+			t.Errorf("%d processors at K = %g with a quota of %g: %g can be used, want %g", c.n, c.k, c.quota, got, c.want)
+		}
+	}
 	s.Existing = &Existing{}
 	if got := s.quota(1); got != (controlplane.Quota{}) {
 		t.Errorf("in an existing cluster: %+v", got)

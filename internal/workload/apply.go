@@ -89,7 +89,11 @@ type scaled struct {
 // first pod arrives.
 func (a *Applier) Surroundings(ctx context.Context) error {
 	if a.Templates != nil {
-		return a.objects(ctx, append(slices.Clone(a.Around), a.Objects...))
+		around := a.Around
+		if a.spaces { // with all their labels
+			around = slices.DeleteFunc(slices.Clone(around), isNamespace)
+		}
+		return a.objects(ctx, append(slices.Clone(around), a.Objects...))
 	}
 	if err := a.namespaces(ctx); err != nil {
 		return err
@@ -131,7 +135,7 @@ func (a *Applier) namespaces(ctx context.Context) error {
 	}
 	a.spaces = true
 	if a.Templates != nil {
-		return a.objects(ctx, slices.DeleteFunc(slices.Clone(a.Around), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" }))
+		return a.objects(ctx, slices.DeleteFunc(slices.Clone(a.Around), func(o *unstructured.Unstructured) bool { return !isNamespace(o) }))
 	}
 	return a.each(ctx, len(a.Mesh.Namespaces), func(ctx context.Context, i int) error {
 		namespace := a.namespace(a.Mesh.Namespaces[i])
@@ -141,6 +145,8 @@ func (a *Applier) namespaces(ctx context.Context) error {
 		})
 	})
 }
+
+func isNamespace(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }
 
 // further returns the labels of a.Labels.
 func (a *Applier) further(namespace, service string) map[string]string {

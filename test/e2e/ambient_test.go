@@ -99,10 +99,10 @@ var _ = Describe("A captured mesh of which some pods are in ambient mode", func(
 		Expect(known(waypoints.Ready)).To(Equal(2))
 		Expect(waypoints.ConfigurationResources["EDS"]).To(BeEquivalentTo(4), "a cluster for each port of both services, and two for the one of no stated protocol")
 		proxies.Waypoints = nil
-		Expect(proxies).To(Equal(record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: new(nodes), Namespaces: []string{"shop"}, Sidecars: new(3)}))
+		Expect(proxies).To(Equal(record.Proxies{Name: "ztunnel", Nodes: nodes, Ready: new(nodes), Namespaces: []string{"shop"}, Sidecars: new(4)}))
 		Expect(run.Waypoints()).To(Equal("captured"))
-		Expect(known(run.Pods.Ready)).To(Equal(8), "5 in ambient mode, 3 with sidecars")
-		Expect(known(run.Pods.Converged)).To(Equal(8))
+		Expect(known(run.Pods.Ready)).To(Equal(9), "5 in ambient mode, 3 with sidecars, and a gateway")
+		Expect(known(run.Pods.Converged)).To(Equal(9))
 		Expect(run.Phase(record.PhaseRollout).EndedBy).To(Equal(record.EndedByConverged))
 		Expect(run.Mesh.Outside).To(Equal(2))
 		for _, not := range run.Mesh.NotChecked {

@@ -274,7 +274,8 @@ func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (m
 	for _, s := range side.Sidecars {
 		one := &sidecar{by: workloadName{s.Namespace, s.Workload}, pod: s.Pod, kind: s.Kind}
 		for _, i := range s.Resources {
-			if r := side.Resources[i]; r.Type == addressType && r.Name == apiServer && !slices.Contains(o.KeepNoise, addresses) {
+			r := side.Resources[i]
+			if r.Type == addressType && r.Name == apiServer && !slices.Contains(o.KeepNoise, addresses) || r.Type == workloadType && !slices.Contains(o.KeepNoise, peers) {
 				continue
 			}
 			one.held = append(one.held, resources[i])

@@ -31,7 +31,7 @@ var Effects = []struct {
 	{ClusterWarmed, "a new cluster is warmed, then takes the place of the old one, whose connection pools are drained: requests in flight end, connections are opened anew", warming},
 	{ResourceAdded, "the resource is new: nothing that is there is touched", lds},
 	{InPlace, "applied in place: new requests see it, connections stay", rds},
-	{WorkloadsChanged, "what a ztunnel, or an Envoy that knows of ztunnels, knows of a workload or a service changes in place: new connections see it", workloadState},
+	{WorkloadsChanged, "what a ztunnel knows of a workload or a service changes in place: new connections see it", workloadState},
 	{EndpointsChanged, "hosts of a cluster change in place: connections to those that are removed are drained, the others stay", eds},
 }
 

@@ -20,6 +20,7 @@ const (
 	order     = "order"
 	versions  = "versions"
 	nodes     = "nodes"
+	peers     = "peers"
 )
 
 // Rules are what is removed before sides are compared. Versions and nonces need none: they belong to
@@ -29,6 +30,7 @@ var Rules = []Rule{
 	{podNames, "generated names of pods count as the workload's name"},
 	{order, "the order of lists that Envoy or ztunnel reads as sets has no meaning: endpoints, addresses and ports of workloads and services, filter chains, ranges of addresses, virtual hosts and their domains, permissions and principals of a policy, names in a filter chain's match and in a certificate's check"},
 	{nodes, "the node of a workload, which the scheduler chooses anew, has no meaning"},
+	{peers, "the workloads by which sidecars, gateways and waypoints know their peers are left out: istiod does not send these proxies each change of them (AMBIENT_SCOPED_ADDRESS_PUSHES), so that runs differ in them; ztunnels are sent the same workloads, which are compared"},
 	{versions, "the resource version of a WasmPlugin, which istiod gives to the module as a variable, is that of the cluster's store, and has no meaning"},
 }
 

@@ -57,6 +57,7 @@ func ofZtunnels(t *testing.T, run int, service, policy string) *record.Configura
 	if policy != "" {
 		add(authorizationType, "shop/cart", policy)
 	}
+	add(workloadType, "Kubernetes//Pod/shop/other", fmt.Sprintf(`{"name": "other", "status": %d}`, run/2)) // which a sidecar may have missed
 	for i := range 2 {
 		by := record.HeldBy{Namespace: "istio-system", Workload: "ztunnel", Pod: fmt.Sprintf("ztunnel-%d%d", run, i), Kind: record.OfZtunnel}
 		for at := range c.Resources {
@@ -81,6 +82,7 @@ func TestZtunnels(t *testing.T) {
 		"a policy denies":  {"", allow, deny, nil, "policy-check Authorization policy action added"},
 		"a policy is new":  {"", "", allow, nil, "policy-check Authorization policy  added"},
 		"a policy is gone": {"", allow, "", nil, "policy-check Authorization policy  removed"},
+		"peers are kept":   {"", "", "", []string{peers}, "workloads Workload workload status added"},
 		"nodes are kept":   {"", "", "", []string{nodes}, "workloads Address workload workload.node changed; workloads Address workload workload.node changed"},
 	} {
 		r, err := Compare(ofZtunnels(t, 1, "", c.before), ofZtunnels(t, 3, c.service, c.after), Options{KeepNoise: c.keep})

@@ -118,7 +118,7 @@ func controlPlaneText(c record.ControlPlaneSource) string {
 		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", c.GOMAXPROCS))
 	}
 	if c.Processors > 0 {
-		parts = append(parts, fmt.Sprintf("held to %.3g processors of this machine", c.Processors))
+		parts = append(parts, fmt.Sprintf("held to %.3g processors of this machine in the modelled time", c.Processors))
 	}
 	if c.MemoryLimitBytes > 0 {
 		limit := fmt.Sprintf("memory limit of %d MiB as a setting", c.MemoryLimitBytes>>20)
@@ -410,7 +410,11 @@ func (r *runReport) waypoints() table {
 	if p == nil || p.Waypoints == nil {
 		return table{}
 	}
-	return r.oneRow("waypoints", "proxies.waypoints", "one for each "+r.run.Waypoints(), columnsOf(record.WaypointFigures, p.Waypoints))
+	of := "one for each " + r.run.Waypoints()
+	if r.run.Mesh != nil { // a captured one
+		of = "of the captured mesh"
+	}
+	return r.oneRow("waypoints", "proxies.waypoints", of, columnsOf(record.WaypointFigures, p.Waypoints))
 }
 
 func (r *runReport) certificates() table {

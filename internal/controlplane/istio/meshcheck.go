@@ -63,7 +63,7 @@ func checkMesh(mesh *capture.Mesh) error {
 }
 
 // meshEnv keeps istiod from making Deployments for the Gateways of a captured mesh: the mesh has
-// them. With waypoints it makes these, and leaves Deployments alone that it did not make.
+// them. With waypoints it makes these, and leaves other Gateways alone by their annotation.
 func meshEnv(mesh *capture.Mesh) []string {
 	if len(mesh.Waypoints) > 0 {
 		return nil

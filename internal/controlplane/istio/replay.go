@@ -346,11 +346,22 @@ func (e egress) sees(from string, v visible) bool {
 	return false
 }
 
-// Objects are those that were captured, without the Gateways of waypoints, which are made before.
+// Objects are those that were captured. With waypoints, whose Gateways are made before, istiod leaves all other Gateways alone.
 func (r *replayed) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Unstructured {
-	return slices.DeleteFunc(slices.Clone(r.mesh.Objects), func(o *unstructured.Unstructured) bool {
-		return capture.IsGatewayAPI(o.GroupVersionKind()) && r.mesh.IsWaypoint(o.GetKind(), o.GetNamespace(), o.GetName())
-	})
+	if r.mesh.Waypoints == nil {
+		return r.mesh.Objects
+	}
+	var objects []*unstructured.Unstructured
+	for _, o := range r.mesh.Objects {
+		switch gateway := o.GetKind() == "Gateway" && capture.IsGatewayAPI(o.GroupVersionKind()); {
+		case gateway && r.mesh.IsWaypoint(o.GetKind(), o.GetNamespace(), o.GetName()):
+		case gateway:
+			objects = append(objects, capture.LeftAlone(o))
+		default:
+			objects = append(objects, o)
+		}
+	}
+	return objects
 }
 
 // Wants are, for every service in scope that is not external, a cluster for each port, the clusters

@@ -115,7 +115,7 @@ func (r *replayed) waypointOf(v visible) (index int, certain bool) {
 		return -1, false // istiod knows it by that label
 	}
 	labels := v.Labels
-	if labels[useWaypoint] == "" {
+	if _, stated := labels[useWaypoint]; !stated {
 		labels = nil
 		for _, n := range r.mesh.Namespaces {
 			if n.Name == v.Namespace {
@@ -154,6 +154,9 @@ func takes(gateway *unstructured.Unstructured, namespace string) bool {
 	listeners, _, _ := unstructured.NestedSlice(gateway.Object, "spec", "listeners")
 	for _, l := range listeners {
 		listener, _ := l.(map[string]any)
+		if listener["protocol"] != "HBONE" {
+			return false
+		}
 		from, _, _ := unstructured.NestedString(listener, "allowedRoutes", "namespaces", "from")
 		switch from {
 		case "", "Same":

@@ -224,7 +224,7 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 				Service: change.Service, Also: also, Addr: change.Addr, Health: change.Health, Absent: change.Kind == record.EndpointRemove,
 			}, without(concerned, own()))
 			begin := begun{change.Seen, written}
-			if also != "" { // of nodes' proxies the pod changed, of sidecars the EndpointSlice: the write is before both
+			if also != "" || p.Captured && p.Adapter.Nodes != nil { // of nodes' proxies the pod changed, and the EndpointSlice was seen: the write is before both
 				begin.since = written
 			}
 			return change, p.await(ctx, kind, f, begin, own)

@@ -28,7 +28,7 @@ func (p *prober) probeServices(ctx context.Context) error {
 	if len(services) == 0 {
 		p.Journal.Warn(record.Warning{
 			About: "latencies.push." + string(record.ServiceChange), Reason: record.ReasonNotSupported, Component: "the captured mesh",
-			Detail: "each Service of a workload that is probed prefers some endpoints already",
+			Detail: "each Service of a workload that is probed, or its namespace, prefers some endpoints already",
 		})
 		return nil
 	}
