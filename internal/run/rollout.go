@@ -82,7 +82,10 @@ func (d dataplane) received(counts xdsprobe.Counts, c fleet.Counts) (sidecar, no
 		}
 		return nodes
 	})
-	return perProxy(counts, c.Simulated-c.Nodes), perProxy(ofNodes, c.Nodes)
+	if node = perProxy(ofNodes, c.Nodes); d.waypoints() != nil {
+		return nil, node // waypoints request what sidecars do, and are counted with them
+	}
+	return perProxy(counts, c.Simulated-c.Nodes), node
 }
 
 // perProxy divides what was received by the number of proxies; nil if there are none.

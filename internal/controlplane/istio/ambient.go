@@ -209,7 +209,8 @@ func (c ambient) ServiceProbe(mesh topology.Mesh, service int, made bool) *contr
 	return preferClose(s.Namespace, s.Name, made)
 }
 
-// preferClose is the change of a Service that has no preference for endpoints, made or taken back.
+// preferClose is the change of a Service that has no preference for endpoints, made or taken back. Where nodes have zones, sidecars and
+// waypoints are sent other priorities for a while.
 func preferClose(namespace, name string, made bool) *controlplane.ServiceChange {
 	value := "null"
 	if made {
