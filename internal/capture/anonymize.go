@@ -206,8 +206,8 @@ func (a *anonymizer) address(text string) (string, bool) {
 	return hidden.String(), true
 }
 
-// labels hashes the values of labels. Values of Istio's own keys are kept, because they
-// are settings and not names, but for those that name a waypoint.
+// labels hashes the values of labels. It keeps the values of Istio's own keys, which are
+// settings and not names. Labels that name a waypoint are an exception.
 func (a *anonymizer) labels(labels map[string]string) map[string]string {
 	if labels == nil {
 		return nil
@@ -216,7 +216,7 @@ func (a *anonymizer) labels(labels map[string]string) map[string]string {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		switch to[key] = labels[key]; {
 		case (key == UseWaypoint || key == UseWaypointNamespace) && labels[key] != NoWaypoint:
-		case key == managedGateway, strings.HasPrefix(key, "istio.io/"):
+		case key == ManagedGateway, strings.HasPrefix(key, "istio.io/"):
 			continue
 		}
 		to[key] = a.name(labels[key], maxLabel)

@@ -150,7 +150,7 @@ func confine(o *unstructured.Unstructured, namespaces []string, selected map[str
 
 // ofWaypoint reports whether something uses a waypoint by a label of this name.
 func ofWaypoint(name string) bool {
-	return strings.HasPrefix(name, "istio.io/use-waypoint") || name == "istio.io/ingress-use-waypoint"
+	return strings.HasPrefix(name, UseWaypoint) || name == "istio.io/ingress-use-waypoint"
 }
 
 // inlineKeys gives the rules of a RequestAuthentication that say where keys are, or leave it to discovery, an empty set of keys. It reports

@@ -189,7 +189,7 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 		objects = append(objects, named("v1", "ServiceAccount", account[0], account[1]))
 	}
 	for i := range m.Services {
-		if s := &m.Services[i]; !m.IsWaypoint("Service", s.Namespace, s.Name) {
+		if s := &m.Services[i]; m.WaypointNamed(s.Namespace, s.Name) < 0 {
 			objects = append(objects, serviceObject(s))
 		}
 	}

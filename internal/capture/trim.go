@@ -21,6 +21,9 @@ const (
 	proxyContainer  = "istio-proxy"
 )
 
+// TrafficDistribution is the annotation of a Service or a Namespace with the endpoints that clients prefer.
+const TrafficDistribution = "networking.istio.io/traffic-distribution"
+
 // Further names of labels and annotations.
 const (
 	podName        = "statefulset.kubernetes.io/pod-name"
@@ -64,7 +67,7 @@ func keptLabels(labels map[string]string) map[string]string {
 func keptAnnotations(annotations map[string]string) map[string]string {
 	return kept(annotations, func(name string) bool {
 		switch name {
-		case exportToKey, "networking.istio.io/traffic-distribution", templatesKey,
+		case exportToKey, TrafficDistribution, templatesKey,
 			corev1.AnnotationTopologyMode:
 			return true
 		}

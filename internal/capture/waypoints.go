@@ -25,14 +25,14 @@ const (
 	UseWaypointNamespace = "istio.io/use-waypoint-namespace"
 	// NoWaypoint is the value of UseWaypoint by which there is none.
 	NoWaypoint = "none"
-	// managedGateway is the label of what a control plane makes for a Gateway.
-	managedGateway = "gateway.istio.io/managed"
+	// ManagedGateway is the label of what a control plane makes for a Gateway.
+	ManagedGateway = "gateway.istio.io/managed"
 )
 
-// OwnWaypoint is a waypoint whose pods the control plane of a replay makes, as that of the captured mesh did.
+// OwnWaypoint is a waypoint whose pods the control plane of a replay makes, as the captured control plane did.
 type OwnWaypoint struct {
 	Gateway  *unstructured.Unstructured
-	Service  *corev1.Service // nil = the mesh has none of its name
+	Service  *corev1.Service // nil = the mesh has no Service of the Gateway's name
 	Replicas int             // 1 or more
 
 	pods []Workload
@@ -88,9 +88,9 @@ func (w Workload) ofGateway() (at [2]string) {
 }
 
 const (
-	// controllerVersion is the annotation of a Gateway with the version of the control plane's rules by which its pods were made. A control
-	// plane with lower ones leaves it alone (ManagedGatewayControllerVersion of Istio's pilot/pkg/config/kube/gatewaycommon), as it does with
-	// otherVersion. ownVersion is that of Istio 1.27 to 1.31.
+	// controllerVersion is the annotation of a Gateway with the version of the rules by which a control plane made its pods. A control plane
+	// whose rules have a lower version leaves the Gateway alone (ManagedGatewayControllerVersion of Istio's
+	// pilot/pkg/config/kube/gatewaycommon). Istio 1.27 to 1.31 have ownVersion, and leave Gateways with otherVersion alone.
 	controllerVersion = "gateway.istio.io/controller-version"
 	ownVersion        = 5
 	otherVersion      = "1000"
@@ -130,9 +130,9 @@ func (m *Mesh) withWaypoints() (without []Difference) {
 	return []Difference{{"spec.infrastructure.parametersRef", output.Many(parameters, "waypoint"), "their pods, which are as the control plane makes them without it"}}
 }
 
-// IsWaypoint reports whether a Gateway, or a Service, is that of a waypoint whose pods the control plane of a replay makes.
-func (m *Mesh) IsWaypoint(kind, namespace, name string) bool {
-	return (kind == "Gateway" || kind == "Service") && slices.ContainsFunc(m.Waypoints, func(w OwnWaypoint) bool {
+// WaypointNamed returns the index in Waypoints of the waypoint whose Gateway, and so its Service, has this name; -1 = there is none.
+func (m *Mesh) WaypointNamed(namespace, name string) int {
+	return slices.IndexFunc(m.Waypoints, func(w OwnWaypoint) bool {
 		return w.Gateway.GetNamespace() == namespace && w.Gateway.GetName() == name
 	})
 }
@@ -152,9 +152,7 @@ func (w OwnWaypoint) Made(labels map[string]string) (all []*unstructured.Unstruc
 	if with == nil {
 		with = map[string]string{}
 	}
-	for name, value := range labels {
-		with[name] = value
-	}
+	maps.Copy(with, labels)
 	_ = unstructured.SetNestedStringMap(gateway.Object, with, "spec", "infrastructure", "labels")
 	if w.Replicas > 1 {
 		parameters := named("v1", "ConfigMap", gateway.GetNamespace(), parametersPrefix+gateway.GetName())
@@ -165,7 +163,7 @@ func (w OwnWaypoint) Made(labels map[string]string) (all []*unstructured.Unstruc
 	return append(all, gateway)
 }
 
-// parametersPrefix is that of the ConfigMaps of Made.
+// parametersPrefix begins the names of the ConfigMaps that Made returns.
 const parametersPrefix = "scaler-waypoint-"
 
 // withoutMade removes from the specification of a captured Gateway what Made added to it.

@@ -359,7 +359,7 @@ func (o *diffOptions) compare(ctx context.Context, s streams, dir string) error 
 	var found []string
 	for _, e := range result.Effects {
 		if slices.Contains(o.failOn, string(e.Effect)) {
-			found = append(found, fmt.Sprintf("%s on %s", e.Effect, fmt.Sprintf("%d of %d proxies", e.Sidecars, result.Sidecars)))
+			found = append(found, fmt.Sprintf("%s on %d of %d proxies", e.Effect, e.Sidecars, result.Sidecars))
 		}
 	}
 	if n := result.Validation.On(); n > 0 && slices.Contains(o.failOn, diff.Rejected) {

@@ -223,20 +223,15 @@ func (d Driver) Of(dataplane, waypoints string) (Driver, error) {
 	at := slices.IndexFunc(d.Dataplanes, func(one OtherDataplane) bool { return one.Name == dataplane })
 	switch waypoints {
 	case "", NoWaypoints:
-	case CapturedWaypoints:
-		if at < 0 {
+	case NamespaceWaypoints, ServiceWaypoints, CapturedWaypoints:
+		switch {
+		case at >= 0 && d.Dataplanes[at].Waypoints != nil:
+			d.Dataplane = *d.Dataplanes[at].Waypoints
+		case at >= 0 && waypoints == CapturedWaypoints: // sidecars of this data plane request the same types as waypoints
+			d.Dataplane = d.Dataplanes[at].Dataplane
+		default:
 			return d, scenario.Refuse("mesh.waypoints", waypoints, "%s with mesh.dataplane %s", NoWaypoints, cmp.Or(dataplane, Sidecars))
 		}
-		d.Dataplane = d.Dataplanes[at].Dataplane
-		if of := d.Dataplanes[at].Waypoints; of != nil { // else its sidecars request what waypoints do
-			d.Dataplane = *of
-		}
-		return d, nil
-	case NamespaceWaypoints, ServiceWaypoints:
-		if at < 0 || d.Dataplanes[at].Waypoints == nil {
-			return d, scenario.Refuse("mesh.waypoints", waypoints, "%s with mesh.dataplane %s", NoWaypoints, cmp.Or(dataplane, Sidecars))
-		}
-		d.Dataplane = *d.Dataplanes[at].Waypoints
 		return d, nil
 	default:
 		return d, scenario.Refuse("mesh.waypoints", waypoints, "%s, %s, %s or %s", NoWaypoints, NamespaceWaypoints, ServiceWaypoints, CapturedWaypoints)

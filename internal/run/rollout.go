@@ -82,7 +82,7 @@ func (d dataplane) received(counts xdsprobe.Counts, c fleet.Counts) (sidecar, no
 		}
 		return nodes
 	})
-	if node = perProxy(ofNodes, c.Nodes); d.waypoints() != nil {
+	if node = perProxy(ofNodes, c.Nodes); d.adapter.Waypoints() != nil {
 		return nil, node // waypoints request what sidecars do, and are counted with them
 	}
 	return perProxy(counts, c.Simulated-c.Nodes), node

@@ -52,7 +52,7 @@ type HeldBy struct {
 	Resources []int     `json:"resources"`      // indices of Configuration.Resources
 }
 
-// ProxyKind is what a proxy is that is none of an application's pod.
+// ProxyKind is the kind of a proxy that runs without an application in its pod.
 type ProxyKind string
 
 // The kinds of proxies.

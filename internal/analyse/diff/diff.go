@@ -30,8 +30,8 @@ type Result struct {
 
 	From Side `json:"from"`
 	To   Side `json:"to"`
-	// Sidecars is how many proxies were compared, each with one of the same workload on the other side, and Changed how many differ.
-	// Gateways, Ztunnels and Waypoints are how many of them are none of an application.
+	// Sidecars is the number of proxies that were compared, each with one of the same workload on the other side. Gateways, Ztunnels and
+	// Waypoints count those of them that are no sidecars, and Changed those that differ.
 	Sidecars  int `json:"sidecars"`
 	Gateways  int `json:"gateways"`
 	Ztunnels  int `json:"ztunnels,omitempty"`
@@ -128,7 +128,7 @@ var messages = map[string]protoreflect.FullName{
 	addressType: "istio.workload.Address", workloadType: "istio.workload.Workload", authorizationType: "istio.security.Authorization",
 }
 
-// The types of what ztunnels hold and, of Workload, waypoints and the sidecars that know of ztunnels.
+// Types of resources. Ztunnels hold Address and Authorization. Waypoints, and sidecars in a mesh with ztunnels, hold Workload.
 const (
 	addressType       = "Address"
 	workloadType      = "Workload"
@@ -137,6 +137,11 @@ const (
 
 // apiServer is the API server's own Service, as a ztunnel holds it.
 const apiServer = "default/kubernetes.default.svc.cluster.local"
+
+// leavesOut reports whether the rules leave a resource out of the comparison.
+func (o Options) leavesOut(r record.HeldResource) bool {
+	return r.Type == addressType && r.Name == apiServer && !slices.Contains(o.KeepNoise, addresses) || r.Type == workloadType && !slices.Contains(o.KeepNoise, peers)
+}
 
 // resource is one of either side. Two with the same id are the same, on whichever side.
 type resource struct {
@@ -261,8 +266,11 @@ type identity struct {
 // read makes the sidecars of a side, by workload.
 func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (map[workloadName][]*sidecar, error) {
 	r := &reader{names: newNames(side.Objects, o.KeepNoise), unordered: !slices.Contains(o.KeepNoise, order), versions: slices.Contains(o.KeepNoise, versions), nodes: slices.Contains(o.KeepNoise, nodes), opaque: c.opaque}
-	resources := make([]*resource, len(side.Resources))
+	resources := make([]*resource, len(side.Resources)) // nil = left out
 	for i, held := range side.Resources {
+		if o.leavesOut(held) {
+			continue
+		}
 		one, err := c.resource(r, held)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s %s: %w", held.Type, held.Name, err)
@@ -274,8 +282,7 @@ func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (m
 	for _, s := range side.Sidecars {
 		one := &sidecar{by: workloadName{s.Namespace, s.Workload}, pod: s.Pod, kind: s.Kind}
 		for _, i := range s.Resources {
-			r := side.Resources[i]
-			if r.Type == addressType && r.Name == apiServer && !slices.Contains(o.KeepNoise, addresses) || r.Type == workloadType && !slices.Contains(o.KeepNoise, peers) {
+			if resources[i] == nil {
 				continue
 			}
 			one.held = append(one.held, resources[i])

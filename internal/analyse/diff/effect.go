@@ -2,7 +2,7 @@ package diff
 
 import "strings"
 
-// Effect is what a running proxy does when it gets the difference.
+// Effect names the reaction of a running proxy to a difference.
 type Effect string
 
 // The effects, the largest consequence first.

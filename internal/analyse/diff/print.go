@@ -125,7 +125,7 @@ func (r *Result) outcome() string {
 
 const sidecars = "sidecars"
 
-// proxies are what was compared, in a word.
+// proxies returns the noun for the proxies that were compared.
 func (r *Result) proxies() string {
 	if r.Ztunnels+r.Waypoints > 0 {
 		return "proxies"

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/topology"
@@ -29,8 +30,6 @@ const (
 	// redirection is the annotation that istio-cni writes to a pod whose traffic goes
 	// through its node's ztunnel. By it istiod knows that a pod is reached through HBONE.
 	redirection = "ambient.istio.io/redirection"
-	// trafficDistribution is the annotation of a Service that says which endpoints its clients prefer.
-	trafficDistribution = "networking.istio.io/traffic-distribution"
 	// strictPolicy is what istiod sends in the root namespace as soon as there is a
 	// PeerAuthentication (staticStrictPolicyName).
 	strictPolicy = "istio_converted_static_strict"
@@ -218,7 +217,7 @@ func preferClose(namespace, name string, made bool) *controlplane.ServiceChange 
 	}
 	return &controlplane.ServiceChange{
 		Namespace: namespace, Name: name, Changes: addressOf(namespace, fqdn(name, namespace)),
-		Patch: fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, trafficDistribution, value),
+		Patch: fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, capture.TrafficDistribution, value),
 	}
 }
 

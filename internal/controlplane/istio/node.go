@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -82,7 +83,7 @@ func kindOfProxy(container *corev1.Container) string {
 // serviceCluster is the first part of node.cluster; that of a waypoint is its account, as its
 // template has it.
 func serviceCluster(pod *corev1.Pod) string {
-	if pod.Labels[gatewayName] != "" {
+	if pod.Labels[capture.GatewayName] != "" {
 		return pod.Spec.ServiceAccountName
 	}
 	return pod.Labels["app"]

@@ -244,7 +244,7 @@ func (v visible) headless() bool { return !v.external() && v.Spec.ClusterIP == c
 func (v visible) some() bool {
 	local := v.Spec.InternalTrafficPolicy != nil && *v.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 	return local || v.blurred || v.distributed != "" || v.Spec.TrafficDistribution != nil || v.Spec.PublishNotReadyAddresses ||
-		v.Annotations[trafficDistribution] != "" || v.Annotations[corev1.AnnotationTopologyMode] != ""
+		v.Annotations[capture.TrafficDistribution] != "" || v.Annotations[corev1.AnnotationTopologyMode] != ""
 }
 
 // exported reports whether a service is visible in a namespace.
@@ -354,7 +354,7 @@ func (r *replayed) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Un
 	var objects []*unstructured.Unstructured
 	for _, o := range r.mesh.Objects {
 		switch gateway := o.GetKind() == "Gateway" && capture.IsGatewayAPI(o.GroupVersionKind()); {
-		case gateway && r.mesh.IsWaypoint(o.GetKind(), o.GetNamespace(), o.GetName()):
+		case gateway && r.mesh.WaypointNamed(o.GetNamespace(), o.GetName()) >= 0:
 		case gateway:
 			objects = append(objects, capture.LeftAlone(o))
 		default:

@@ -75,16 +75,16 @@ func (n replayedNodes) follows(v visible) bool {
 	return selected && !slices.ContainsFunc(n.of.machines, func(m machine) bool { return m.selected(v) })
 }
 
-// ServiceProbe is that of a Service of the workload which has no preference for endpoints, and whose namespace has none.
+// ServiceProbe changes a Service that selects the workload. Neither the Service nor its namespace states which endpoints clients prefer.
 func (n replayedNodes) ServiceProbe(_ topology.Mesh, workload int, made bool) *controlplane.ServiceChange {
 	w := &n.of.mesh.Workloads[workload]
 	if slices.ContainsFunc(n.of.mesh.Namespaces, func(of capture.Namespace) bool {
-		return of.Name == w.Namespace && of.Annotations[trafficDistribution] != ""
+		return of.Name == w.Namespace && of.Annotations[capture.TrafficDistribution] != ""
 	}) {
 		return nil
 	}
 	for _, v := range n.of.services {
-		if capture.Selects(v.Service, w) && v.Annotations[trafficDistribution] == "" && v.Spec.TrafficDistribution == nil && v.Spec.InternalTrafficPolicy == nil {
+		if capture.Selects(v.Service, w) && v.Annotations[capture.TrafficDistribution] == "" && v.Spec.TrafficDistribution == nil && v.Spec.InternalTrafficPolicy == nil {
 			return preferClose(v.Namespace, v.Name, made)
 		}
 	}

@@ -70,7 +70,7 @@ spec: {owner: Job, replicas: 1, proxy: none, labels: {app: job, tier: all}, cont
 			t.Fatalf("the change of a Service is %+v, want one of %s", change, want)
 		}
 		at := slices.IndexFunc(by.Services, func(s corev1.Service) bool { return s.Name == want })
-		by.Services[at].Annotations = map[string]string{trafficDistribution: "PreferSameZone"} // which a change back would not restore
+		by.Services[at].Annotations = map[string]string{capture.TrafficDistribution: "PreferSameZone"} // which a change back would not restore
 	}
 	if back := nodes.ServiceProbe(by.Topology(), web, false); back == nil || !strings.Contains(string(back.Patch), "null") {
 		t.Errorf("the change back is %+v", back)

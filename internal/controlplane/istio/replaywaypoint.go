@@ -17,7 +17,7 @@ import (
 // replayedWaypoints are those of a captured mesh.
 type replayedWaypoints struct{ of *replayed }
 
-// List is part of controlplane.Waypoints. A waypoint serves a workload as one of the services that select it.
+// List is part of controlplane.Waypoints. A waypoint serves the workloads that its services select.
 func (r replayedWaypoints) List(mesh topology.Mesh) (all []controlplane.Waypoint) {
 	n := 0
 	label := func() string {
@@ -62,7 +62,7 @@ func (r replayedWaypoints) Objects(mesh topology.Mesh, run string) []*unstructur
 
 // Wants are the least that a waypoint holds: of each HTTP port of a service that it certainly serves the cluster and its endpoints.
 func (r replayedWaypoints) Wants(_ topology.Mesh, w controlplane.Waypoint) []convergence.Want {
-	at := r.of.waypointNamed(w.Namespace, w.Name)
+	at := r.of.mesh.WaypointNamed(w.Namespace, w.Name)
 	if r.of.removes {
 		return nil
 	}
@@ -93,29 +93,27 @@ func (r replayedWaypoints) Wants(_ topology.Mesh, w controlplane.Waypoint) []con
 	return append(wants, wantTunnels()...)
 }
 
-// Holds is not known, as that of sidecars.
+// Holds is not known, as of sidecars.
 func (r replayedWaypoints) Holds(topology.Mesh, controlplane.Waypoint, []string) []convergence.Key {
 	return nil
 }
 
-// Labels by which a waypoint says what it is for, and istiod knows its objects.
 const (
-	waypointFor     = "istio.io/waypoint-for"
-	managedGateway  = "gateway.istio.io/managed"
-	managedWaypoint = "istio.io-mesh-controller"
+	waypointFor     = "istio.io/waypoint-for"    // label of a waypoint: what it serves
+	managedWaypoint = "istio.io-mesh-controller" // value of capture.ManagedGateway of what istiod makes for a waypoint
 )
 
 // waypointOf returns the index of the waypoint of the mesh that serves a service, -1 if none does, by the service's labels, or else those of
 // its namespace (fetchWaypointForService of istiod's pilot/pkg/serviceregistry/ambient); and whether that is certain.
 func (r *replayed) waypointOf(v visible) (index int, certain bool) {
-	if r.mesh.Waypoints == nil || v.external() || v.Labels[managedGateway] == managedWaypoint {
+	if r.mesh.Waypoints == nil || v.external() || v.Labels[capture.ManagedGateway] == managedWaypoint {
 		return -1, true
 	}
-	if r.mesh.IsWaypoint("Service", v.Namespace, v.Name) {
+	if r.mesh.WaypointNamed(v.Namespace, v.Name) >= 0 {
 		return -1, false // istiod knows it by that label
 	}
 	labels := v.Labels
-	if _, stated := labels[useWaypoint]; !stated {
+	if _, stated := labels[capture.UseWaypoint]; !stated {
 		labels = nil
 		for _, n := range r.mesh.Namespaces {
 			if n.Name == v.Namespace {
@@ -123,14 +121,14 @@ func (r *replayed) waypointOf(v visible) (index int, certain bool) {
 			}
 		}
 	}
-	name, namespace := labels[useWaypoint], v.Namespace
+	name, namespace := labels[capture.UseWaypoint], v.Namespace
 	if name == "" || name == capture.NoWaypoint {
 		return -1, true
 	}
 	if other := labels[capture.UseWaypointNamespace]; other != "" {
 		namespace = other
 	}
-	if index = r.waypointNamed(namespace, name); index < 0 {
+	if index = r.mesh.WaypointNamed(namespace, name); index < 0 {
 		return -1, false // it may be one of a Gateway that has no pods
 	}
 	gateway := r.mesh.Waypoints[index].Gateway
@@ -140,13 +138,6 @@ func (r *replayed) waypointOf(v visible) (index int, certain bool) {
 		return -1, true
 	}
 	return index, takes(gateway, v.Namespace)
-}
-
-// waypointNamed returns the index of a waypoint of the mesh; -1 = there is none of that name.
-func (r *replayed) waypointNamed(namespace, name string) int {
-	return slices.IndexFunc(r.mesh.Waypoints, func(w capture.OwnWaypoint) bool {
-		return w.Gateway.GetNamespace() == namespace && w.Gateway.GetName() == name
-	})
 }
 
 // takes reports whether a waypoint certainly serves what is in a namespace: the listeners of its Gateway allow it.

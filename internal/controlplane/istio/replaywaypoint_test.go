@@ -42,7 +42,7 @@ func TestReplayedWaypoints(t *testing.T) {
 		"none":             {"", "", ofWaypoint("b", "w", "", ""), -1, true},
 		"of the service":   {uses("istio.io/use-waypoint: w"), "", ofWaypoint("b", "w", "", ""), 0, true},
 		"of the namespace": {"", "metadata: {name: b, labels: {istio.io/use-waypoint: w}}", ofWaypoint("b", "w", "", ""), 0, true},
-		"not for it": { // but for the other service of the workload
+		"not for it": { // the workload has another service, which the waypoint serves
 			uses("istio.io/use-waypoint: none"), "metadata: {name: b, labels: {istio.io/use-waypoint: w}}", ofWaypoint("b", "w", "", ""), -1, true},
 		"for workloads":       {uses("istio.io/use-waypoint: w"), "", ofWaypoint("b", "w", "istio.io/waypoint-for: workload", ""), -1, true},
 		"for all":             {uses("istio.io/use-waypoint: w"), "", ofWaypoint("b", "w", "istio.io/waypoint-for: all", ""), 0, true},

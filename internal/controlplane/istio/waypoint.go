@@ -20,10 +20,6 @@ import (
 )
 
 const (
-	waypointClass = capture.WaypointClass
-	gatewayName   = capture.GatewayName
-	// useWaypoint is the label by which a namespace or a service has a waypoint.
-	useWaypoint = capture.UseWaypoint
 	// classDefaults is the label of a ConfigMap in istiod's namespace which changes what istiod
 	// makes for each Gateway of a class.
 	classDefaults = "gateway.istio.io/defaults-for-class"
@@ -116,7 +112,7 @@ func (c waypoints) Labels(namespace, service string) map[string]string {
 	if (service != "") != (c.opts.Waypoints == controlplane.ServiceWaypoints) {
 		return nil
 	}
-	return map[string]string{useWaypoint: waypointOf(namespace, service)}
+	return map[string]string{capture.UseWaypoint: waypointOf(namespace, service)}
 }
 
 // Objects is part of controlplane.Waypoints: a Gateway for each, as istioctl makes it, and what
@@ -126,7 +122,7 @@ func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstr
 	objects := waypointsOnFakeNodes(namespace, run)
 	for _, w := range c.List(mesh) {
 		gateway := object("gateway.networking.k8s.io/v1", "Gateway", w.Namespace, w.Name, map[string]any{
-			"gatewayClassName": waypointClass,
+			"gatewayClassName": capture.WaypointClass,
 			"listeners": []any{map[string]any{
 				"name": "mesh", "port": int64(15008), "protocol": "HBONE",
 				"allowedRoutes": map[string]any{"namespaces": map[string]any{"from": "Same"}},
@@ -140,7 +136,7 @@ func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstr
 	return objects
 }
 
-// waypointsOnFakeNodes is what puts the pods of all waypoints onto fake nodes, in the namespace of istiod.
+// waypointsOnFakeNodes returns a ConfigMap for the namespace of istiod. It puts the pods of all waypoints onto fake nodes.
 func waypointsOnFakeNodes(root, run string) []*unstructured.Unstructured {
 	overlay, err := yaml.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 		"nodeSelector": kwok.NodeSelector(), "tolerations": []any{kwok.Toleration()},
@@ -150,7 +146,7 @@ func waypointsOnFakeNodes(root, run string) []*unstructured.Unstructured {
 	}
 	defaults := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": "scaler-waypoints", "namespace": root, "labels": map[string]any{classDefaults: waypointClass}},
+		"metadata": map[string]any{"name": "scaler-waypoints", "namespace": root, "labels": map[string]any{classDefaults: capture.WaypointClass}},
 		"data":     map[string]any{"deployment": string(overlay)},
 	}}
 	kwok.SetRun(defaults, run)

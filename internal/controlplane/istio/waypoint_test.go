@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
@@ -117,7 +118,7 @@ func TestWaypointObjects(t *testing.T) {
 	if gateway.GetName() != "waypoint-mesh-0" || gateway.GetLabels()["scaler.mesh/run"] != "run" {
 		t.Errorf("the gateway is %s with %v", gateway.GetName(), gateway.GetLabels())
 	}
-	if got, want := adapter.Labels("mesh-0", ""), map[string]string{useWaypoint: "waypoint-mesh-0"}; !cmp.Equal(got, want) {
+	if got, want := adapter.Labels("mesh-0", ""), map[string]string{capture.UseWaypoint: "waypoint-mesh-0"}; !cmp.Equal(got, want) {
 		t.Errorf("the namespace has %v, want %v", got, want)
 	}
 	if got := adapter.Labels("mesh-0", "svc-0"); got != nil {
@@ -127,7 +128,7 @@ func TestWaypointObjects(t *testing.T) {
 
 func TestWaypointNode(t *testing.T) {
 	spec, err := withWaypoints(controlplane.NamespaceWaypoints).Spec(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "mesh-0", Name: "waypoint-x", UID: "1", Labels: map[string]string{gatewayName: "waypoint-mesh-0"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "mesh-0", Name: "waypoint-x", UID: "1", Labels: map[string]string{capture.GatewayName: "waypoint-mesh-0"}},
 		Spec: corev1.PodSpec{NodeName: "node-3", ServiceAccountName: "waypoint-mesh-0", Containers: []corev1.Container{{
 			Name: proxyContainer, Args: []string{"proxy", "waypoint"}, Env: []corev1.EnvVar{{Name: "ISTIO_META_CLUSTER_ID", Value: clusterID}},
 		}}},

@@ -166,7 +166,7 @@ func (p *prober) run(ctx context.Context) error {
 }
 
 // followsEndpoints reports whether changes of endpoints can be followed, and warns if not. Those of a captured mesh are seen in the API
-// server's list: where the control plane sends proxies of nodes pods that are not ready, and others none, they do not change at one moment.
+// server's list: where the control plane sends proxies of nodes pods that are not ready, and others none, the two do not change at the same time.
 func (p *prober) followsEndpoints() bool {
 	if len(p.services) == 0 {
 		return false // the record states why
