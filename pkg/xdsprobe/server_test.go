@@ -2,6 +2,7 @@ package xdsprobe
 
 import (
 	"context"
+	"maps"
 	"net"
 	"strconv"
 	"sync/atomic"
@@ -27,10 +28,16 @@ type plane struct {
 // mesh is what one node is served.
 type mesh map[resource.Type][]types.Resource
 
+// startPlane starts a server that answers in the order of ADS, and only requests that
+// name all that it has.
 func startPlane(options ...grpc.ServerOption) *plane {
-	p := &plane{cache: cache.NewSnapshotCache(true, cache.IDHash{}, nil)}
+	return startPlaneOf(cache.NewSnapshotCache(true, cache.IDHash{}, nil), options...)
+}
+
+func startPlaneOf(snapshots cache.SnapshotCache, options ...grpc.ServerOption) *plane {
+	p := &plane{cache: snapshots}
 	ctx, cancel := context.WithCancel(context.Background())
-	service := server.NewServer(ctx, p.cache, nil)
+	service := server.NewServer(ctx, forgetting{p.cache}, nil)
 	listener, cut := cuttable()
 	p.address, p.cut = listener.Addr().String(), cut
 	g := grpc.NewServer(options...)
@@ -43,6 +50,24 @@ func startPlane(options ...grpc.ServerOption) *plane {
 		Eventually(done).Should(Receive())
 	})
 	return p
+}
+
+// forgetting is a cache that forgets what was sent of a name that is not subscribed to.
+//
+// go-control-plane 0.14 forgets it when a name is unsubscribed. If a response with that
+// resource is already queued then, it is recorded as sent afterwards, and a later
+// subscription to the name gets no answer, against the protocol: "How the client specifies
+// what resources to return" wants the resource to be sent again.
+type forgetting struct{ cache.SnapshotCache }
+
+func (f forgetting) CreateDeltaWatch(r *cache.DeltaRequest, s cache.Subscription, to chan cache.DeltaResponse) (func(), error) {
+	if !s.IsWildcard() {
+		maps.DeleteFunc(s.ReturnedResources(), func(name, _ string) bool {
+			_, subscribed := s.SubscribedResources()[name]
+			return !subscribed
+		})
+	}
+	return f.SnapshotCache.CreateDeltaWatch(r, s, to)
 }
 
 // serve makes m what a node is served from now on.
