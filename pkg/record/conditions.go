@@ -141,10 +141,14 @@ var Conditions = []Condition{
 	}},
 	{ReplicasCondition, []string{"controlPlane.replicas"}, scenario.Subject, func(r *Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
 	{"processors", []string{"controlPlane.processors"}, scenario.Subject, func(r *Run) string {
-		if r.Environment.ControlPlane.GOMAXPROCS == 0 {
+		switch c := r.Environment.ControlPlane; {
+		case c.GOMAXPROCS == 0:
 			return ""
+		case c.Processors > 0: // as many on every machine
+			return strconv.Itoa(c.GOMAXPROCS) + " reference processors"
+		default:
+			return strconv.Itoa(c.GOMAXPROCS)
 		}
-		return strconv.Itoa(r.Environment.ControlPlane.GOMAXPROCS)
 	}},
 	{"memory limit", []string{"controlPlane.memory"}, scenario.Subject, func(r *Run) string {
 		c := r.Environment.ControlPlane

@@ -36,6 +36,7 @@ type mesh struct {
 	cpuLeast, cpuMost float64
 	arrival           float64 // pods per second; 0 = as fast as they are served
 	processors        int     // of one replica
+	usable            float64 // those that it could use of the run's machine; 0 = as many as processors
 	replicas          int
 	others            float64        // CPU seconds of everything else on the same machine; 0 = nothing else runs there
 	machine           float64        // processors of that machine, times the dilation
@@ -45,6 +46,9 @@ type mesh struct {
 	// arrives with it.
 	certificates float64
 }
+
+// cores returns how many processors each replica can use.
+func (m mesh) cores() float64 { return cmp.Or(m.usable, float64(m.processors)) }
 
 // reviewsOfCertificate is the number of token reviews for a certificate of a node's
 // proxy: one, for the request. The token of its stream was reviewed before the rollout.
@@ -63,8 +67,8 @@ func mostCertificates(pods, services, nodes float64) float64 { return min(pods, 
 func (m mesh) times() []Limit {
 	replicas := float64(m.replicas)
 	all := []Limit{{
-		Name: Processor, Seconds: m.cpuSeconds / (float64(m.processors) * replicas),
-		Rule: fmt.Sprintf("%.3g CPU seconds on %d x %d processors", m.cpuSeconds, m.replicas, m.processors),
+		Name: Processor, Seconds: m.cpuSeconds / (m.cores() * replicas),
+		Rule: fmt.Sprintf("%.3g CPU seconds on %d x %.3g processors", m.cpuSeconds, m.replicas, m.cores()),
 	}}
 	if m.arrival > 0 {
 		all = append(all, Limit{Arrival, m.pods / m.arrival, fmt.Sprintf("%.3g pods a second came, which is the cluster's pace or the burst's", m.arrival)})
@@ -136,6 +140,7 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 	m := mesh{
 		pods:       float64(r.PodCount()),
 		processors: ProcessorsOf(r),
+		usable:     c.Processors,
 		replicas:   max(1, c.Replicas),
 		limits:     cmp.Or(c.Limits, known[c.Name]),
 	}

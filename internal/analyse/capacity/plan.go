@@ -336,11 +336,11 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	if ofProxies(last) {
 		m.certificates = mostCertificates(t.pods, float64(t.services), t.proxies)
 	}
-	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.others = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0
+	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.others, m.usable = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0, 0
 	if len(left) > 0 {
 		// The runs that were left out ran on the same machine as the others.
 		shared := m
-		shared.others = others
+		shared.others, shared.usable = others, last.Environment.ControlPlane.Processors
 		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
 	}
 	p.States, p.Sidecars, p.Upgrade = s.states(t, o, estimates), s.sidecars(t), s.upgrade()
