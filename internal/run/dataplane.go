@@ -18,14 +18,14 @@ import (
 // would be renewed without end.
 const minNodeLifetime = 4 * time.Minute
 
-// withSidecars reports whether the pods of the mesh have a proxy each.
-func (s Spec) withSidecars() bool {
+// WithSidecars reports whether the pods of the mesh have a proxy each.
+func (s Spec) WithSidecars() bool {
 	return s.Dataplane() == "" || s.Dataplane() == controlplane.Sidecars
 }
 
 // startDelay is the time from a pod's address to the start of its sidecar; none where pods do not all have one.
 func (s Spec) startDelay() scenario.Delay {
-	if d := s.Mesh.Sidecars.StartDelay; d != nil && s.withSidecars() {
+	if d := s.Mesh.Sidecars.StartDelay; d != nil && s.WithSidecars() {
 		return *d
 	}
 	return scenario.Delay{}
@@ -33,7 +33,7 @@ func (s Spec) startDelay() scenario.Delay {
 
 // checkDataplane checks what goes with the data plane and what does not. The driver is of it.
 func (s Spec) checkDataplane(d controlplane.Driver) error {
-	if s.withSidecars() {
+	if s.WithSidecars() {
 		return nil
 	}
 	if d := time.Duration(s.Mesh.Sidecars.CertificateLifetime); d != 0 && d < minNodeLifetime {
@@ -47,7 +47,6 @@ func (s Spec) checkDataplane(d controlplane.Driver) error {
 	}
 	return s.refuse([]refusal{
 		{s.upgrade() != nil, "controlPlane.upgrade.to"},
-		{s.Load.Changes.PerSecond > 0, "load.changes"},
 		{s.Mesh.Settings.Scope != "" && d.Modes[0].Knobs.Scope == "", "mesh.settings.scope"},
 	}, "none with mesh.dataplane "+s.Dataplane())
 }

@@ -22,7 +22,6 @@ func TestDataplane(t *testing.T) {
 		"mixed, a namespace":   {mixedOf(1), "mesh.namespaces: got 1, want 2 or more with mesh.dataplane mixed"},
 		"mixed, waypoints":     {and(mixedOf(2), func(s *Spec) { s.Mesh.Waypoints = controlplane.ServiceWaypoints }), `mesh.waypoints: got "service", want none with mesh.dataplane mixed`},
 		"mixed, real sidecars": {and(mixedOf(2), func(s *Spec) { s.Mesh.Sidecars.Real = 1 }), "mesh.sidecars.real: got 1"},
-		"mixed, changes":       {and(mixedOf(2), func(s *Spec) { s.Load.Changes.PerSecond = 1 }), "load.changes"},
 		"another plane's":      {func(s *Spec) { s.ControlPlane.Name = "reference" }, "mesh.dataplane"},
 		"scope":                {func(s *Spec) { s.Mesh.Settings = scenario.Settings{Scope: "all"} }, `mesh.settings.scope: got "all"`},
 		"real sidecars":        {func(s *Spec) { s.Mesh.Sidecars.Real = 1 }, "mesh.sidecars.real: got 1"},

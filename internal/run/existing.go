@@ -192,7 +192,7 @@ func (s Spec) checkExisting(d controlplane.Driver) error {
 		return err
 	}
 	switch {
-	case !s.withSidecars():
+	case !s.WithSidecars():
 		return scenario.Refuse("mesh.dataplane", s.Dataplane(), "%s with place.context, where others are not supported yet", controlplane.Sidecars)
 	case s.upgrade() != nil:
 		return scenario.Refuse("place.context", nil, "none in an upgrade")

@@ -74,7 +74,7 @@ func (s Spec) preset() string {
 func (s Spec) Name() string {
 	driver, _ := s.Driver() // Validate reports one that there is not
 	name := driver.Name + "-"
-	if !s.withSidecars() {
+	if !s.WithSidecars() {
 		name += s.Dataplane() + "-"
 	}
 	if w := s.waypointsName(); w != "" {

@@ -79,7 +79,7 @@ func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
 		}
 	}
 	s.Scenario = d.Scenario
-	m.byNode, m.perNode = !s.withSidecars(), d.Stated(perNode)
+	m.byNode, m.perNode = !s.WithSidecars(), d.Stated(perNode)
 	if m.byNode && !d.Stated(waypoints) && len(m.Mesh.OwnWaypoints()) > 0 {
 		if err := d.Fill(waypoints, m.File, controlplane.CapturedWaypoints); err != nil {
 			return err
@@ -113,8 +113,7 @@ func ofSidecarsAlone(s Spec, d *scenario.Document) bool {
 	if slices.ContainsFunc([]string{"mesh.sidecars.startDelay", "mesh.sidecars.real", "mesh.sidecars.xds", "mesh.sidecars.certificateLifetime"}, d.Stated) {
 		return true
 	}
-	load := d.Scenario.Load
-	return d.Given("controlPlane.upgrade.to") || d.Scenario.Place.Context != "" || load.Changes.PerSecond > 0
+	return d.Scenario.ControlPlane.Upgrade.To != "" || d.Scenario.Place.Context != ""
 }
 
 // nodes returns the number of nodes that have a proxy each, as many as the captured mesh had; 0 = it is not known.
@@ -178,7 +177,7 @@ func (s *Spec) Replay(digest string, scale int) error {
 	if s.ControlPlane.Configuration == scenario.StockConfiguration {
 		m.Mesh.ControlPlane = nil
 	}
-	m.byNode, m.waypoints = !s.withSidecars(), s.Mesh.Waypoints == controlplane.CapturedWaypoints
+	m.byNode, m.waypoints = !s.WithSidecars(), s.Mesh.Waypoints == controlplane.CapturedWaypoints
 	all, err := m.times([]int{scale}, s.Mesh.Share)
 	if err != nil {
 		return err
@@ -252,9 +251,9 @@ func (s Spec) checkMesh(d controlplane.Driver) error {
 	switch {
 	case d.Captured == nil:
 		return scenario.Refuse("mesh.file", s.Captured.File, "none with controlPlane.name %s, which cannot replay one", s.ControlPlane.Name)
-	case s.withSidecars() && sidecars == 0:
+	case s.WithSidecars() && sidecars == 0:
 		return scenario.Refuse("mesh.file", s.Captured.File, "one with a sidecar at least: its %d pods in ambient mode are not replayed here", ambient)
-	case s.withSidecars():
+	case s.WithSidecars():
 	case ambient == 0:
 		return refused("mesh.dataplane", s.Dataplane(), "which has no pods in ambient mode")
 	case sidecars > 0 && !d.Mixed:

@@ -134,7 +134,7 @@ func TestCapturedDataplane(t *testing.T) {
 		"its pods alone":       {ambient + waypoint, []string{"mesh.waypoints", "none"}, "ambient", 2, 7, ""},
 		"waypoints of others":  {ambient + waypoint, []string{"mesh.waypoints", "namespace", "mesh.dataplane", "ambient"}, "ambient", 2, 7, "captured or none with mesh.file"},
 		"no waypoint in it":    {ambient, []string{"mesh.waypoints", "captured", "mesh.dataplane", "ambient"}, "ambient", 2, 7, "none: the mesh has no waypoint"},
-		"changes":              {ambient + workload("old", "sidecar", 3), []string{"load.changes", "1/s"}, "sidecar", 3, 1, ""},
+		"changes":              {ambient + workload("old", "sidecar", 3), []string{"load.changes", "1/s"}, "mixed", 5, 7, ""},
 		"a start delay":        {ambient + workload("old", "sidecar", 3), []string{"mesh.sidecars.startDelay", "1s"}, "sidecar", 3, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

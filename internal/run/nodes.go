@@ -37,10 +37,10 @@ func (r *run) pool() kwok.Pool { return r.spec.place().pool(r.runLabel()) }
 
 // nodes returns the number of fake nodes of a run.
 func (s Spec) nodes(profile topology.Profile) int {
-	if s.Captured != nil && !s.withSidecars() {
+	if s.Captured != nil && !s.WithSidecars() {
 		return len(s.nodeLabels())
 	}
-	if s.withSidecars() {
+	if s.WithSidecars() {
 		return max(profile.Zones, kwok.Nodes(s.Pods()+profile.OutsidePods))
 	}
 	return max(1, (s.Pods()+s.Mesh.PodsPerNode-1)/s.Mesh.PodsPerNode)
@@ -74,7 +74,7 @@ func (s Spec) nodeLabels() []map[string]string {
 		all += z.Pods
 	}
 	nodes := kwok.Nodes
-	if !s.withSidecars() {
+	if !s.WithSidecars() {
 		known := s.Captured.nodes()
 		if known == 0 {
 			known = (all + s.Mesh.PodsPerNode - 1) / s.Mesh.PodsPerNode

@@ -19,7 +19,7 @@ var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 		where := newPlace()
 		session := where.start("rollout", "--dilate", "1", "--pods", "30", "--dataplane", "ambient", "--pods-per-node", "10",
 			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "4", "--calibrate=false",
-			"--fault", "reset-streams:50%@steady", "--out", where.out, "-o", "json")
+			"--change", "2/s", "--change-duration", "5s", "--fault", "reset-streams:50%@steady", "--out", where.out, "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft()
 		run := printed(session)
@@ -48,6 +48,7 @@ var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 		}
 		Expect(run.Latencies.Push).NotTo(HaveKey(record.RouteChange))
 		Expect(run.Latencies.CompleteConfiguration).To(BeNil(), "pods have no sidecar that starts")
+		Expect(known(known(run.Change).Push)).To(And(HaveField("Count", BeEquivalentTo(10*nodes)), HaveField("Lost", BeZero())))
 		Expect(known(run.Faults[0].Reconnected)).To(Equal(2)) // half of three
 		report := where.start("report", where.out)
 		Expect(wait(report)).To(Equal(exitDone))
@@ -60,7 +61,7 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", func(
 		const pods, services, probes = 10, 2, 2
 		where := newPlace()
 		session := where.start("rollout", "--dilate", "1", "--pods", "10", "--services", "2", "--dataplane", "ambient", "--waypoints", "service", "--mode", "strict",
-			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "2", "--calibrate=false", "--out", where.out, "-o", "json")
+			"--baseline", "2s", "--settle", "2s", "--steady", "5s", "--probes", "2", "--change", "2/s:route", "--change-duration", "4s", "--calibrate=false", "--out", where.out, "-o", "json")
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft()
 		run := printed(session)
@@ -81,6 +82,7 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", func(
 			Expect(push.Lost).To(BeZero(), string(kind))
 		}
 		Expect(run.Latencies.Push).To(HaveKey(record.RouteChange))
+		Expect(known(known(run.Change).Push)).To(And(HaveField("Count", BeEquivalentTo(8)), HaveField("Lost", BeZero())), "a service's waypoint alone has its routes")
 	})
 })
 
@@ -90,7 +92,7 @@ var _ = Describe("A captured mesh of which some pods are in ambient mode", func(
 		where := newPlace()
 		file := filepath.Join(filepath.Dir(where.state), "mesh.yaml")
 		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))
-		run, again := replay(where, file, "mixed", "--probes", "2")
+		run, again := replay(where, file, "mixed", "--probes", "2", "--change", "2/s", "--change-duration", "4s")
 		Expect(run.Dataplane()).To(Equal("mixed with captured waypoints"))
 		proxies := known(run.Proxies)
 		Expect(known(proxies.PerNode).Bytes).To(HaveValue(BeNumerically(">", 0)))
@@ -120,6 +122,7 @@ var _ = Describe("A captured mesh of which some pods are in ambient mode", func(
 			Expect(known(run.Latencies.Push[kind]).Count).To(BeNumerically(">=", least), string(kind))
 			Expect(known(run.Latencies.Push[kind]).Lost).To(BeZero(), string(kind))
 		}
+		Expect(known(known(run.Change).Push)).To(And(HaveField("Count", BeNumerically(">=", 8*nodes)), HaveField("Lost", BeZero())))
 		for _, w := range run.Warnings {
 			Expect(w.Reason).NotTo(Equal(record.ReasonStrays), w.Text)
 		}

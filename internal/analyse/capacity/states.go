@@ -91,9 +91,6 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 		memory := source.memory()
 		cores := figure{name: cmp.Or(source.cores, source.path+".cores.mean"), terms: coresTerms, shown: &configured, divided: again}
 		last := s.runs[len(s.runs)-1]
-		if source.name == stateChange && ofProxies(last) {
-			continue // runs with proxies of nodes cannot have it
-		}
 		if memory.of(last) == nil && cores.of(last) == nil {
 			missing, flags = append(missing, source.name), append(flags, source.ask)
 			continue

@@ -189,8 +189,13 @@ func (p *phase) probeObject(index, service int) object {
 			kwok.SetRun(made, p.Label)
 			return made
 		},
-		concerned: func() []string { return p.Fleet.Simulated(names) },
-		own:       first.GetLabels()[kwok.ProfileLabel] != "",
+		concerned: func() []string {
+			if probeKinds[p.Load.Kind] == controlplane.RouteProbe { // proxies of nodes have no routes
+				return append(p.Fleet.Sidecars(names), p.Fleet.WaypointsOf(service)...)
+			}
+			return p.Fleet.Simulated(names)
+		},
+		own: first.GetLabels()[kwok.ProfileLabel] != "",
 	}
 }
 
@@ -232,7 +237,10 @@ func (p *phase) endpointObject(index int, s topology.Service, l topology.Listing
 				"ports": []any{map[string]any{"name": l.Port, "port": int64(addr.Port()), "protocol": "TCP"}},
 			}}
 		},
-		concerned: func() []string { return p.Fleet.Tracker().Subscribers(name) },
+		concerned: func() []string {
+			t := p.Fleet.Tracker()
+			return append(t.Subscribers(name), t.Subscribers(controlplane.Listed(name))...) // the latter next to proxies of nodes
+		},
 	}
 }
 
