@@ -45,9 +45,9 @@ func newDiffCommand(s streams) *cobra.Command {
 	var o diffOptions
 	cmd := &cobra.Command{
 		Use:   "diff [--from VERSION] --to VERSION | diff DIR",
-		Short: "Show what changes for every sidecar between two control planes or meshes",
+		Short: "Show what changes for every proxy between two control planes or meshes",
 		Long: `Diff rolls out a mesh twice, one after the other, as 'scaler rollout' does, and compares
-what every sidecar holds when it has converged: every resource as a message, field by
+what every proxy holds when it has converged: every resource as a message, field by
 field. Sides may differ in the version of Istio, the environment of istiod, the mesh, or
 any other field of the scenario. Equal differences are one group, with how many sidecars
 of which workloads have it, and what a running Envoy does when it gets it; the groups

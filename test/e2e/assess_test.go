@@ -50,4 +50,19 @@ var _ = Describe("an assessment", func() {
 			Expect(again.Out.Contents()).To(MatchJSON(session.Out.Contents()))
 		}
 	})
+
+	It("of a mesh with pods in ambient mode has its ztunnels and waypoints, and no waves", func() {
+		where := newPlace()
+		file := filepath.Join(filepath.Dir(where.state), "mesh.yaml")
+		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))
+		session := where.start("assess", "--mesh", file, "--from", "1.31.0", "--to", "1.31.0", "--control-plane-memory", "1Gi", "--dilate", "1", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "3s", "--steady", "1s")
+		Expect(wait(session)).To(Equal(exitDone))
+		where.expectNothingLeft()
+		var a assess.Assessment
+		Expect(json.Unmarshal(session.Out.Contents(), &a)).To(Succeed())
+		Expect(a.Verdict).To(Equal(assess.Go), "%v", a.Reasons)
+		Expect(a.Differences).To(And(HaveField("Sidecars", 10), HaveField("Ztunnels", 4), HaveField("Waypoints", 2), HaveField("Groups", BeEmpty())))
+		Expect(a.Checks).To(ContainElement(And(HaveField("Name", "upgrade"), HaveField("Outcome", assess.NotChecked))))
+		Expect(filepath.Glob(filepath.Join(where.out, "upgrade"))).To(BeEmpty())
+	})
 })

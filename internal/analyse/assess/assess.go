@@ -21,7 +21,7 @@ import (
 type Facts struct {
 	Captured Captured
 	// From is the captured version at the captured state, Onto the new version with the same mesh, and Upgrade the
-	// move from one to the other in waves.
+	// move from one to the other in waves; its run is nil where there are no Waves.
 	From, Onto, Upgrade Step
 	// Environment states which variables that are set the new version still reads; nil = the versions were not asked.
 	Environment *Environment
@@ -34,6 +34,9 @@ type Step struct {
 	Run         *record.Run
 	OutOfMemory bool // the kernel killed the control plane for exceeding its memory limit
 }
+
+// Waves reports whether an upgrade restarts pods in waves: those with sidecars.
+func (f Facts) Waves() bool { return f.From.Run.Dataplane() == record.SidecarDataplane }
 
 // completed reports whether all phases of the step were done.
 func (s Step) completed() bool { return s.Run.Status == record.StatusCompleted }
@@ -137,15 +140,17 @@ type Assessment struct {
 	Differences *diff.Result `json:"differences,omitempty"`
 	// NotReproduced is what of the captured cluster the rehearsal did not have.
 	NotReproduced []record.NotReproduced `json:"notReproduced,omitempty"`
+
+	waves bool // [Facts.Waves]
 }
 
 // Judge judges an upgrade.
 func Judge(f Facts) Assessment {
 	a := Assessment{
-		APIVersion: record.APIVersion, Kind: "Assessment", Installed: f.Captured, Differences: f.Diff, Settings: []Setting{},
+		APIVersion: record.APIVersion, Kind: "Assessment", Installed: f.Captured, Differences: f.Diff, Settings: []Setting{}, waves: f.Waves(),
 		Mesh: meshText(f.From.Run), From: f.From.Run.Environment.ControlPlane.Version, To: f.Onto.Run.Environment.ControlPlane.Version,
 	}
-	if f.share() == 0 {
+	if f.share() == 0 && f.Waves() {
 		a.Room = f.Upgrade.Run.UpgradeSentence()
 	}
 	if f.From.Run.Mesh != nil {
@@ -193,7 +198,11 @@ func conclude(checks []Check) (Verdict, []string) {
 
 // meshText describes a mesh in one line.
 func meshText(r *record.Run) string {
-	text := fmt.Sprintf("%s with sidecars, %s, %s", output.Many(r.PodCount(), "pod"), output.Many(r.ServiceCount(), "service"), output.Many(r.NamespaceCount(), "namespace"))
+	proxies := "with sidecars"
+	if r.Dataplane() != record.SidecarDataplane {
+		proxies = "in data plane " + r.Dataplane()
+	}
+	text := fmt.Sprintf("%s %s, %s, %s", output.Many(r.PodCount(), "pod"), proxies, output.Many(r.ServiceCount(), "service"), output.Many(r.NamespaceCount(), "namespace"))
 	if m := r.Mesh; m != nil {
 		objects := 0
 		for _, n := range m.Objects {

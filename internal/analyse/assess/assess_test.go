@@ -65,6 +65,36 @@ func replace(r *record.Run, asked string) {
 	r.Warnings = append(r.Warnings, record.Warning{About: record.AboutVersion, Reason: record.ReasonReplacedVersion, Component: r.Environment.ControlPlane.Version, Detail: asked})
 }
 
+// Proxies of nodes have no waves, and nothing else changes for it.
+func TestJudgeAmbient(t *testing.T) {
+	f := facts()
+	f.From.Run.Scenario.Mesh.Dataplane = scenario.List[string]{"ambient"}
+	f.Upgrade = Step{}
+	f.Diff.Ztunnels = 2
+	a := Judge(f)
+	if a.Verdict != Go {
+		t.Errorf("got %s, %q, want %s", a.Verdict, a.Reasons, Go)
+	}
+	for name, want := range map[string]Check{
+		"upgrade":        {Outcome: NotChecked, Text: "proxies of nodes and waypoints have no waves"},
+		"captured state": {Outcome: Holds, Text: "all proxies of the 10 pods came to rest"},
+		"configuration":  {Outcome: Holds, Text: "all 10 proxies hold the same"},
+	} {
+		i := slices.IndexFunc(a.Checks, func(c Check) bool { return c.Name == name })
+		if got := a.Checks[i]; got.Outcome != want.Outcome || !strings.HasPrefix(got.Text, want.Text) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	for _, m := range a.Moments {
+		if m.Stage {
+			t.Errorf("got %+v, want no stage of an upgrade", m)
+		}
+	}
+	if answer := a.answer("out", 120); a.Room != "" || !strings.Contains(answer, "scaler report out/to") {
+		t.Errorf("got the room %q in\n%s", a.Room, answer)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	filter := Patch{Object: "EnvoyFilter shop/header", Number: 1, Name: "shop.header"}
 	gone := diff.Group{Effect: diff.ChainDrained, Class: "listener virtualInbound", Op: diff.Removed, Path: "filter_chains[*].http_filters[shop.header]", Sidecars: 6, OfSidecars: 10}

@@ -45,7 +45,7 @@ func (f Facts) state() Check {
 	limit := float64(r.Environment.ControlPlane.MemoryLimitBytes)
 	switch used := f.Captured.Observed("memory", ""); {
 	case f.From.completed():
-		c.Outcome, c.Text = Holds, fmt.Sprintf("all %d sidecars came to rest with istiod %s", r.PodCount(), r.Environment.ControlPlane.Version)
+		c.Outcome, c.Text = Holds, fmt.Sprintf("%s came to rest with istiod %s", proxiesText(r), r.Environment.ControlPlane.Version)
 	case f.From.OutOfMemory && used != nil && used.Max/float64(max(1, f.Captured.Replicas)) < limit:
 		c.Outcome, c.Text = Unknown, fmt.Sprintf("istiod %s was killed in %s for exceeding its memory limit of %s, below which production stayed (%s at most): the replay needs more than production",
 			r.Environment.ControlPlane.Version, last(r), output.Bytes(limit), output.Bytes(used.Max))
@@ -197,14 +197,29 @@ func ended(s Step, what string) (Check, bool) {
 func (f Facts) onto() Check {
 	c, over := ended(f.Onto, "the mesh")
 	if c.Name = "new version"; !over {
-		c.Text = fmt.Sprintf("all %d sidecars came to rest with istiod %s", f.Onto.Run.PodCount(), f.Onto.Run.Environment.ControlPlane.Version)
+		c.Text = fmt.Sprintf("%s came to rest with istiod %s", proxiesText(f.Onto.Run), f.Onto.Run.Environment.ControlPlane.Version)
 	}
 	return c
+}
+
+// proxiesText names all proxies of a mesh.
+func proxiesText(r *record.Run) string {
+	if r.Dataplane() == record.SidecarDataplane {
+		return fmt.Sprintf("all %d sidecars", r.PodCount())
+	}
+	return fmt.Sprintf("all proxies of the %d pods", r.PodCount())
 }
 
 // upgrade checks the move in waves.
 func (f Facts) upgrade() Check {
 	const name = "upgrade"
+	if !f.Waves() {
+		text := "proxies of nodes and waypoints have no waves: they reconnect to the new istiod, which recovery is of. That both run side by side, and that ztunnels are restarted, was not rehearsed"
+		if p := f.From.Run.Proxies; p != nil && p.Sidecars != nil {
+			text += fmt.Sprintf("; --dataplane sidecar rehearses the waves of the %d sidecars", *p.Sidecars)
+		}
+		return Check{Name: name, Outcome: NotChecked, Text: text}
+	}
 	c, over := ended(f.Upgrade, "the mesh")
 	c.Name = name
 	if over {
@@ -313,7 +328,7 @@ func (f Facts) configuration() Check {
 		case slices.ContainsFunc(f.Captured.Patches, func(p Patch) bool { return p.lostIn(g) }):
 			rest = "nothing is left out but parts of EnvoyFilters"
 		default:
-			gone = append(gone, fmt.Sprintf("%s of %s on %d of %d sidecars", partText(g), g.Class, g.Sidecars, g.OfSidecars))
+			gone = append(gone, fmt.Sprintf("%s of %s on %d of %d %s", partText(g), g.Class, g.Sidecars, g.OfSidecars, d.Proxies()))
 		}
 	}
 	if renamed > 0 {
@@ -326,13 +341,13 @@ func (f Facts) configuration() Check {
 	case len(d.Groups) > 0 && (d.From.NotQuiet || d.To.NotQuiet):
 		c.Outcome, c.Text = Unknown, "an istiod still sent something when configurations were compared: differences may be of two moments (a longer phases.settle decides)"
 	case len(d.OnlyFrom)+len(d.OnlyTo) > 0:
-		c.Outcome, c.Text = Unknown, "some sidecars were there with one version alone"
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("some %s were there with one version alone", d.Proxies())
 	case gone != nil:
 		c.Outcome, c.Text = Unknown, fmt.Sprintf("the new version leaves out %s: whether requests need it is not known", output.Many(len(gone), "part")+" ("+output.FirstOf(gone, 3)+")")
 	case len(d.Groups) == 0:
-		c.Outcome, c.Text = Holds, fmt.Sprintf("all %d sidecars hold the same as before", d.Sidecars)
+		c.Outcome, c.Text = Holds, fmt.Sprintf("all %d %s hold the same as before", d.Sidecars, d.Proxies())
 	default:
-		c.Outcome, c.Text = Holds, fmt.Sprintf("%d of %d sidecars change in %s (%s), %s", d.Changed, d.Sidecars, output.Many(len(d.Groups), "way"), strings.Join(effects, ", "), rest)
+		c.Outcome, c.Text = Holds, fmt.Sprintf("%d of %d %s change in %s (%s), %s", d.Changed, d.Sidecars, d.Proxies(), output.Many(len(d.Groups), "way"), strings.Join(effects, ", "), rest)
 	}
 	return c
 }

@@ -77,6 +77,9 @@ func (f Facts) moments() (all []Moment) {
 		name string
 		run  *record.Run
 	}{{"from", f.From.Run}, {"to", f.Onto.Run}, {"upgrade", f.Upgrade.Run}} {
+		if s.run == nil {
+			continue
+		}
 		add := func(phase, version string, stage bool, u *record.Usage) {
 			peak := level(u).Peak
 			if peak == nil {

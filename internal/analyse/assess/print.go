@@ -57,8 +57,12 @@ func (a *Assessment) answer(dir string, width int) string {
 	if n := len(a.NotReproduced); n > 0 {
 		add(fmt.Sprintf("The rehearsal lacks %s of production (-o wide).", output.Many(n, "part")))
 	}
+	last := "/upgrade"
+	if !a.waves {
+		last = "/to"
+	}
 	next := output.Table{Left: 1, Rows: [][]string{
-		{"everything", "scaler assess " + dir + " -o wide"}, {"what changes", "scaler diff " + dir}, {"records", "scaler report " + dir + "/upgrade -o wide"},
+		{"everything", "scaler assess " + dir + " -o wide"}, {"what changes", "scaler diff " + dir}, {"records", "scaler report " + dir + last + " -o wide"},
 	}}
 	tail = append(tail, "")
 	tail = append(tail, strings.Split(strings.TrimSuffix(next.Text(), "\n"), "\n")...)
@@ -143,7 +147,7 @@ func (a *Assessment) page(dir string, markdown bool) string {
 		t.Add(m.Step, m.Phase, m.Version, output.Bytes(m.MemoryBytes), output.Bytes(m.Low), output.Bytes(m.High), cores(m.Cores), cores(m.PeakCores))
 	}
 	b.WriteString(show(t))
-	heading("What changes for sidecars")
+	heading("What changes for proxies")
 	a.differences(&b, dir, escaped)
 	if len(a.NotReproduced) > 0 {
 		heading("What of production the rehearsal lacks")
@@ -170,13 +174,17 @@ func (a *Assessment) differences(b *strings.Builder, dir string, escaped func(st
 		b.WriteString("Nothing.\n")
 		return
 	}
-	fmt.Fprintf(b, "%d of %d sidecars change. Pods that the waves restart start with what is new: no connection is cut for it.\n", d.Changed, d.Sidecars)
+	fmt.Fprintf(b, "%d of %d %s change.", d.Changed, d.Sidecars, d.Proxies())
+	if a.waves {
+		b.WriteString(" Pods that the waves restart start with what is new: no connection is cut for it.")
+	}
+	b.WriteString("\n")
 	for i, g := range d.Groups {
 		if i == shownGroups {
 			fmt.Fprintf(b, "- and %d more\n", len(d.Groups)-i)
 			break
 		}
-		text := fmt.Sprintf("[%s] %d of %d sidecars: %s %s %s", g.Effect, g.Sidecars, g.OfSidecars, g.Class, partText(g), g.Op)
+		text := fmt.Sprintf("[%s] %d of %d %s: %s %s %s", g.Effect, g.Sidecars, g.OfSidecars, d.Proxies(), g.Class, partText(g), g.Op)
 		text += valueOf(g)
 		if g.Meaning != nil {
 			text += ". " + g.Meaning.Text

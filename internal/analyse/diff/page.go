@@ -85,7 +85,7 @@ type nameList struct {
 func HTML(w io.Writer, r *Result) error {
 	sum := sha256.Sum256([]byte(pageScript))
 	p := page{
-		Title: output.Plain(r.sides()), Answer: strings.ToUpper(r.outcome()[:1]) + r.outcome()[1:], Proxies: r.proxies(), Sidecars: r.Sidecars, Effects: r.Effects, Warnings: printable(r.warnings()), Notes: printable(r.notes()), Rules: r.Rules,
+		Title: output.Plain(r.sides()), Answer: strings.ToUpper(r.outcome()[:1]) + r.outcome()[1:], Proxies: r.Proxies(), Sidecars: r.Sidecars, Effects: r.Effects, Warnings: printable(r.warnings()), Notes: printable(r.notes()), Rules: r.Rules,
 		Style: template.CSS(output.PageStyle + pageStyle), Script: template.JS(pageScript), Digest: "sha256-" + base64.StdEncoding.EncodeToString(sum[:]),
 	}
 	for _, side := range []Side{r.From, r.To} {
@@ -104,7 +104,7 @@ func HTML(w io.Writer, r *Result) error {
 		for _, of := range g.Workloads {
 			namespaces[of.Namespace] = true
 		}
-		p.Differences = append(p.Differences, g.onPage(i+1))
+		p.Differences = append(p.Differences, g.onPage(i+1, r.Proxies()))
 	}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		p.Types = append(p.Types, typeCount{name, types[name]})
@@ -116,9 +116,9 @@ func HTML(w io.Writer, r *Result) error {
 	return nil
 }
 
-func (g Group) onPage(number int) pageDifference {
+func (g Group) onPage(number int, proxies string) pageDifference {
 	d := pageDifference{
-		Number: number, Effect: g.Effect, Type: g.Type, Subject: output.Plain(g.subject()), Size: g.size(), Sidecars: g.Sidecars, Lines: g.review(), Meaning: g.Meaning,
+		Number: number, Effect: g.Effect, Type: g.Type, Subject: output.Plain(g.subject()), Size: g.size(proxies), Sidecars: g.Sidecars, Lines: g.review(), Meaning: g.Meaning,
 	}
 	var namespaces, workloads []string
 	for _, w := range g.Workloads {

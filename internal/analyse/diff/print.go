@@ -39,7 +39,7 @@ func (r *Result) page(most int, markdown bool) string {
 		if markdown {
 			what = fmt.Sprintf("[%s](%s)", e.What, e.Source)
 		}
-		fmt.Fprintf(&b, "%s%s (%d of %d %s): %s\n", bullet(markdown), e.Effect, e.Sidecars, r.Sidecars, r.proxies(), wrapped(what, "    ", markdown))
+		fmt.Fprintf(&b, "%s%s (%d of %d %s): %s\n", bullet(markdown), e.Effect, e.Sidecars, r.Sidecars, r.Proxies(), wrapped(what, "    ", markdown))
 	}
 	b.WriteString(r.Validation.text(markdown))
 	for i, g := range r.Groups {
@@ -47,7 +47,7 @@ func (r *Result) page(most int, markdown bool) string {
 			fmt.Fprintf(&b, "\n%s more; -o json has all.\n", output.Many(len(r.Groups)-most, "difference"))
 			break
 		}
-		b.WriteString("\n" + g.text(i+1, r.proxies(), markdown))
+		b.WriteString("\n" + g.text(i+1, r.Proxies(), markdown))
 	}
 	for _, note := range append(r.warnings(), r.notes()...) {
 		fmt.Fprintf(&b, "\n%s\n", output.Text(note))
@@ -66,7 +66,7 @@ func (v *Validation) text(markdown bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s\n", bullet(markdown), output.Text(v.answer()))
 	for _, one := range v.Rejected[:min(len(v.Rejected), shownRejections)] {
-		fmt.Fprintf(&b, "  %s%s %s (%s of the first side, %d of the second): %s\n", bullet(markdown), one.Type, output.Text(one.Name), output.Many(one.From, "sidecar"), one.To, output.Text(short(one.Reason)))
+		fmt.Fprintf(&b, "  %s%s %s (held by %d of the first side, %d of the second): %s\n", bullet(markdown), one.Type, output.Text(one.Name), one.From, one.To, output.Text(short(one.Reason)))
 	}
 	if more := len(v.Rejected) - shownRejections; more > 0 {
 		fmt.Fprintf(&b, "  %s%d more; -o json has all\n", bullet(markdown), more)
@@ -100,11 +100,11 @@ func (r *Result) sides() string { return fmt.Sprintf("%s to %s", r.From.Name, r.
 
 // outcome is the result in a sentence or two.
 func (r *Result) outcome() string {
-	text := fmt.Sprintf("%d of %d %s change, in %s.", r.Changed, r.Sidecars, r.proxies(), output.Many(len(r.Groups), "way"))
+	text := fmt.Sprintf("%d of %d %s change, in %s.", r.Changed, r.Sidecars, r.Proxies(), output.Many(len(r.Groups), "way"))
 	if len(r.Groups) == 0 {
 		compared := output.Many(r.Sidecars, "sidecar")
-		if r.proxies() != sidecars {
-			compared = fmt.Sprintf("%d %s", r.Sidecars, r.proxies())
+		if r.Proxies() != sidecars {
+			compared = fmt.Sprintf("%d %s", r.Sidecars, r.Proxies())
 		}
 		text = fmt.Sprintf("no difference. Compared: %s with %s.", compared, output.Many(r.To.Resources, "resource"))
 	}
@@ -125,8 +125,8 @@ func (r *Result) outcome() string {
 
 const sidecars = "sidecars"
 
-// proxies returns the noun for the proxies that were compared.
-func (r *Result) proxies() string {
+// Proxies returns the noun for the proxies that were compared.
+func (r *Result) Proxies() string {
 	if r.Ztunnels+r.Waypoints > 0 {
 		return "proxies"
 	}
@@ -176,7 +176,7 @@ func (g Group) text(number int, proxies string, markdown bool) string {
 	if g.Meaning != nil {
 		lines = append(lines, wrapped(g.Meaning.Text, "   ", markdown), g.Meaning.Source)
 	}
-	lines = append(lines, g.size()+"; "+quote(workloads(g.Workloads)))
+	lines = append(lines, g.size(proxies)+"; "+quote(workloads(g.Workloads)))
 	separator := "\n   "
 	if markdown {
 		separator = "\n   - "
@@ -216,8 +216,8 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:shownValue], "") + fmt.Sprintf("... (%d more)", len(text)-shownValue)
 }
 
-// size is by how much the sidecars' configuration grows.
-func (g Group) size() string {
+// size is by how much the proxies' configuration grows.
+func (g Group) size(proxies string) string {
 	if g.Bytes == 0 || g.Sidecars == 0 {
 		return "same size"
 	}
@@ -225,7 +225,11 @@ func (g Group) size() string {
 	if of < 0 {
 		sign, of = "-", -of
 	}
-	return fmt.Sprintf("%s%s per sidecar", sign, output.Bytes(float64(of)/float64(g.Sidecars)))
+	each := "sidecar"
+	if proxies != sidecars {
+		each = "proxy"
+	}
+	return fmt.Sprintf("%s%s per %s", sign, output.Bytes(float64(of)/float64(g.Sidecars)), each)
 }
 
 func workloads(all []Workload) string {

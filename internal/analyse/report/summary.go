@@ -89,15 +89,20 @@ func dataplaneText(r *record.Run) string {
 	if r.Mesh != nil && r.Proxies != nil {
 		text = fmt.Sprintf("%s, %s", r.Dataplane(), output.Many(r.Proxies.Nodes, "node"))
 	}
-	if p := r.Proxies; mixed(r) {
-		return text + fmt.Sprintf("; %s in %d of %d namespaces have no sidecars, but the nodes' %s", output.Many(r.PodCount()-*p.Sidecars, "pod"), len(p.Namespaces), r.NamespaceCount(), plural(p.Name))
-	} else if p != nil {
-		text += fmt.Sprintf("; what is said of sidecars is of the nodes' %s", plural(p.Name))
-		if w := p.Waypoints; w != nil && w.Ready != nil {
-			text += ", and of " + output.Many(*w.Ready, "waypoint")
-		}
+	p := r.Proxies
+	if p == nil {
+		return text
 	}
-	return text
+	and := func(before string) string {
+		if w := p.Waypoints; w != nil && w.Ready != nil {
+			return before + output.Many(*w.Ready, "waypoint")
+		}
+		return ""
+	}
+	if mixed(r) {
+		return text + fmt.Sprintf("; %s in %d of %d namespaces have no sidecars, but the nodes' %s%s", output.Many(r.PodCount()-*p.Sidecars, "pod"), len(p.Namespaces), r.NamespaceCount(), plural(p.Name), and(" and "))
+	}
+	return text + fmt.Sprintf("; what is said of sidecars is of the nodes' %s%s", plural(p.Name), and(", and of "))
 }
 
 // summaryColumn is one figure of each run.

@@ -72,7 +72,8 @@ type step struct {
 	spec       run.Spec
 }
 
-// steps are all steps in their order.
+// steps are all steps in their order. Pods without sidecars have none to restart, so that there are no waves: the proxies of nodes
+// connect to whatever istiod there is, as they do in Onto.
 func (o Options) steps() []step {
 	from := o.Spec
 	from.Repeats, from.ControlPlane.Upgrade = 1, scenario.Upgrade{}
@@ -93,15 +94,18 @@ func (o Options) steps() []step {
 	}
 	onto.Out = filepath.Join(o.Spec.Out, Onto)
 
+	all := []step{
+		{From, "the captured state with " + from.ControlPlane.Version, from},
+		{Onto, "the same with " + onto.ControlPlane.Version + ", one restart, all proxies reconnect", onto},
+	}
+	if !o.Spec.WithSidecars() {
+		return all
+	}
 	move := o.Spec
 	move.Repeats, move.ControlPlane.Replicas = 1, 1 // of each version, as an upgrade has
 	move.Phases.Changes = 0
 	move.Out = filepath.Join(o.Spec.Out, Upgrade)
-	return []step{
-		{From, "the captured state with " + from.ControlPlane.Version, from},
-		{Onto, "the same with " + onto.ControlPlane.Version + ", one restart, all sidecars reconnect", onto},
-		{Upgrade, "the upgrade in waves", move},
-	}
+	return append(all, step{Upgrade, "the upgrade in waves", move})
 }
 
 // changes are those of endpoints at the rate that production had for a tenth of the time or more; none where it is not
@@ -171,7 +175,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	p := &plan{Options: o, result: result, resumed: earlier != nil, left: o.steps()[min(len(result.Steps), len(o.steps())):]}
 	p.choose(ctx)
 	err = series.Series{
-		Plan: p, Headline: fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "sidecar"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To),
+		Plan: p, Headline: fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "pod"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To),
 		Out: o.Spec.Out, Folder: folder, Result: result, Before: len(result.Steps), Say: o.Progress.Say, Begun: o.Progress.Begun,
 	}.Run(ctx)
 	if err == nil && result.Environment == nil { // the programs are there: steps ran them
@@ -309,7 +313,7 @@ func Read(dir string) (f assess.Facts, err error) {
 		*into[done.Name] = assess.Step{Run: &runs[0], OutOfMemory: done.OutOfMemory}
 	}
 	for _, name := range []string{From, Onto, Upgrade} {
-		if into[name].Run == nil {
+		if into[name].Run == nil && (name != Upgrade || f.Waves()) {
 			return f, fmt.Errorf("%w: the step %q is not done: the same scaler assess with --out %s goes on", ErrIncomplete, name, dir)
 		}
 	}
