@@ -81,7 +81,7 @@ func TestDiffAgain(t *testing.T) {
 		{[]string{same, "--fail-on", "cluster-warm"}, exitDone, []string{"no difference. Compared: 1 sidecar with 1 resource."}},
 		{[]string{changed, "--validate-with", rejecting, "--fail-on", "rejected"}, exitMissed, []string{
 			"Envoy 1.36.4 validated 2 resources of both sides whole, 0 without Istio's own filters, 0 not at all, and rejects 1, of which 1 is of the second side",
-			"CDS c (0 sidecars of the first side, 1 of the second): no such field",
+			"CDS c (held by 0 of the first side, 1 of the second): no such field",
 		}},
 		{[]string{same, "--validate-with", rejecting, "--fail-on", "rejected"}, exitDone, []string{"and accepts all of them"}},
 		{[]string{same, "--validate-with", other}, exitUsage, []string{"--validate-with: got", "want an Envoy: running " + other}},
