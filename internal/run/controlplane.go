@@ -11,7 +11,7 @@ import (
 
 func (r *run) startControlPlane(ctx context.Context) (_ steps.Undo, err error) {
 	var warnings []record.Warning
-	r.resources, warnings = r.spec.controlPlaneResources(r.group, r.spec.speedOf(r.journal.Run().Environment.Processor))
+	r.resources, warnings = r.spec.controlPlaneResources(r.group, r.journal.Run().Environment.Processor.SpeedBefore())
 	if warning := r.spec.machineProcessors(r.driver); warning != nil {
 		warnings = append(warnings, *warning)
 	}

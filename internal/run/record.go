@@ -114,7 +114,8 @@ func (r *run) describeControlPlane() {
 		r.journal.Warn(warning)
 	}
 	source := record.ControlPlaneSource{
-		Name: d.Name, Version: d.Version, ProxyVersion: d.ProxyVersion, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Processors: r.spec.usable(r.resources.Quota), Settings: d.Settings, Limits: d.Limits,
+		Name: d.Name, Version: d.Version, ProxyVersion: d.ProxyVersion, Replicas: d.Replicas, GOMAXPROCS: d.MaxProcs, Processors: r.spec.usable(r.resources.Quota),
+		ReferenceProcessors: r.spec.inRealTime(r.driver) == nil && d.MaxProcs > 0, Settings: d.Settings, Limits: d.Limits,
 		MemoryLimitBytes: r.resources.MemoryBytes, MemoryLimitEnforced: r.resources.Enforced,
 		Program: programDigest(r.programs.paths, r.driver),
 	}

@@ -93,16 +93,6 @@ func (s Spec) quota(speed float64) controlplane.Quota {
 	return controlplane.Quota{Processors: share, Period: s.slowed(quotaPeriod)}
 }
 
-// speedOf returns the speed of this machine by all that was measured before the run: a shared machine differs from one second to the
-// next, by a third on some. 0 = it is not known.
-func (s Spec) speedOf(p *record.Processor) float64 {
-	before := p.SpeedBefore()
-	if c := s.Choice; before > 0 && c != nil && c.Speed > 0 {
-		return (before + c.Speed) / 2
-	}
-	return before
-}
-
 // usable returns how many processors of this machine, in the modelled time, a replica with a quota and its GOMAXPROCS can use; 0 = as many as
 // its GOMAXPROCS, or not known. Without a quota they are all of the machine's, which may be more than GOMAXPROCS where they are slow.
 func (s Spec) usable(quota controlplane.Quota) float64 {

@@ -144,7 +144,7 @@ var Conditions = []Condition{
 		switch c := r.Environment.ControlPlane; {
 		case c.GOMAXPROCS == 0:
 			return ""
-		case c.Processors > 0: // as many on every machine
+		case c.ReferenceProcessors:
 			return strconv.Itoa(c.GOMAXPROCS) + " reference processors"
 		default:
 			return strconv.Itoa(c.GOMAXPROCS)
