@@ -340,7 +340,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	if len(left) > 0 {
 		// The runs that were left out ran on the same machine as the others.
 		shared := m
-		shared.others, shared.usable = others, last.Environment.ControlPlane.Processors
+		shared.others, shared.usable = others, s.usable(left)
 		p.settle(shared, pace, mean(left, (*record.Run).RolloutSeconds))
 	}
 	p.States, p.Sidecars, p.Upgrade = s.states(t, o, estimates), s.sidecars(t), s.upgrade()

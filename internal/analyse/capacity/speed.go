@@ -68,6 +68,18 @@ func (s *sample) onOneProcessor(o Options) error {
 // asMeasured returns a run with the processor time of its own machine.
 func (s *sample) asMeasured(r *record.Run) *record.Run { return cmp.Or(s.measured[r], r) }
 
+// usable returns the mean number of processors that each replica of runs could use, as processors of s; 0 = it is not known.
+func (s *sample) usable(runs []*record.Run) (all float64) {
+	for _, r := range runs {
+		n := r.Environment.ControlPlane.Limit()
+		if own, ok := r.Environment.Processor.Speed(); ok && s.processor != nil {
+			n *= own.Speed / s.processor.Speed
+		}
+		all += n / float64(len(runs))
+	}
+	return all
+}
+
 // dayToDay is the standard deviation of processor time from one day to another, as a share of it and in reference processors: what
 // the measurements of speed do not explain. See docs/results/ladder.md, another day.
 const dayToDay = 0.06
