@@ -192,6 +192,20 @@ func (f *Fleet) Sidecars(services []string) []string {
 	return ids
 }
 
+// Followers returns the ids of the pods to whose simulated proxies a change of an object of a service is followed, given the names of the
+// services that it concerns: of a route their Sidecars and the waypoints of the service, as proxies of nodes have no routes, of the whole mesh the
+// Sidecars alone, and of a policy all that are Simulated.
+func (f *Fleet) Followers(kind controlplane.ProbeKind, service int, concerned []string) []string {
+	switch kind {
+	case controlplane.RouteProbe:
+		return append(f.Sidecars(concerned), f.WaypointsOf(service)...)
+	case controlplane.MeshProbe:
+		return f.Sidecars(concerned)
+	default:
+		return f.Simulated(concerned)
+	}
+}
+
 // Simulated returns the ids of the pods to whose simulated proxies a change of these services is followed: their
 // Sidecars, and the proxies of all nodes.
 func (f *Fleet) Simulated(services []string) []string {

@@ -58,6 +58,9 @@ func (p *phase) objects() ([]object, string) {
 			return nil, "no change of it carries a marker that can be followed"
 		}
 		if p.Load.Kind == scenario.MeshWideChange {
+			if p.Adapter.Nodes != nil && !p.Adapter.Mixed(p.Mesh) {
+				return nil, "a change of the whole mesh is one of sidecars, of which there are none"
+			}
 			services = []int{0}
 		}
 		if p.Adapter.Unprobed != nil {
@@ -86,7 +89,7 @@ func (p *phase) objects() ([]object, string) {
 // nobody, and those with several pods before the others. Where there is none it returns why.
 func (p *phase) suitable() (some []int, why string) {
 	var called, single, others []int
-	why = "no service has pods with sidecars"
+	why = "no service has pods of the mesh"
 	for i, s := range p.Mesh.Services {
 		if s.Pods == 0 || s.Outside || len(s.Listings()) == 0 {
 			continue
@@ -189,13 +192,8 @@ func (p *phase) probeObject(index, service int) object {
 			kwok.SetRun(made, p.Label)
 			return made
 		},
-		concerned: func() []string {
-			if probeKinds[p.Load.Kind] == controlplane.RouteProbe { // proxies of nodes have no routes
-				return append(p.Fleet.Sidecars(names), p.Fleet.WaypointsOf(service)...)
-			}
-			return p.Fleet.Simulated(names)
-		},
-		own: first.GetLabels()[kwok.ProfileLabel] != "",
+		concerned: func() []string { return p.Fleet.Followers(probeKinds[p.Load.Kind], service, names) },
+		own:       first.GetLabels()[kwok.ProfileLabel] != "",
 	}
 }
 

@@ -147,7 +147,7 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 		object, concerned := p.probeObject(kind, service)
 		object.SetResourceVersion(made[service].GetResourceVersion())
 		marker := p.lastMarker
-		f := p.Fleet.Tracker().Follow(convergence.Change{Marker: marker}, p.followers(kind, service, concerned))
+		f := p.Fleet.Tracker().Follow(convergence.Change{Marker: marker}, p.Fleet.Followers(kind, service, p.names(concerned)))
 		updated, begin, err := p.update(ctx, object)
 		if err != nil {
 			f.Stop()
@@ -208,7 +208,7 @@ func (p *prober) create(ctx context.Context, kind controlplane.ProbeKind, servic
 			made[service] = there
 			continue
 		}
-		following = append(following, p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.followers(kind, service, concerned)))
+		following = append(following, p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.Fleet.Followers(kind, service, p.names(concerned))))
 		created, err := p.API.Resource(object).Create(ctx, object, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -238,15 +238,6 @@ func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstruc
 	object, concerned := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, service, p.lastMarker)
 	kwok.SetRun(object, p.Label)
 	return object, concerned
-}
-
-// followers returns the proxies to which a change of an object is followed, given the services that
-// it concerns: of a route their sidecars and waypoints, as proxies of nodes have no routes.
-func (p *prober) followers(kind controlplane.ProbeKind, service int, concerned []int) []string {
-	if kind == controlplane.RouteProbe {
-		return append(p.Fleet.Sidecars(p.names(concerned)), p.Fleet.WaypointsOf(service)...)
-	}
-	return p.Fleet.Simulated(p.names(concerned))
 }
 
 func (p *prober) names(services []int) []string {

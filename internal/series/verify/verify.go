@@ -86,7 +86,7 @@ func (o Options) spec() (spec run.Spec, err error) {
 		Changes: scenario.Changes{PerSecond: 1, Kind: scenario.MeshWideChange},
 	}
 	spec.Phases.Changes = scenario.Duration(time.Second)
-	if p.Target.Nodes > 0 { // changes at a rate are of sidecars only
+	if p.Target.Nodes > 0 { // no change of the whole mesh reaches their proxies
 		spec.Mesh.PodsPerNode = p.Target.PodsPerNode
 		spec.Load.Changes, spec.Phases.Changes, spec.Load.Probes = scenario.Changes{}, 0, 1
 	}
