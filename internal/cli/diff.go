@@ -49,7 +49,7 @@ func newDiffCommand(s streams) *cobra.Command {
 		Long: `Diff rolls out a mesh twice, one after the other, as 'scaler rollout' does, and compares
 what every proxy holds when it has converged: every resource as a message, field by
 field. Sides may differ in the version of Istio, the environment of istiod, the mesh, or
-any other field of the scenario. Equal differences are one group, with how many sidecars
+any other field of the scenario. Equal differences are one group, with how many proxies
 of which workloads have it, and what a running Envoy does when it gets it; the groups
 with the largest consequences come first.
 
@@ -58,7 +58,7 @@ Effects, the largest consequence first:
 What differs between any two runs is removed by rules, each of which --keep-noise
 switches off:
 ` + ruleHelp() + `
-A sidecar is compared with one of the same workload on the other side. A resource that is
+A proxy is compared with one of the same workload on the other side. A resource that is
 new, with the content of one that is gone, was renamed. Types that are not known are
 compared as bytes and listed.
 

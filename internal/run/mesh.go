@@ -67,7 +67,7 @@ func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
 	pods := m.Mesh.Pods()
 	sidecars := pods[capture.Sidecar]+pods[capture.Gateway] > 0
 	s.Scenario = d.Scenario
-	if pods[capture.Ambient] > 0 && !d.Given(dataplane) && !ofSidecarsAlone(s, d) {
+	if pods[capture.Ambient] > 0 && !d.Given(dataplane) && !ofSidecarsAlone(d, sidecars) {
 		driver, err := s.Driver()
 		if err != nil {
 			return err
@@ -108,12 +108,14 @@ func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
 // maxPerNode is the most pods that a node has in a scenario.
 const maxPerNode = 250
 
-// ofSidecarsAlone reports whether a document has something that a mesh in which nodes have proxies cannot have.
-func ofSidecarsAlone(s Spec, d *scenario.Document) bool {
+// ofSidecarsAlone reports whether a document has something that a mesh in which nodes have proxies cannot have, or rehearses an upgrade whose
+// waves are of the sidecars that the mesh has.
+func ofSidecarsAlone(d *scenario.Document, sidecars bool) bool {
 	if slices.ContainsFunc([]string{"mesh.sidecars.startDelay", "mesh.sidecars.real", "mesh.sidecars.xds", "mesh.sidecars.certificateLifetime"}, d.Stated) {
 		return true
 	}
-	return d.Scenario.ControlPlane.Upgrade.To != "" || d.Scenario.Place.Context != ""
+	to := "controlPlane.upgrade.to" // which an assessment empties for the runs of one version
+	return d.Scenario.ControlPlane.Upgrade.To != "" || sidecars && d.Given(to) || d.Scenario.Place.Context != ""
 }
 
 // nodes returns the number of nodes that have a proxy each, as many as the captured mesh had; 0 = it is not known.

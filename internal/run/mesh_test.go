@@ -126,6 +126,8 @@ func TestCapturedDataplane(t *testing.T) {
 		"those of the file":    {ambient, []string{"mesh.podsPerNode", "1"}, "ambient", 2, 7, ""},
 		"as sidecars":          {ambient + workload("old", "sidecar", 3), []string{"mesh.dataplane", "sidecar"}, "sidecar", 3, 1, ""},
 		"an upgrade":           {ambient + workload("old", "sidecar", 3), []string{"controlPlane.upgrade.to", "1.31.0"}, "sidecar", 3, 1, ""},
+		"an assessment":        {ambient + workload("old", "sidecar", 3), []string{"controlPlane.upgrade.to", "1.31.0", "controlPlane.upgrade.to", ""}, "sidecar", 3, 1, ""},
+		"one without sidecars": {ambient, []string{"controlPlane.upgrade.to", "1.31.0", "controlPlane.upgrade.to", ""}, "ambient", 2, 7, ""},
 		"no sidecars":          {ambient, []string{"mesh.dataplane", "sidecar"}, "sidecar", 0, 1, "one with a sidecar at least: its 2 pods in ambient mode are not replayed here"},
 		"sidecars as ambient":  {ambient + workload("old", "sidecar", 3), []string{"mesh.dataplane", "ambient"}, "ambient", 5, 7, "none with mesh.file, which has 3 pods with sidecars, too"},
 		"no pod in it":         {smallMesh, []string{"mesh.dataplane", "mixed"}, "mixed", 2, 1, "none with mesh.file, which has no pods in ambient mode"},

@@ -303,9 +303,9 @@ func (f Facts) changes() Check {
 	case made == nil || made.Push == nil:
 		c.Text = "the new version did not come so far"
 	case made.Push.Lost > 0:
-		c.Outcome, c.Text = Unknown, fmt.Sprintf("at %s changes a second %d did not reach their sidecars within the time limit", f.Onto.Run.Scenario.Load.Changes.PerSecond, made.Push.Lost)
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("at %s changes a second %d did not reach their proxies within the time limit", f.Onto.Run.Scenario.Load.Changes.PerSecond, made.Push.Lost)
 	default:
-		c.Outcome, c.Text = Holds, fmt.Sprintf("each of %s reached its sidecars", f.Onto.Run.Scenario.Load.Changes)
+		c.Outcome, c.Text = Holds, fmt.Sprintf("each of %s reached its proxies", f.Onto.Run.Scenario.Load.Changes)
 	}
 	return c
 }

@@ -72,7 +72,7 @@ type step struct {
 	spec       run.Spec
 }
 
-// steps are all steps in their order. Pods without sidecars have none to restart, so that there are no waves: the proxies of nodes
+// steps are all steps in their order. A mesh with proxies of nodes has no waves: they
 // connect to whatever istiod there is, as they do in Onto.
 func (o Options) steps() []step {
 	from := o.Spec
@@ -122,6 +122,9 @@ func (o Options) changes() scenario.Changes {
 func (o Options) Validate() error {
 	if o.Spec.ControlPlane.Upgrade.To == "" {
 		return scenario.Refuse("controlPlane.upgrade.to", nil, "the version to assess, as in --to 1.31.0")
+	}
+	if c := o.Spec.ControlPlane; !o.Spec.WithSidecars() && c.Version == c.Upgrade.To && len(c.Upgrade.Env) == 0 {
+		return scenario.Refuse("controlPlane.upgrade.to", c.Upgrade.To, "another version than controlPlane.version, or a setting of the new control plane by controlPlane.upgrade.env")
 	}
 	for _, s := range slices.Backward(o.steps()) { // the upgrade has fields of its own, which errors name
 		if err := s.spec.Validate(); err != nil {

@@ -90,6 +90,16 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// Without waves, too, there is something to rehearse.
+func TestSameVersion(t *testing.T) {
+	o := options(t, t.TempDir())
+	o.Spec.Mesh.Dataplane = scenario.List[string]{"ambient"}
+	o.Spec.ControlPlane.Upgrade.To, o.Spec.ControlPlane.Upgrade.Env = o.Spec.ControlPlane.Version, nil
+	if refused, ok := errors.AsType[*scenario.Error](o.Validate()); !ok || refused.Path != "controlPlane.upgrade.to" {
+		t.Errorf("got %v, want that the version is refused", refused)
+	}
+}
+
 // A rehearsal that was interrupted goes on with the step that was cut short; of another question its folder is refused.
 func TestResume(t *testing.T) {
 	out := t.TempDir()
