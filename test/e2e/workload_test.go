@@ -187,7 +187,7 @@ func reportSidecars(ctx context.Context, client kubernetes.Interface, all []core
 }
 
 var _ = Describe("the workload of a cluster", Ordered, func() {
-	const deployments, replicas = 20, 10
+	const deployments, replicas = 20, 5
 	var (
 		c      *cluster.Cluster
 		client *kubernetes.Clientset
