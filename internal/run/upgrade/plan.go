@@ -56,14 +56,22 @@ func (p Plan) Next() string {
 // nameOf returns a version as part of a name.
 func nameOf(version string) string { return strings.ReplaceAll(version, ".", "-") }
 
-// Validate names the first flag whose value cannot be used with a mesh, the value, and
-// what is wanted.
-func (p Plan) Validate(mesh topology.Mesh) error {
+// CheckVersions returns an error, of type *[scenario.Error], unless both versions are stated and the new control plane differs from the old one.
+func (p Plan) CheckVersions() error {
 	if p.From == "" || p.To == "" {
 		return scenario.Refuse("controlPlane.version", nil, "a version of Istio, and another one as controlPlane.upgrade.to")
 	}
 	if p.From == p.To && len(p.ToEnv) == 0 {
 		return scenario.Refuse("controlPlane.upgrade.to", p.To, "another version than controlPlane.version, or a setting of the new control plane by controlPlane.upgrade.env")
+	}
+	return nil
+}
+
+// Validate names the first flag whose value cannot be used with a mesh, the value, and
+// what is wanted.
+func (p Plan) Validate(mesh topology.Mesh) error {
+	if err := p.CheckVersions(); err != nil {
+		return err
 	}
 	if p.InPlace && p.RollbackAt != 0 {
 		return scenario.Refuse("controlPlane.upgrade.rollbackAt", p.RollbackAt, "none with controlPlane.upgrade.inPlace, which has no waves")

@@ -20,6 +20,7 @@ import (
 	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
+	"scaler.mesh/scaler/internal/run/upgrade"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
@@ -123,8 +124,9 @@ func (o Options) Validate() error {
 	if o.Spec.ControlPlane.Upgrade.To == "" {
 		return scenario.Refuse("controlPlane.upgrade.to", nil, "the version to assess, as in --to 1.31.0")
 	}
-	if c := o.Spec.ControlPlane; !o.Spec.WithSidecars() && c.Version == c.Upgrade.To && len(c.Upgrade.Env) == 0 {
-		return scenario.Refuse("controlPlane.upgrade.to", c.Upgrade.To, "another version than controlPlane.version, or a setting of the new control plane by controlPlane.upgrade.env")
+	c := o.Spec.ControlPlane
+	if err := (upgrade.Plan{From: c.Version, To: c.Upgrade.To, ToEnv: c.Upgrade.Env}).CheckVersions(); err != nil { // also where no step is an upgrade
+		return err
 	}
 	for _, s := range slices.Backward(o.steps()) { // the upgrade has fields of its own, which errors name
 		if err := s.spec.Validate(); err != nil {

@@ -90,7 +90,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// Without waves, too, there is something to rehearse.
+// A rehearsal without waves needs another version or a setting, too.
 func TestSameVersion(t *testing.T) {
 	o := options(t, t.TempDir())
 	o.Spec.Mesh.Dataplane = scenario.List[string]{"ambient"}
