@@ -36,7 +36,10 @@ type Step struct {
 }
 
 // Waves reports whether an upgrade restarts pods in waves: those with sidecars.
-func (f Facts) Waves() bool { return f.From.Run.Dataplane() == record.SidecarDataplane }
+func (f Facts) Waves() bool { return withSidecars(f.From.Run) }
+
+// withSidecars reports whether each pod of a run has a proxy of its own.
+func withSidecars(r *record.Run) bool { return r.Dataplane() == record.SidecarDataplane }
 
 // completed reports whether all phases of the step were done.
 func (s Step) completed() bool { return s.Run.Status == record.StatusCompleted }
@@ -199,7 +202,7 @@ func conclude(checks []Check) (Verdict, []string) {
 // meshText describes a mesh in one line.
 func meshText(r *record.Run) string {
 	proxies := "with sidecars"
-	if r.Dataplane() != record.SidecarDataplane {
+	if !withSidecars(r) {
 		proxies = "in data plane " + r.Dataplane()
 	}
 	text := fmt.Sprintf("%s %s, %s, %s", output.Many(r.PodCount(), "pod"), proxies, output.Many(r.ServiceCount(), "service"), output.Many(r.NamespaceCount(), "namespace"))

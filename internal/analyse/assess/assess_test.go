@@ -65,7 +65,7 @@ func replace(r *record.Run, asked string) {
 	r.Warnings = append(r.Warnings, record.Warning{About: record.AboutVersion, Reason: record.ReasonReplacedVersion, Component: r.Environment.ControlPlane.Version, Detail: asked})
 }
 
-// Proxies of nodes have no waves, and nothing else changes for it.
+// A mesh in ambient mode is judged without an upgrade in waves.
 func TestJudgeAmbient(t *testing.T) {
 	f := facts()
 	f.From.Run.Scenario.Mesh.Dataplane = scenario.List[string]{"ambient"}

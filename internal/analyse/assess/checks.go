@@ -204,7 +204,7 @@ func (f Facts) onto() Check {
 
 // proxiesText names all proxies of a mesh.
 func proxiesText(r *record.Run) string {
-	if r.Dataplane() == record.SidecarDataplane {
+	if withSidecars(r) {
 		return fmt.Sprintf("all %d sidecars", r.PodCount())
 	}
 	return fmt.Sprintf("all proxies of the %d pods", r.PodCount())
@@ -214,7 +214,7 @@ func proxiesText(r *record.Run) string {
 func (f Facts) upgrade() Check {
 	const name = "upgrade"
 	if !f.Waves() {
-		text := "proxies of nodes and waypoints have no waves: they reconnect to the new istiod, which recovery is of. That both run side by side, and that ztunnels are restarted, was not rehearsed"
+		text := "proxies of nodes and waypoints have no waves: they reconnect to the new istiod, see recovery. Not rehearsed: both versions side by side, and a restart of the proxies"
 		if p := f.From.Run.Proxies; p != nil && p.Sidecars != nil {
 			text += fmt.Sprintf("; --dataplane sidecar rehearses the waves of the %d sidecars", *p.Sidecars)
 		}
