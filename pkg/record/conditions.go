@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Condition is a property by which runs are told apart: what a comparison requires to be equal, what
+// Condition is a property by which runs are distinguished: what a comparison requires to be equal, what
 // a plan may extrapolate over, and what a report names where runs differ.
 type Condition struct {
 	Name string // as it is printed
@@ -30,7 +30,7 @@ const (
 	ReplicasCondition    = "replicas"
 )
 
-// Conditions are all properties by which runs are told apart: the only list of them. The first five
+// Conditions are all properties by which runs are distinguished: the only list of them. The first five
 // name a group of runs to a reader.
 var Conditions = []Condition{
 	{PodsCondition, []string{"mesh.pods", "mesh.scale", "mesh.share"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.PodCount()) }},
@@ -158,7 +158,7 @@ var Conditions = []Condition{
 		case c.MemoryLimitEnforced:
 			return fmt.Sprintf("%d MiB, enforced", c.MemoryLimitBytes>>20)
 		default:
-			return fmt.Sprintf("%d MiB, told", c.MemoryLimitBytes>>20)
+			return fmt.Sprintf("%d MiB, not enforced", c.MemoryLimitBytes>>20)
 		}
 	}},
 }

@@ -187,7 +187,7 @@ func TestMachineOfDilatedRun(t *testing.T) {
 	}
 }
 
-// A run that was held to reference processors could use as many of its machine's as the kernel let it, and a forecast has as many as it plans.
+// The limit of processors of a run is the quota that it had, and that of a forecast the planned GOMAXPROCS.
 func TestUsableProcessors(t *testing.T) {
 	run := permissive().runs(nil, 1, 200)[0]
 	run.Environment.ControlPlane.GOMAXPROCS, run.Environment.ControlPlane.Processors = 8, 12.5
@@ -326,12 +326,12 @@ func TestFiguresOfFewerRuns(t *testing.T) {
 // Runs that differ in what they cost are not treated as equal.
 func TestDifferences(t *testing.T) {
 	for want, change := range map[string]func(*record.Run){
-		"real sidecars (0; 5)":                   func(r *record.Run) { r.Scenario.Mesh.Sidecars.Real = 5 },
-		"certificate storm (in the end; none)":   func(r *record.Run) { r.Scenario.Load.CertificateStorm = true },
-		"program (a; b)":                         func(r *record.Run) { r.Environment.ControlPlane.Program = "b" },
-		"memory limit (512 MiB, told; none)":     func(r *record.Run) { r.Environment.ControlPlane.MemoryLimitBytes = 512 << 20 },
-		"processors (2; 4)":                      func(r *record.Run) { r.Environment.ControlPlane.GOMAXPROCS = 4 },
-		"processors (2; 2 reference processors)": func(r *record.Run) { r.Environment.ControlPlane.ReferenceProcessors = true },
+		"real sidecars (0; 5)":                       func(r *record.Run) { r.Scenario.Mesh.Sidecars.Real = 5 },
+		"certificate storm (in the end; none)":       func(r *record.Run) { r.Scenario.Load.CertificateStorm = true },
+		"program (a; b)":                             func(r *record.Run) { r.Environment.ControlPlane.Program = "b" },
+		"memory limit (512 MiB, not enforced; none)": func(r *record.Run) { r.Environment.ControlPlane.MemoryLimitBytes = 512 << 20 },
+		"processors (2; 4)":                          func(r *record.Run) { r.Environment.ControlPlane.GOMAXPROCS = 4 },
+		"processors (2; 2 reference processors)":     func(r *record.Run) { r.Environment.ControlPlane.ReferenceProcessors = true },
 		"certificate lifetime (30s; none)": func(r *record.Run) {
 			r.Scenario.Mesh.Sidecars.CertificateLifetime = scenario.Duration(30 * time.Second)
 		},
