@@ -192,9 +192,9 @@ func (f *Fleet) Sidecars(services []string) []string {
 	return ids
 }
 
-// Followers returns the ids of the pods to whose simulated proxies a change of an object of a service is followed, given the names of the
-// services that it concerns: of a route their Sidecars and the waypoints of the service, as proxies of nodes have no routes, of the whole mesh the
-// Sidecars alone, and of a policy all that are Simulated.
+// Followers returns the ids of the pods whose simulated proxies must receive a change of an object. The object is of a service, an index of the
+// mesh; concerned are the names of the services that it concerns. A route reaches their Sidecars and the waypoints of the service, because
+// proxies of nodes have no routes. A change of the whole mesh reaches the Sidecars, and a policy all that are Simulated.
 func (f *Fleet) Followers(kind controlplane.ProbeKind, service int, concerned []string) []string {
 	switch kind {
 	case controlplane.RouteProbe:

@@ -108,13 +108,13 @@ func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
 // maxPerNode is the most pods that a node has in a scenario.
 const maxPerNode = 250
 
-// ofSidecarsAlone reports whether a document has something that a mesh in which nodes have proxies cannot have, or rehearses an upgrade whose
-// waves are of the sidecars that the mesh has.
+// ofSidecarsAlone reports whether a document has something that a mesh in which nodes have proxies cannot have, or rehearses the
+// upgrade of a mesh that has sidecars, whose waves restart them.
 func ofSidecarsAlone(d *scenario.Document, sidecars bool) bool {
 	if slices.ContainsFunc([]string{"mesh.sidecars.startDelay", "mesh.sidecars.real", "mesh.sidecars.xds", "mesh.sidecars.certificateLifetime"}, d.Stated) {
 		return true
 	}
-	to := "controlPlane.upgrade.to" // which an assessment empties for the runs of one version
+	const to = "controlPlane.upgrade.to" // an assessment empties it for its runs of one version
 	return d.Scenario.ControlPlane.Upgrade.To != "" || sidecars && d.Given(to) || d.Scenario.Place.Context != ""
 }
 

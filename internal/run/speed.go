@@ -31,8 +31,8 @@ func (r *run) measureSpeed(ctx context.Context, set func(*record.Processor, *rec
 	r.journal.Update(func(run *record.Run) { set(run.Environment.Processor, &measured) })
 }
 
-// speedsBefore is how often the speed is measured before a run whose control plane is held to reference processors: what it does at its limit depends on
-// them, and a shared machine differs from one second to the next, by a third on some.
+// speedsBefore is the number of measurements before a run in slowed time. The control plane's quota follows from their mean, and the speed of a
+// shared machine can change by a third from one second to the next.
 const speedsBefore = 3
 
 func (r *run) speedBefore(ctx context.Context) {

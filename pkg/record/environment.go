@@ -164,7 +164,7 @@ type ControlPlaneSource struct {
 	ProxyVersion string `json:"proxyVersion,omitempty"`
 	Replicas     int    `json:"replicas,omitempty"` // that were started at first
 	GOMAXPROCS   int    `json:"gomaxprocs,omitempty"`
-	// ReferenceProcessors reports that GOMAXPROCS is a number of reference processors; false = of those of this machine.
+	// ReferenceProcessors reports that GOMAXPROCS is a number of reference processors; false = processors of this machine.
 	ReferenceProcessors bool `json:"referenceProcessors,omitempty"`
 	// Processors is how many processors of this machine, in the modelled time, the kernel let each replica use: as fast as GOMAXPROCS
 	// reference processors. 0 = it had those that the machine has.

@@ -237,7 +237,8 @@ func (p *phase) endpointObject(index int, s topology.Service, l topology.Listing
 		},
 		concerned: func() []string {
 			t := p.Fleet.Tracker()
-			return append(t.Subscribers(name), t.Subscribers(controlplane.Listed(name))...) // the latter next to proxies of nodes
+			// Next to proxies of nodes, sidecars and waypoints know the endpoints by their own name.
+			return append(t.Subscribers(name), t.Subscribers(controlplane.Listed(name))...)
 		},
 	}
 }
