@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -157,8 +159,15 @@ func (o *calibrateOptions) runSpeed(cmd *cobra.Command, s streams) error {
 // newSpeedCommand does the work of a speed for another scaler, which starts it itself.
 func newSpeedCommand(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use: speed.Command, Short: "Do a fixed piece of work and print the speed of this process", Hidden: true, Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return speed.Do(s.out) },
+		Use: speed.Command + " PAUSE SAMPLES", Short: "Do a fixed piece of work again and again and print the processor time of each sample", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			pause, err := time.ParseDuration(args[0])
+			n, numberErr := strconv.Atoi(args[1])
+			if err := errors.Join(err, numberErr); err != nil {
+				return usagef("parsing %v: %w", args, err)
+			}
+			return speed.Do(s.out, pause, n)
+		},
 	}
 }
 

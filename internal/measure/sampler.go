@@ -28,8 +28,8 @@ type Sampler struct {
 	base     time.Time         // moment 0 of the samples in store
 	slowdown float64           // by which time is slowed down; 0 = 1
 	briefly  []string          // names of components that are read more often, for brief
-	limited  string            // name of the component that may use limit
-	limit    float64           // processors of this machine
+	limited  string            // name of the component that has limits
+	limits   *limits
 	brief    brief
 
 	mu       sync.Mutex
@@ -72,11 +72,19 @@ func (s *Sampler) SlowDown(k float64) {
 	s.brief.interval = time.Duration(float64(BriefInterval) * max(1, k))
 }
 
-// Limit states how many processors of this machine a component may use; 0 = all. Where it uses all of them, its waits for a
-// processor are no part of [Usage.Saturation]. It is called before Watch.
-func (s *Sampler) Limit(processors float64, name string) {
-	s.limited, s.limit = name, processors
+// Limit names the component that is held to limits; see ChangeLimit. It is called before Watch.
+func (s *Sampler) Limit(name string) { s.limited, s.limits = name, &limits{} }
+
+// ChangeLimit states how many processors of this machine the component of Limit may use from now on; 0 = all. Where it uses all of them, its
+// waits for a processor are no part of [Usage.Saturation].
+func (s *Sampler) ChangeLimit(processors float64) {
+	if s.limits != nil {
+		s.limits.change(time.Now(), processors)
+	}
 }
+
+// MeanLimit returns the mean of the limits in [from, to); 0 where there was none at from.
+func (s *Sampler) MeanLimit(from, to time.Time) float64 { return s.limits.mean(from, to) }
 
 // span is the time in [from, to).
 type span struct{ from, to time.Time }
@@ -124,7 +132,7 @@ func (s *Sampler) Watch(name string, src Source) error {
 	t.live = src
 	next := life{id: src.ID(), started: started}
 	if s.limited == name {
-		next.limit = s.limit
+		next.limits = s.limits
 	}
 	t.lives = append(t.lives, next)
 	s.tracks[name] = t

@@ -50,6 +50,7 @@ type Group struct {
 	owner    *lock // of the folder, until MarkKept or Stop
 	state    stateFile
 	children []*Process // in order of start
+	quota    Quota      // that ChangeQuota set; zero = as their Spec states
 	stopped  bool
 }
 
@@ -204,6 +205,9 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 			return nil, fmt.Errorf("starting %s: it runs already, as process %d", spec.Name, p.pid)
 		}
 		place = i
+	}
+	if spec.Quota.Processors > 0 && g.quota.Processors > 0 {
+		spec.Quota = g.quota
 	}
 	marker := []string{markerName + "=" + g.state.ID, folderName + "=" + g.dir}
 	weights := g.state.ControlGroups

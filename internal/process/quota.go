@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -54,18 +55,42 @@ func (p placement) quotaGroup(name string, q Quota, planned func(dir string) err
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", fmt.Errorf(doing, err)
 	}
-	period, quota := q.micros()
-	if v1 == nil {
-		if err = writeControl(dir, "cpu.cfs_period_us", strconv.FormatInt(period, 10)); err == nil {
-			err = writeControl(dir, "cpu.cfs_quota_us", strconv.FormatInt(quota, 10))
-		}
-	} else {
-		err = writeControl(dir, "cpu.max", fmt.Sprintf("%d %d", quota, period))
-	}
-	if err != nil {
+	if err := q.limit(dir); err != nil {
 		return "", fmt.Errorf(doing, errors.Join(err, removeGroup(dir)))
 	}
 	return dir, nil
+}
+
+// limit sets the limit of a control group.
+func (q Quota) limit(dir string) error {
+	period, quota := q.micros()
+	if _, err := os.Stat(filepath.Join(dir, "cpu.cfs_quota_us")); err != nil { // version 2
+		return writeControl(dir, "cpu.max", fmt.Sprintf("%d %d", quota, period))
+	}
+	// Each write begins a new period.
+	if was, err := os.ReadFile(filepath.Join(dir, "cpu.cfs_period_us")); err != nil || strings.TrimSpace(string(was)) != strconv.FormatInt(period, 10) {
+		if err := writeControl(dir, "cpu.cfs_period_us", strconv.FormatInt(period, 10)); err != nil {
+			return err
+		}
+	}
+	return writeControl(dir, "cpu.cfs_quota_us", strconv.FormatInt(quota, 10))
+}
+
+// ChangeQuota gives all children that have a quota, and those with one that are started from now on, another one. The kernel begins a new
+// period with it.
+func (g *Group) ChangeQuota(q Quota) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.quota = q
+	for _, p := range g.children {
+		if p.quota == "" || p.ended() {
+			continue
+		}
+		if err := q.limit(p.quota); err != nil && !p.ended() { // which removes the control group
+			return fmt.Errorf("changing the quota of %s: %w", p.spec.Name, err)
+		}
+	}
+	return nil
 }
 
 // micros returns the period, and the processor time in it, in microseconds. The kernel takes no less

@@ -112,7 +112,20 @@ var _ = Describe("A group with priorities", func() {
 			text, err := os.ReadFile(filepath.Join(own, "cpu.stat"))
 			return string(text), err
 		}).WithTimeout(30 * time.Second).Should(MatchRegexp(`(?m)^nr_throttled [1-9]`))
+		read := func(dir string) string {
+			v1, err1 := os.ReadFile(filepath.Join(dir, "cpu.cfs_quota_us"))
+			v2, err2 := os.ReadFile(filepath.Join(dir, "cpu.max"))
+			Expect(err1 == nil || err2 == nil).To(BeTrue())
+			return strings.TrimSpace(strings.TrimSuffix(string(v1)+string(v2), " 20000\n"))
+		}
+		Expect(read(own)).To(Equal("1000"))
+		Expect(group.ChangeQuota(process.Quota{Processors: 0.1, Period: 20 * time.Millisecond})).To(Succeed())
+		Expect(read(own)).To(Equal("2000"))
 		Expect(child.Stop(ctx)).To(Succeed())
+		next, err := group.Start(process.Spec{Name: "next", Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}, Priority: process.PriorityFirst, Quota: quota})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(read(filepath.Join(filepath.Dir(own), filepath.Base(controlGroup(next.PID()))))).To(Equal("2000"))
+		Expect(next.Stop(ctx)).To(Succeed())
 		Expect(own).NotTo(BeADirectory())
 	})
 

@@ -58,6 +58,7 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 		return err
 	}
 	r.measureSteal(m)
+	r.measureSpeeds(m)
 	usage := r.usageFigures(m)
 	if err := usage.measure(ctx, r.progress.say); err != nil {
 		return err

@@ -21,6 +21,7 @@ type recording struct {
 	recorder *measure.Recorder
 	jobs     []string // that the recorder scrapes
 	steals   steals
+	speeds   speeds
 	// containers of real sidecars, whose usage is read from kubelets; nil = there are none.
 	containers *containers.Sidecars
 }
@@ -32,7 +33,8 @@ func (r *run) startRecorder(ctx context.Context) (steps.Undo, error) {
 	r.sampler.SlowDown(r.spec.dilation())
 	r.sampler.WatchBriefly(r.instances().local()...)
 	if local := r.instances().local(); len(local) == 1 { // of several replicas, one at its limit would have no warning
-		r.sampler.Limit(r.resources.Quota.Processors, local[0])
+		r.sampler.Limit(local[0])
+		r.sampler.ChangeLimit(r.resources.Quota.Processors)
 	}
 	r.metrics = measure.NewMetrics(measure.Build{Version: component.ScalerVersion()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))

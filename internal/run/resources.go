@@ -86,11 +86,11 @@ func (s Spec) quota(speed float64) controlplane.Quota {
 	if driver, err := s.Driver(); speed <= 0 || err != nil || s.inRealTime(driver) != nil { // then they are those of this machine
 		speed = 1
 	}
-	share := float64(s.processors()) / s.dilation() / speed
-	if share == 0 || share >= float64(len(linux.Processors())) {
+	share, here := float64(s.processors())/s.dilation()/speed, float64(len(linux.Processors()))
+	if share == 0 || s.dilation() == 1 && share >= here {
 		return controlplane.Quota{}
 	}
-	return controlplane.Quota{Processors: share, Period: s.slowed(quotaPeriod)}
+	return controlplane.Quota{Processors: min(share, here), Period: s.slowed(quotaPeriod)} // it changes with the speed while the run goes on
 }
 
 // usable returns how many processors of this machine, in the modelled time, a replica with a quota and its GOMAXPROCS can use; 0 = as many as
@@ -117,7 +117,7 @@ func (s Spec) controlPlaneResources(group *process.Group, speed float64) (resour
 	if quota := s.quota(speed); quota.Processors > 0 {
 		if err := group.CanLimitProcessors(quota); err == nil {
 			resources.Quota = quota
-		} else {
+		} else if quota.Processors < float64(len(linux.Processors())) {
 			warnings = append(warnings, record.Warning{
 				About: "environment.controlPlane.gomaxprocs", Reason: record.ReasonProcessorsNotEnforced, Values: map[string]float64{"processors": float64(resources.MaxProcs)}, Detail: err.Error(),
 			})

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/speed"
 	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
@@ -31,52 +33,112 @@ func (r *run) measureSpeed(ctx context.Context, set func(*record.Processor, *rec
 	r.journal.Update(func(run *record.Run) { set(run.Environment.Processor, &measured) })
 }
 
-// speedsBefore is the number of measurements before a run in slowed time. The control plane's quota follows from their mean, and the speed of a
-// shared machine can change by a third from one second to the next.
-const speedsBefore = 3
-
 func (r *run) speedBefore(ctx context.Context) {
-	times := 1
-	if r.spec.dilation() > 1 {
-		times = speedsBefore
+	r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.Before = s })
+}
+
+const (
+	// quotaSamples is the number of samples by whose speed the quota of the control plane is set: those of the last 20 s.
+	quotaSamples = 20
+	// quotaEvery is the number of samples after which it is set again. Each time the kernel begins a new period.
+	quotaEvery = 5
+	// quotaStep is the least share by which it is changed.
+	quotaStep = 0.02
+)
+
+// speeds are the samples of the speed of this machine while a run goes on.
+type speeds struct {
+	mu  sync.Mutex
+	all []speed.Sample
+}
+
+// add takes the next sample, and returns how many there are and the latest of them.
+func (s *speeds) add(next speed.Sample) (n int, latest []speed.Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, next)
+	return len(s.all), s.all[max(0, len(s.all)-quotaSamples):]
+}
+
+// in returns the samples of a window.
+func (s *speeds) in(w phases.Window) (all []speed.Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sample := range s.all {
+		if sample.At.After(w.Begin) && !sample.At.After(w.End) {
+			all = append(all, sample)
+		}
 	}
-	var all []record.Speed
-	for range times {
-		r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) {
-			all = append(all, *s)
-			if mean, ok := record.MeanSpeed(all); ok {
-				p.Before = &mean
+	return all
+}
+
+// followSpeed takes samples of the speed while the run goes on, where it could be measured before it. A failure does not end the run.
+func (r *run) followSpeed(ctx context.Context) (steps.Undo, error) {
+	if r.journal.Run().Environment.Processor.SpeedBefore() == 0 {
+		return nil, nil // the record states why
+	}
+	quota := r.resources.Quota
+	b := newBackground(context.WithoutCancel(ctx), r.fail)
+	b.run("following the speed of the machine", func(ctx context.Context) error {
+		err := speed.Follow(ctx, func(s speed.Sample) {
+			if n, latest := r.speeds.add(s); quota.Processors > 0 && n%quotaEvery == 0 {
+				quota = r.followQuota(quota, latest)
 			}
 		})
-		if len(all) == 0 {
-			return // the record states why
+		if err != nil {
+			r.journal.Warn(record.Warning{About: "environment.processor", Reason: record.ReasonNotMeasured, Detail: output.FirstLine(err)})
+		}
+		return nil
+	})
+	return func(context.Context) error { b.stop(); return nil }, nil
+}
+
+// followQuota holds the control plane to as many reference processors as before, by the latest samples, and returns its quota.
+func (r *run) followQuota(quota controlplane.Quota, latest []speed.Sample) controlplane.Quota {
+	measured, err := speed.Of(latest)
+	if err != nil { // too few of them
+		return quota
+	}
+	next := r.spec.quota(measured.Speed)
+	if math.Abs(next.Processors/quota.Processors-1) < quotaStep {
+		return quota
+	}
+	if err := r.group.ChangeQuota(next); err != nil {
+		r.journal.Warn(record.Warning{
+			About: "environment.controlPlane.gomaxprocs", Reason: record.ReasonProcessorsNotEnforced,
+			Values: map[string]float64{"processors": float64(r.resources.MaxProcs)}, Detail: err.Error(),
+		})
+		return quota
+	}
+	r.sampler.ChangeLimit(next.Processors)
+	return next
+}
+
+// measureSpeeds puts the speeds in phases into the record, and how many processors the control plane could use in the rollout on average.
+func (r *run) measureSpeeds(m measurement) {
+	for _, w := range m.windows {
+		if measured, err := speed.Of(r.speeds.in(w)); err == nil { // else there are too few samples
+			p := m.document.Environment.Processor
+			if p.Phases == nil {
+				p.Phases = map[record.PhaseName]record.Speed{}
+			}
+			p.Phases[w.Name] = measured
+		}
+		if mean := r.sampler.MeanLimit(w.Begin, w.End); w.Name == record.PhaseRollout && mean > 0 {
+			m.document.Environment.ControlPlane.Processors = r.spec.usable(controlplane.Quota{Processors: mean})
 		}
 	}
 }
 
-// brief is the length of rollout and steady together below which the speed is measured before the run and after it alone: these are
-// close to each other, and three measurements would take as long as the phases.
-const brief = 30 * time.Second
-
-// speedInPause measures the speed between two phases, if that was possible before the run and nothing goes on.
-func (r *run) speedInPause(ctx context.Context) (steps.Undo, error) {
-	if r.rolloutLength+time.Duration(r.spec.Phases.Steady) < brief {
-		return nil, nil
-	}
-	if p := r.journal.Run().Environment.Processor; p == nil || p.Before == nil || r.spec.Profile().OutsideChurn > 0 {
-		return nil, nil
-	}
-	r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.Pauses = append(p.Pauses, *s) })
-	return nil, context.Cause(ctx)
-}
-
-// speedAfter measures the speed once all that the run started has ended, unless it is kept,
-// and puts what the run used into units of the reference processor.
+// speedAfter puts what the run used into units of the reference processor. Where the rollout was too short for its speed, that after all that
+// the run started has ended is measured first, unless it is kept.
 func (r *run) speedAfter(ctx context.Context) {
-	if r.spec.Keep && r.completed {
-		return
+	if p := r.journal.Run().Environment.Processor; p != nil && p.Phases[record.PhaseRollout].Speed == 0 {
+		if r.spec.Keep && r.completed {
+			return
+		}
+		r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.After = s })
 	}
-	r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.After = s })
 	r.journal.Update(func(run *record.Run) { run.Normalize() })
 	p := r.journal.Run().Environment.Processor
 	if drift := p.Drift(); math.Abs(drift) > record.SpeedBound {
@@ -85,7 +147,7 @@ func (r *run) speedAfter(ctx context.Context) {
 		}})
 	}
 	if s, ok := p.Speed(); ok {
-		r.progress.say(fmt.Sprintf("a processor of this machine: %.3g reference processors (%.3g before the run, %.3g after it)", s.Speed, p.Before.Speed, p.After.Speed))
+		r.progress.say(fmt.Sprintf("a processor of this machine: %.3g reference processors (%.3g before the run)", s.Speed, p.SpeedBefore()))
 	}
 }
 

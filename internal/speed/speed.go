@@ -15,18 +15,22 @@
 // an empty heap, so that what scaler holds does not matter. Its processor time, not the time
 // on a clock, is taken, as that of a control plane is. Like that, it grows where neighbours
 // use caches and memory.
+//
+// A sample is a few passes, with a pause before the next one: a shared machine changes from one second to the next, and a control plane
+// does not run without pauses either. [Measure] takes samples for some seconds, [Follow] while others run.
 package speed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,115 +40,164 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Command is the hidden command of scaler that does the work and prints the speed as JSON.
+// Command is the hidden command of scaler that does the work. Its arguments are the pause between two samples and the number of samples, 0 for
+// no end; it prints the processor time of each in nanoseconds.
 const Command = "speed"
 
 // PassSeconds is the processor time of one pass on the reference processor.
 const PassSeconds = 0.005
 
 const (
-	enough   = 700 * time.Millisecond  // processor time of the work, warm-up excluded
-	most     = 1200 * time.Millisecond // after which it ends all the same, once there are enough passes for each part
-	warmUp   = 5                       // passes that do not count
-	parts    = 10                      // of the work, for its spread
-	patience = 10 * time.Second        // with the process of the work
+	passes   = 2  // of a sample
+	warmUp   = 5  // passes that do not count
+	parts    = 10 // of the samples, for their spread
+	samples  = 40 // of Measure
+	pause    = 60 * time.Millisecond
+	patience = 15 * time.Second // with the process of Measure
 )
+
+// Interval is the time between two samples of [Follow]: their passes need about 1 % of one processor.
+const Interval = time.Second
 
 // ErrOtherProgram reports that this program is not scaler, which cannot start itself for the
 // work: one that uses its packages.
 var ErrOtherProgram = errors.New("only the program scaler measures it")
 
-// Measure does the work in a child process, which takes about a second, and returns the speed.
+// Sample is the processor time of a few passes.
+type Sample struct {
+	At  time.Time // when they were done
+	CPU time.Duration
+}
+
+// Measure takes samples in a child process for about three seconds, and returns the speed.
 // Nothing that is measured should run meanwhile.
 func Measure(ctx context.Context) (record.Speed, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var all []Sample
+	if err := sample(ctx, pause, samples, func(s Sample) { all = append(all, s) }); err != nil {
+		return record.Speed{}, err
+	}
+	return Of(all)
+}
+
+// Follow takes a sample each interval in a child process, until ctx ends, and calls took with each, from one goroutine. The child has the
+// priority of this process.
+func Follow(ctx context.Context, took func(Sample)) error {
+	err := sample(ctx, Interval, 0, took)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return cmp.Or(err, errors.New("the process that measures the speed ended"))
+}
+
+// sample runs the child.
+func sample(ctx context.Context, pause time.Duration, n int, took func(Sample)) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || !strings.HasSuffix(info.Path, "/cmd/scaler") {
-		return record.Speed{}, ErrOtherProgram
+		return ErrOtherProgram
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return record.Speed{}, fmt.Errorf("finding scaler's own program: %w", err)
+		return fmt.Errorf("finding scaler's own program: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, Command)
+	cmd := exec.CommandContext(ctx, program, Command, pause.String(), strconv.Itoa(n))
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=100", "GOMEMLIMIT=off", "GODEBUG=")
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var stderr bytes.Buffer
+	reader := &lines{took: took}
+	cmd.Stdout, cmd.Stderr = reader, &stderr
 	if err := process.Run(cmd); err != nil {
-		return record.Speed{}, fmt.Errorf("running %s %s: %w %s", program, Command, errors.Join(context.Cause(ctx), err), strings.TrimSpace(stderr.String()))
+		return fmt.Errorf("running %s %s: %w %s", program, Command, errors.Join(context.Cause(ctx), reader.err, err), strings.TrimSpace(stderr.String()))
 	}
-	var s record.Speed
-	if err := json.Unmarshal(stdout.Bytes(), &s); err != nil {
-		return record.Speed{}, fmt.Errorf("reading what %s %s printed: %w", program, Command, err)
-	}
-	return s, nil
+	return nil
 }
 
-// Do does the work in this process and writes the speed as JSON.
-func Do(w io.Writer) error {
-	s, err := do(most, used)
+// lines reads samples from what the child prints.
+type lines struct {
+	took func(Sample)
+	rest []byte // of a line whose end has not come
+	err  error
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.rest = append(l.rest, text...)
+	for l.err == nil {
+		line, rest, whole := bytes.Cut(l.rest, []byte("\n"))
+		if !whole {
+			break
+		}
+		l.rest = rest
+		var ns int64
+		if ns, l.err = strconv.ParseInt(string(line), 10, 64); l.err == nil {
+			l.took(Sample{time.Now(), time.Duration(ns)})
+		}
+	}
+	return len(text), l.err
+}
+
+// Do takes n samples in this process, without end if n is 0, with a pause before each, and prints them.
+func Do(w io.Writer, pause time.Duration, n int) error { return do(w, pause, n, used) }
+
+// do takes samples by what used reports of processor time. A sample has all that was used since the one before it, so that the collection of
+// its garbage is in it or in the next.
+func do(w io.Writer, pause time.Duration, n int, used func() (time.Duration, error)) error {
+	work, err := newWork()
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(w).Encode(s)
-}
-
-// do repeats passes until they used enough processor time, or for a length of time, and returns
-// the speed by what used says of processor time.
-func do(length time.Duration, used func() (time.Duration, error)) (record.Speed, error) {
-	work, err := newWork()
-	if err != nil {
-		return record.Speed{}, err
-	}
 	for range warmUp {
 		if err := work.pass(); err != nil {
-			return record.Speed{}, err
+			return err
 		}
 	}
-	var passes []float64 // processor time of each, in seconds
-	var all time.Duration
-	for begin := time.Now(); len(passes) < parts || all < enough && time.Since(begin) < length; {
-		before, err := used()
-		if err != nil {
-			return record.Speed{}, err
-		}
-		if err := work.pass(); err != nil {
-			return record.Speed{}, err
-		}
-		after, err := used()
-		if err != nil {
-			return record.Speed{}, err
-		}
-		passes = append(passes, (after - before).Seconds())
-		all += after - before
+	last, err := used()
+	if err != nil {
+		return err
 	}
-	return speedOf(passes)
+	ticker := time.NewTicker(max(pause, time.Nanosecond))
+	defer ticker.Stop()
+	for i := 0; n == 0 || i < n; i++ {
+		<-ticker.C
+		for range passes {
+			if err := work.pass(); err != nil {
+				return err
+			}
+		}
+		now, err := used()
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(w, int64(now-last)); err != nil {
+			return err
+		}
+		last = now
+	}
+	return nil
 }
 
-// speedOf is the speed by the processor times of passes.
-func speedOf(passes []float64) (record.Speed, error) {
-	if len(passes) < parts {
-		return record.Speed{}, fmt.Errorf("%d passes of the work, want %d", len(passes), parts)
+// Of returns the speed by samples. It is an error if they are too few for their spread to be known.
+func Of(all []Sample) (record.Speed, error) {
+	if len(all) < parts {
+		return record.Speed{}, fmt.Errorf("%d samples of the work, want %d", len(all), parts)
 	}
 	s := record.Speed{Work: Work}
 	for i := range parts {
-		part := passes[i*len(passes)/parts : (i+1)*len(passes)/parts]
-		var seconds float64
+		part := all[i*len(all)/parts : (i+1)*len(all)/parts]
+		var cpu time.Duration
 		for _, p := range part {
-			seconds += p
+			cpu += p.CPU
 		}
-		if seconds <= 0 {
+		if cpu <= 0 {
 			return record.Speed{}, errors.New("the clock of the processor time stood still")
 		}
-		s.CPUSeconds += seconds
-		speed := float64(len(part)) * PassSeconds / seconds
+		s.CPUSeconds += cpu.Seconds()
+		speed := float64(len(part)) * passes * PassSeconds / cpu.Seconds()
 		if i == 0 || speed < s.Low {
 			s.Low = speed
 		}
 		s.High = max(s.High, speed)
 	}
-	s.Speed = float64(len(passes)) * PassSeconds / s.CPUSeconds
+	s.Speed = float64(len(all)) * passes * PassSeconds / s.CPUSeconds
 	return s, nil
 }
 

@@ -2,61 +2,80 @@ package speed
 
 import (
 	"bytes"
-	"encoding/json"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Passes that take twice the processor time are of a processor of half the speed.
-func TestSpeedOf(t *testing.T) {
-	passes := make([]float64, 40)
-	for i := range passes {
-		passes[i] = 2 * PassSeconds
+// Samples that take twice the processor time are of a processor of half the speed.
+func TestOf(t *testing.T) {
+	all := make([]Sample, 40)
+	for i := range all {
+		all[i].CPU = 2 * passes * 5 * time.Millisecond
 	}
 	for i := range 4 {
-		passes[i] = 4 * PassSeconds // the first part
+		all[i].CPU *= 2 // the first part
 	}
-	got, err := speedOf(passes)
+	got, err := Of(all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := record.Speed{Work: Work, Speed: 40.0 / 88, Low: 0.25, High: 0.5, CPUSeconds: 88 * PassSeconds}
+	want := record.Speed{Work: Work, Speed: 40.0 / 88, Low: 0.25, High: 0.5, CPUSeconds: 88 * passes * PassSeconds}
 	for _, v := range [][2]float64{{got.Speed, want.Speed}, {got.Low, want.Low}, {got.High, want.High}, {got.CPUSeconds, want.CPUSeconds}} {
 		if math.Abs(v[0]-v[1]) > 1e-9 || got.Work != Work {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	if _, err := speedOf(passes[:parts-1]); err == nil {
-		t.Error("a speed of fewer passes than parts")
+	if _, err := Of(all[:parts-1]); err == nil {
+		t.Error("a speed of fewer samples than parts")
 	}
-	if _, err := speedOf(make([]float64, parts)); err == nil {
-		t.Error("a speed of passes that took no time")
+	if _, err := Of(make([]Sample, parts)); err == nil {
+		t.Error("a speed of samples that took no time")
 	}
 }
 
-// The work does what it says, and a speed follows from the processor time of its passes alone.
+// read returns the samples that a child prints, in pieces of a few bytes.
+func read(t *testing.T, text []byte) (all []Sample) {
+	t.Helper()
+	l := &lines{took: func(s Sample) { all = append(all, s) }}
+	for piece := range slices.Chunk(text, 3) {
+		if _, err := l.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// The work does what it says, and a speed follows from the processor time of its samples alone.
 func TestDo(t *testing.T) {
 	var ticks time.Duration
-	got, err := do(0, func() (time.Duration, error) { ticks += 5 * time.Millisecond / 2; return ticks, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if math.Abs(got.Speed-2) > 1e-9 || got.Low != got.High {
-		t.Errorf("passes of 5 ms are of speed %+v, want 2", got)
-	}
 	var out bytes.Buffer
-	if err := Do(&out); err != nil {
+	if err := do(&out, 0, 20, func() (time.Duration, error) { ticks += passes * 5 * time.Millisecond / 2; return ticks, nil }); err != nil {
 		t.Fatal(err)
 	}
-	var real record.Speed
-	if err := json.Unmarshal(out.Bytes(), &real); err != nil {
+	all := read(t, out.Bytes())
+	got, err := Of(all)
+	if err != nil || len(all) != 20 || math.Abs(got.Speed-2) > 1e-9 || got.Low != got.High {
+		t.Errorf("%d samples of half the time are of speed %+v, %v, want 2", len(all), got, err)
+	}
+	out.Reset()
+	if err := Do(&out, 0, parts); err != nil {
 		t.Fatal(err)
 	}
-	if real.Work != Work || !(real.Low > 0) || real.Low > real.Speed || real.Speed > real.High || real.CPUSeconds <= 0 {
-		t.Errorf("the speed of this machine is %+v", real)
+	real, err := Of(read(t, out.Bytes()))
+	if err != nil || real.Work != Work || !(real.Low > 0) || real.Low > real.Speed || real.Speed > real.High || real.CPUSeconds <= 0 {
+		t.Errorf("the speed of this machine is %+v, %v", real, err)
+	}
+}
+
+// What is no number ends the measurement.
+func TestLines(t *testing.T) {
+	l := &lines{took: func(Sample) { t.Error("a sample") }}
+	if _, err := l.Write([]byte("12x\n13\n")); err == nil {
+		t.Error("no error")
 	}
 }
 

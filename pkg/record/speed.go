@@ -12,12 +12,11 @@ type Processor struct {
 	// Steal is, by phase, the share of the time of all processors, 0 to 1, that the hypervisor
 	// gave to others while this machine wanted it.
 	Steal map[PhaseName]float64 `json:"steal,omitempty"`
-	// Before and After are the speeds before anything of the run was started and after all of
-	// it had ended.
+	// Before is the speed before anything of the run was started. After is that after all of it had ended, where Phases does not have rollout.
 	Before *Speed `json:"before,omitempty"`
 	After  *Speed `json:"after,omitempty"`
-	// Pauses are those between the phases of the run, in their order, while its programs had nothing to do.
-	Pauses []Speed `json:"pauses,omitempty"`
+	// Phases are the speeds in phases that are long enough, by a sample of the work each second, next to what ran.
+	Phases map[PhaseName]Speed `json:"phases,omitempty"`
 }
 
 // Speed is how fast a processor did a fixed piece of work, in units of the reference
@@ -37,18 +36,6 @@ type Speed struct {
 // be equal.
 const SpeedBound = 0.05
 
-// Measured returns all speeds of a run in their order; nil where that before or after it is not known, or one is of another work.
-func (p *Processor) Measured() []Speed {
-	if p == nil || p.Before == nil || p.After == nil {
-		return nil
-	}
-	all := slices.Concat([]Speed{*p.Before}, p.Pauses, []Speed{*p.After})
-	if _, ok := MeanSpeed(all); !ok {
-		return nil
-	}
-	return all
-}
-
 // MeanSpeed returns the mean of speeds, with the lowest and the highest of their parts; false where there is none, one is not above 0, or they
 // are of different works.
 func MeanSpeed(all []Speed) (mean Speed, ok bool) {
@@ -65,8 +52,30 @@ func MeanSpeed(all []Speed) (mean Speed, ok bool) {
 	return mean, len(all) > 0
 }
 
-// Speed is the mean of all speeds of the run; false where it is not known.
-func (p *Processor) Speed() (Speed, bool) { return MeanSpeed(p.Measured()) }
+// Speed is the speed of the run: that in its rollout or, where Phases does not have it, the mean of those before and after the run; false where
+// it is not known.
+func (p *Processor) Speed() (Speed, bool) {
+	if p == nil {
+		return Speed{}, false
+	}
+	if s, sampled := p.Phases[PhaseRollout]; sampled {
+		return MeanSpeed([]Speed{s})
+	}
+	if p.Before == nil || p.After == nil {
+		return Speed{}, false
+	}
+	return MeanSpeed([]Speed{*p.Before, *p.After})
+}
+
+// SpeedIn is the speed in a phase or, where Phases does not have it, Speed.
+func (p *Processor) SpeedIn(phase PhaseName) (Speed, bool) {
+	if p != nil {
+		if s, sampled := p.Phases[phase]; sampled {
+			return MeanSpeed([]Speed{s})
+		}
+	}
+	return p.Speed()
+}
 
 // SpeedBefore is the speed before the run; 0 = it is not known.
 func (p *Processor) SpeedBefore() float64 {
@@ -77,10 +86,13 @@ func (p *Processor) SpeedBefore() float64 {
 }
 
 // Drift is the share by which the speed after the run differs from that before it. It is 0 where
-// it is not known, and where the ranges from Low to High of both overlap: then parts of one
+// it is not known, where the speed in the rollout is, and where the ranges from Low to High of both overlap: then parts of one
 // measurement differ as much, and the two do not show that the machine changed.
 func (p *Processor) Drift() float64 {
-	if _, ok := p.Speed(); !ok || p.Before.Low <= p.After.High && p.After.Low <= p.Before.High {
+	if _, ok := p.Speed(); !ok || p.After == nil || p.Before == nil || p.Before.Low <= p.After.High && p.After.Low <= p.Before.High {
+		return 0
+	}
+	if _, sampled := p.Phases[PhaseRollout]; sampled {
 		return 0
 	}
 	return p.After.Speed/p.Before.Speed - 1
@@ -125,41 +137,47 @@ func speedsText(speeds []Speed) string {
 // Normalize sets the processor time and cores of the control plane in units of the reference
 // processor, where the speed of its machine is known.
 func (r *Run) Normalize() {
-	speed, ok := r.Environment.Processor.Speed()
-	if !ok || r.ControlPlane == nil {
+	if r.ControlPlane == nil {
 		return
 	}
 	for _, phase := range FigurePhases {
-		if u := *r.ControlPlane.At(phase); u != nil && u.CPUSeconds != nil && u.Cores != nil && u.Cores.Mean != nil {
+		speed, ok := r.Environment.Processor.SpeedIn(phase)
+		if u := *r.ControlPlane.At(phase); ok && u != nil && u.CPUSeconds != nil && u.Cores != nil && u.Cores.Mean != nil {
 			u.ReferenceCPUSeconds, u.ReferenceCores = new(*u.CPUSeconds*speed.Speed), new(*u.Cores.Mean*speed.Speed)
 		}
 	}
 }
 
-// Scaled returns a copy of the run in which the processor time and the cores of its control plane are multiplied by a factor, as a
-// processor of another speed needs them. What other programs used is as it was.
-func (r *Run) Scaled(factor float64) *Run {
-	scaled := func(v *float64) *float64 {
+// OnProcessor returns a copy of the run in which the processor time and the cores of its control plane are those that a processor of
+// another speed needs. What other programs used is as it was, and all of a run whose own speed is not known.
+func (r *Run) OnProcessor(speed float64) *Run {
+	processor := r.Environment.Processor
+	own, ok := processor.Speed()
+	if !ok {
+		return r
+	}
+	scaled := func(v *float64, own Speed) *float64 {
 		if v == nil {
 			return nil
 		}
-		return new(*v * factor)
+		return new(*v * own.Speed / speed)
 	}
-	usage := func(of *Usage) *Usage {
+	usage := func(of *Usage, own Speed) *Usage {
 		if of == nil {
 			return nil
 		}
 		u := *of
-		u.CPUSeconds = scaled(u.CPUSeconds)
+		u.CPUSeconds = scaled(u.CPUSeconds, own)
 		if u.Cores != nil {
-			u.Cores = &Level{Mean: scaled(u.Cores.Mean), Peak: scaled(u.Cores.Peak), Peak100ms: scaled(u.Cores.Peak100ms)}
+			u.Cores = &Level{Mean: scaled(u.Cores.Mean, own), Peak: scaled(u.Cores.Peak, own), Peak100ms: scaled(u.Cores.Peak100ms, own)}
 		}
 		return &u
 	}
 	byPhase := func(all *ByPhase[*Usage]) {
 		for _, phase := range FigurePhases {
 			u := all.At(phase)
-			*u = usage(*u)
+			in, _ := processor.SpeedIn(phase)
+			*u = usage(*u, in)
 		}
 	}
 	to := *r
@@ -178,16 +196,16 @@ func (r *Run) Scaled(factor float64) *Run {
 	}
 	to.Faults = slices.Clone(r.Faults)
 	for i := range to.Faults {
-		to.Faults[i].ControlPlane = usage(to.Faults[i].ControlPlane)
+		to.Faults[i].ControlPlane = usage(to.Faults[i].ControlPlane, own)
 	}
 	if to.Cycle != nil {
 		to.Cycle = new(*r.Cycle)
-		to.Cycle.Cores, to.Cycle.CPUSeconds = scaled(to.Cycle.Cores), scaled(to.Cycle.CPUSeconds)
+		to.Cycle.Cores, to.Cycle.CPUSeconds = scaled(to.Cycle.Cores, own), scaled(to.Cycle.CPUSeconds, own)
 	}
 	if to.Upgrade != nil && to.Upgrade.Room != nil {
 		to.Upgrade = new(*r.Upgrade)
 		to.Upgrade.Room = new(*r.Upgrade.Room)
-		to.Upgrade.Room.Cores = scaled(to.Upgrade.Room.Cores)
+		to.Upgrade.Room.Cores = scaled(to.Upgrade.Room.Cores, own)
 	}
 	return &to
 }

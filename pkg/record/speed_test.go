@@ -25,6 +25,16 @@ func TestSpeedOfProcessor(t *testing.T) {
 	if got := (&Processor{Before: speedAt(1), After: uneven}).Drift(); got != 0 {
 		t.Errorf("parts that overlap: drift %g, want 0", got)
 	}
+	sampled := map[PhaseName]Speed{PhaseRollout: *speedAt(0.7), PhaseSteady: *speedAt(0.9)}
+	p = &Processor{Before: speedAt(1), After: speedAt(1.2), Phases: sampled}
+	if s, ok := p.Speed(); !ok || s.Speed != 0.7 || p.Drift() != 0 {
+		t.Errorf("sampled in the rollout: %+v, %v, drift %g", s, ok, p.Drift())
+	}
+	for phase, want := range map[PhaseName]float64{PhaseSteady: 0.9, PhaseProbe: 0.7} {
+		if s, ok := p.SpeedIn(phase); !ok || s.Speed != want {
+			t.Errorf("in %s: %+v, %v, want %g", phase, s, ok, want)
+		}
+	}
 	for name, p := range map[string]*Processor{"none": nil, "no speed": {}, "none after": {Before: speedAt(1)}, "another work": {Before: speedAt(1), After: other}} {
 		if s, ok := p.Speed(); ok || p.Drift() != 0 {
 			t.Errorf("%s: %+v, drift %g", name, s, p.Drift())
@@ -75,13 +85,16 @@ func TestNormalize(t *testing.T) {
 	if u := made(&Processor{Before: speedAt(1), After: speedAt(2)}); *u.ReferenceCPUSeconds != 15 || *u.ReferenceCores != 3 || *u.CPUSeconds != 10 || *u.Cores.Mean != 2 {
 		t.Errorf("%g s and %g cores of %g s and %g", *u.ReferenceCPUSeconds, *u.ReferenceCores, *u.CPUSeconds, *u.Cores.Mean)
 	}
+	if u := made(&Processor{Phases: map[PhaseName]Speed{PhaseRollout: *speedAt(0.5)}}); *u.ReferenceCPUSeconds != 5 {
+		t.Errorf("%g s by the speed in the rollout, want 5", *u.ReferenceCPUSeconds)
+	}
 	if u := made(&Processor{Before: speedAt(1)}); u.ReferenceCPUSeconds != nil || u.ReferenceCores != nil {
 		t.Error("processor time in a unit that is not known")
 	}
 }
 
 // Processor time and cores of the control plane alone are those of another processor; the run stays as it was.
-func TestScaled(t *testing.T) {
+func TestOnProcessor(t *testing.T) {
 	of := func() *Usage {
 		return &Usage{
 			CPUSeconds: new(3.0), Cores: &Level{Mean: new(0.3), Peak: new(0.6), Peak100ms: new(0.9)}, MemoryBytes: &Level{Peak: new(7.0)},
@@ -104,7 +117,8 @@ func TestScaled(t *testing.T) {
 		return b.String()
 	}
 	before := text(&r)
-	on := r.Scaled(0.5)
+	r.Environment.Processor = &Processor{Before: speedAt(1), After: speedAt(1), Phases: map[PhaseName]Speed{PhaseRollout: *speedAt(0.5)}}
+	on := r.OnProcessor(1)
 	const half, whole = "1.5 0.15 0.3 0.45 7 6; ", "3 0.3 0.6 0.9 7 6; "
 	if want := half + half + half + whole + "0.15 1.5 0.15 7"; text(on) != want {
 		t.Errorf("got %s, want %s", text(on), want)

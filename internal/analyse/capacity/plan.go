@@ -91,8 +91,7 @@ type Plan struct {
 	Verification *Verification `json:"verification,omitempty"`
 
 	like     *record.Run
-	forNodes bool          // Processor has the speed that was stated for the nodes
-	common   *record.Speed // that runs are taken to have had; nil = each its own
+	forNodes bool // Processor has the speed that was stated for the nodes
 }
 
 // Like returns the largest of the runs that the plan is made from. They differ only in
@@ -286,7 +285,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	last := s.runs[len(s.runs)-1]
 	c := last.Environment.ControlPlane
 	p = &Plan{
-		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(), Processor: s.processor, forNodes: s.forNodes, like: last, common: s.common,
+		APIVersion: record.APIVersion, Kind: Kind, Runs: s.sizes(), Processor: s.processor, forNodes: s.forNodes, like: last,
 		Target: Target{
 			Pods: o.Pods, Services: t.services, Mode: modeOf(last), Mesh: t.captured, Knobs: last.Environment.Knobs,
 			ControlPlane: c.Name, Version: c.Version, ConfigurationBytes: t.configuration,

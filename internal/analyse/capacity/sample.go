@@ -26,8 +26,6 @@ type sample struct {
 	processor *record.Speed
 	forNodes  bool // processor was stated for the nodes (--node-speed)
 	measured  map[*record.Run]*record.Run
-	// common is the speed that the runs are taken to have had; nil = each its own.
-	common *record.Speed
 }
 
 // choose selects the runs of a data plane and a mode. If none is given, it is the default
@@ -273,7 +271,7 @@ func (s *sample) largest() int { return s.runs[len(s.runs)-1].PodCount() }
 // split separates the runs of the largest size.
 func (s *sample) split() (rest sample, largest []*record.Run) {
 	at := slices.IndexFunc(s.runs, func(r *record.Run) bool { return r.PodCount() == s.largest() })
-	return sample{runs: s.runs[:at], warnings: s.warnings, growth: s.growth, processor: s.processor, forNodes: s.forNodes, measured: s.measured, common: s.common}, s.runs[at:]
+	return sample{runs: s.runs[:at], warnings: s.warnings, growth: s.growth, processor: s.processor, forNodes: s.forNodes, measured: s.measured}, s.runs[at:]
 }
 
 // enough returns an error that states why the runs are too few for a forecast, and what

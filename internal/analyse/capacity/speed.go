@@ -13,39 +13,20 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// commonSpeed returns the mean speed of the processors of runs; false where that of one is not known, or they are of different works.
-// alike reports that runs differ by no more than the measurements of one run do (analysis of variance): then it is the best
-// estimate of the speed of each. A measurement takes a second, and a shared machine differs by more from one second to the next than from
-// one run to the next.
-func commonSpeed(runs []*record.Run) (mean record.Speed, alike, ok bool) {
-	var speeds []record.Speed    // of each run
-	var within, measured float64 // sum of squares, number
+// meanSpeed returns the mean speed of the processors of runs; false where that of one is not known, or they are of different works.
+func meanSpeed(runs []*record.Run) (record.Speed, bool) {
+	var all []record.Speed
 	for _, run := range runs {
 		own, _ := run.Environment.Processor.Speed()
-		speeds = append(speeds, own)
-		for _, s := range run.Environment.Processor.Measured() {
-			within += (s.Speed - own.Speed) * (s.Speed - own.Speed)
-			measured++
-		}
+		all = append(all, own)
 	}
-	if mean, ok = record.MeanSpeed(speeds); !ok {
-		return mean, false, false
-	}
-	n, between := float64(len(runs)), 0.0
-	for i, run := range runs {
-		between += float64(len(run.Environment.Processor.Measured())) * (speeds[i].Speed - mean.Speed) * (speeds[i].Speed - mean.Speed)
-	}
-	if within == 0 || n < 2 {
-		return mean, between == 0, true
-	}
-	groups, rest := n-1, measured-n
-	return mean, distuv.F{D1: groups, D2: rest}.Survival(between/groups/(within/rest)) >= 1-confidence, true
+	return record.MeanSpeed(all)
 }
 
 // onOneProcessor states the processor time and cores of all runs as those of one processor: that of o.NodeSpeed or, without it, of
 // the mean speed of the runs. Where the speed of a run is not known in the unit of the others, they stay as they are.
 func (s *sample) onOneProcessor(o Options) error {
-	mean, alike, ok := commonSpeed(s.runs)
+	mean, ok := meanSpeed(s.runs)
 	to := cmp.Or(o.NodeSpeed, &mean)
 	switch {
 	case o.NodeSpeed != nil && (!ok || mean.Work != to.Work):
@@ -53,13 +34,9 @@ func (s *sample) onOneProcessor(o Options) error {
 	case !ok:
 		return nil
 	}
-	if alike { // the difference of each from the others is that of its moments
-		s.common = &mean
-	}
 	s.processor, s.forNodes, s.measured = to, o.NodeSpeed != nil, map[*record.Run]*record.Run{}
 	for i, r := range s.runs {
-		own, _ := r.Environment.Processor.Speed()
-		s.runs[i] = r.Scaled(cmp.Or(s.common, &own).Speed / to.Speed)
+		s.runs[i] = r.OnProcessor(to.Speed)
 		s.measured[s.runs[i]] = r
 	}
 	return nil
@@ -135,11 +112,8 @@ func (p *Plan) processorSentence() string {
 // warnOfSpeed adds warnings about the processor time of runs that were not made at one speed.
 func (s *sample) warnOfSpeed() {
 	differing, drifted := record.SpeedsOf(s.runs)
-	switch {
-	case differing != "" && s.processor == nil:
+	if differing != "" && s.processor == nil {
 		s.warn(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", differing)
-	case differing != "" && s.common != nil:
-		s.warn(rolloutCPU, "%s, but not by more than the measurements of one run do: all are taken as equally fast. If they were made on several machines, more runs of each decide", differing)
 	}
 	if drifted > 0 {
 		s.warn(rolloutCPU, "in %s of %d a processor was more than %.0f%% faster or slower after the run than before it", output.Many(drifted, "run"), len(s.runs), record.SpeedBound*100)

@@ -55,7 +55,7 @@ func TestPlanOnOneProcessor(t *testing.T) {
 		all := strict().runs(nil, 2, 200, 400, 600, 800)
 		for i := range all {
 			speed := speeds[i%len(speeds)]
-			all[i] = *withSpeed(*all[i].Scaled(1 / speed), speed)
+			all[i] = *withSpeed(*withSpeed(all[i], 1).OnProcessor(speed), speed)
 		}
 		return all
 	}
@@ -97,33 +97,6 @@ func TestPlanOnOneProcessor(t *testing.T) {
 func withSpeed(r record.Run, speed float64) *record.Run {
 	r.Environment.Processor = &record.Processor{Before: speedOf(speed), After: speedOf(speed)}
 	return &r
-}
-
-func TestCommonSpeed(t *testing.T) {
-	for name, c := range map[string]struct {
-		speeds    [][2]float64 // before and after each run
-		pauses    []record.Speed
-		mean      float64
-		alike, ok bool
-	}{
-		"one machine, which varies":     {[][2]float64{{1.42, 1.16}, {1.21, 1.43}, {1.46, 1.46}, {1.27, 1.37}, {1.54, 1.59}, {1.43, 1.27}}, nil, 1.384, true, true},
-		"two machines":                  {[][2]float64{{1.0, 1.05}, {1.02, 0.98}, {1.5, 1.45}, {1.48, 1.55}}, nil, 1.254, false, true},
-		"one machine that never varies": {[][2]float64{{1, 1}, {1, 1}}, nil, 1, true, true},
-		"with pauses":                   {[][2]float64{{1.1, 1.15}, {1.4, 1.35}}, []record.Speed{{Work: "1", Speed: 1.25}}, 1.25, true, true},
-		"one of them is not known":      {[][2]float64{{1, 1}, {0, 1}}, nil, 0, false, false},
-		"no runs":                       {nil, nil, 0, false, false},
-	} {
-		var runs []*record.Run
-		for _, s := range c.speeds {
-			r := &record.Run{}
-			r.Environment.Processor = &record.Processor{Before: speedOf(s[0]), After: speedOf(s[1]), Pauses: c.pauses}
-			runs = append(runs, r)
-		}
-		mean, alike, ok := commonSpeed(runs)
-		if math.Abs(mean.Speed-c.mean) > 1e-3 || alike != c.alike || ok != c.ok {
-			t.Errorf("%s: got %g, alike %v, %v", name, mean.Speed, alike, ok)
-		}
-	}
 }
 
 func speedOf(speed float64) *record.Speed { return &record.Speed{Work: "1", Speed: speed} }

@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -111,7 +110,7 @@ func (p *Plan) Measured(run *record.Run, name string) *float64 {
 		own, ok := run.Environment.Processor.Speed()
 		switch {
 		case ok && own.Work == p.Processor.Work:
-			run = run.Scaled(cmp.Or(p.common, &own).Speed / p.Processor.Speed)
+			run = run.OnProcessor(p.Processor.Speed)
 		case name == rolloutCPU:
 			return nil
 		}

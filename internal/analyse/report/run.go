@@ -268,8 +268,8 @@ func processorText(p *record.Processor) string {
 			parts = append(parts, fmt.Sprintf("%.3g reference processors %s the run (%.3g to %.3g)", s.of.Speed, s.when, s.of.Low, s.of.High))
 		}
 	}
-	if s, ok := p.Speed(); ok && len(p.Pauses) > 0 {
-		parts = append(parts, fmt.Sprintf("%.3g on average of %d measurements", s.Speed, len(p.Measured())))
+	if s, sampled := p.Phases[record.PhaseRollout]; sampled {
+		parts = append(parts, fmt.Sprintf("%.3g in the rollout (%.3g to %.3g)", s.Speed, s.Low, s.High))
 	}
 	var steal []string
 	for _, phase := range phasesShown {
