@@ -45,9 +45,9 @@ it is missing.
 latencies must grow by exactly that amount, and that many pushes must be lost.
 Such a calibration is not kept.
 
---speed measures how fast a processor of this machine is, for a second, and prints
+--speed measures how fast a processor of this machine is, for three seconds, and prints
 that alone: a fixed piece of work that resembles a control plane's, in units of a
-reference processor. Each rollout does it before and after.
+reference processor. Each rollout does it before the run, and a little each second.
 
 --fidelity compares a simulated sidecar with a real one: an Envoy with Istio's
 agent. They belong to two pods of one workload on istiod and connect through one

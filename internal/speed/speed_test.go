@@ -14,7 +14,7 @@ import (
 func TestOf(t *testing.T) {
 	all := make([]Sample, 40)
 	for i := range all {
-		all[i].CPU = 2 * passes * 5 * time.Millisecond
+		all[i].CPU = 2 * passes * pass
 	}
 	for i := range 4 {
 		all[i].CPU *= 2 // the first part
@@ -37,6 +37,9 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// pass is the processor time of a pass on the reference processor.
+const pass = time.Duration(PassSeconds * 1e9)
+
 // read returns the samples that a child prints, in pieces of a few bytes.
 func read(t *testing.T, text []byte) (all []Sample) {
 	t.Helper()
@@ -53,7 +56,7 @@ func read(t *testing.T, text []byte) (all []Sample) {
 func TestDo(t *testing.T) {
 	var ticks time.Duration
 	var out bytes.Buffer
-	if err := do(&out, 0, 20, func() (time.Duration, error) { ticks += passes * 5 * time.Millisecond / 2; return ticks, nil }); err != nil {
+	if err := do(&out, 0, 20, func() (time.Duration, error) { ticks += passes * pass / 2; return ticks, nil }); err != nil {
 		t.Fatal(err)
 	}
 	all := read(t, out.Bytes())
