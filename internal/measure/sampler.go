@@ -29,7 +29,7 @@ type Sampler struct {
 	slowdown float64           // by which time is slowed down; 0 = 1
 	briefly  []string          // names of components that are read more often, for brief
 	limited  string            // name of the component that has limits
-	limits   *limits
+	limits   *ProcessorLimits
 	brief    brief
 
 	mu       sync.Mutex
@@ -72,19 +72,9 @@ func (s *Sampler) SlowDown(k float64) {
 	s.brief.interval = time.Duration(float64(BriefInterval) * max(1, k))
 }
 
-// Limit names the component that is held to limits; see ChangeLimit. It is called before Watch.
-func (s *Sampler) Limit(name string) { s.limited, s.limits = name, &limits{} }
-
-// ChangeLimit states how many processors of this machine the component of Limit may use from now on; 0 = all. Where it uses all of them, its
-// waits for a processor are no part of [Usage.Saturation].
-func (s *Sampler) ChangeLimit(processors float64) {
-	if s.limits != nil {
-		s.limits.change(time.Now(), processors)
-	}
-}
-
-// MeanLimit returns the mean of the limits in [from, to); 0 where there was none at from.
-func (s *Sampler) MeanLimit(from, to time.Time) float64 { return s.limits.mean(from, to) }
+// Limit states the limits of a component. Where it uses all that it may of a machine that has more, its waits for a processor are no part of
+// [Usage.Saturation]. It is called before Watch.
+func (s *Sampler) Limit(name string, limits *ProcessorLimits) { s.limited, s.limits = name, limits }
 
 // span is the time in [from, to).
 type span struct{ from, to time.Time }

@@ -89,9 +89,9 @@ type life struct {
 	id       string // of its source
 	started  time.Time
 	readings []Reading
-	dropped  int       // readings before these, which only the store has
-	ended    time.Time // zero while it runs
-	limits   *limits   // of the processors of this machine that it may use; nil = none
+	dropped  int              // readings before these, which only the store has
+	ended    time.Time        // zero while it runs
+	limits   *ProcessorLimits // of the processors of this machine that it may use; nil = none
 }
 
 func (l *life) last() Reading { return l.readings[len(l.readings)-1] }
@@ -163,7 +163,7 @@ func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowed bo
 				counted = counted && s.b.WorkingSet > 0
 				working.Mean += overlap * (s.workingSet(start) + s.workingSet(end)) / 2
 				working.Peak = max(working.Peak, s.workingSet(start), s.workingSet(end))
-				waiting += overlap * s.saturation(slowed, lives[i].limits.mean(points[j-1].At, p.At))
+				waiting += overlap * s.saturation(slowed, lives[i].limits.binding(points[j-1].At, p.At))
 				waited += overlap * s.waiting()
 				u.MemoryPeak = max(u.MemoryPeak, s.resident(start), s.resident(end), s.highWater(from, to))
 			}

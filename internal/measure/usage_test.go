@@ -201,7 +201,7 @@ func TestUsageSlowed(t *testing.T) {
 			t.Errorf("slowed down %v: waited %g, want 4.25", test.slowed, *got.Waited)
 		}
 	}
-	lives[0].limits = &limits{}
+	lives[0].limits = NewProcessorLimits(2)
 	lives[0].limits.change(at(-2), 0.5) // half a processor in the last stretch, and less before
 	if got, err := usageSlowed(lives, at(0), at(4), peakWindow, false); err != nil || math.Abs(*got.Saturation-(0.75+0.5)/4) > 1e-9 || math.Abs(*got.Waited-4.25) > 1e-9 {
 		t.Errorf("of a limit that it uses in the last two seconds: saturation %v, waited %v (%v)", show(got.Saturation), show(got.Waited), err)

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -79,17 +80,20 @@ func (q Quota) limit(dir string) error {
 // ChangeQuota gives all children that have a quota, and those with one that are started from now on, another one. The kernel begins a new
 // period with it.
 func (g *Group) ChangeQuota(q Quota) error {
+	if q.Processors <= 0 {
+		return fmt.Errorf("changing quotas to %g processors: want more than 0", q.Processors)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.quota = q
 	for _, p := range g.children {
 		if p.quota == "" || p.ended() {
 			continue
 		}
-		if err := q.limit(p.quota); err != nil && !p.ended() { // which removes the control group
+		if err := q.limit(p.quota); err != nil && !errors.Is(err, fs.ErrNotExist) { // its control group is removed when it ends
 			return fmt.Errorf("changing the quota of %s: %w", p.spec.Name, err)
 		}
 	}
+	g.quota = q
 	return nil
 }
 

@@ -121,6 +121,8 @@ var _ = Describe("A group with priorities", func() {
 		Expect(read(own)).To(Equal("1000"))
 		Expect(group.ChangeQuota(process.Quota{Processors: 0.1, Period: 20 * time.Millisecond})).To(Succeed())
 		Expect(read(own)).To(Equal("2000"))
+		Expect(group.ChangeQuota(process.Quota{})).To(MatchError(ContainSubstring("want more than 0")))
+		Expect(read(own)).To(Equal("2000"))
 		Expect(child.Stop(ctx)).To(Succeed())
 		next, err := group.Start(process.Spec{Name: "next", Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"}, Priority: process.PriorityFirst, Quota: quota})
 		Expect(err).NotTo(HaveOccurred())

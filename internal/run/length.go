@@ -12,7 +12,7 @@ import (
 // How long parts of a run take that no field states. A run of 200 pods with K = 3 took 255 s, of which 234 in its phases
 // (docs/results/first-run.md), and one of 1600 pods with K = 5 took 347 s, of which 316
 // (docs/results/ladder.md): the others are the start of the cluster and the control plane, the computing
-// of figures, taking everything down, and two measurements of the processor's speed. A probe of each of five kinds took 1.5 s of the modelled time
+// of figures, taking everything down, and a measurement of the processor's speed. A probe of each of five kinds took 1.5 s of the modelled time
 // with 200 pods.
 const (
 	starting        = 15 * time.Second // until the first phase begins

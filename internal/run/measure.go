@@ -1,9 +1,11 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -63,6 +65,9 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 	if err := usage.measure(ctx, r.progress.say); err != nil {
 		return err
 	}
+	if err := usage.measureRest(); err != nil {
+		return err
+	}
 	for _, do := range []func(context.Context) error{
 		func(context.Context) error { return m.measureCycle() },
 		func(ctx context.Context) error { return usage.measureFaults(ctx, r.injector) },
@@ -115,15 +120,16 @@ type usageFigures struct {
 	metrics    controlplane.Metrics
 	recorder   *measure.Recorder
 	sampler    *measure.Sampler
-	dilation   *record.Dilation // nil where time was not slowed down
-	live       *float64         // bytes of the control plane's heap at the end of steady; nil = not known
-	allStreams bool             // all streams are of simulated sidecars, which are counted
+	dilation   *record.Dilation            // nil where time was not slowed down
+	live       *float64                    // bytes of the control plane's heap at the end of steady; nil = not known
+	usable     func(phases.Window) float64 // processors that a replica could use, in the modelled time; 0 = all that it has
+	allStreams bool                        // all streams are of simulated sidecars, which are counted
 }
 
 func (r *run) usageFigures(m measurement) usageFigures {
 	return usageFigures{
 		measurement: m, instances: r.instances(), components: r.components(), jobs: r.jobs, metrics: r.driver.Metrics,
-		recorder: r.recorder, sampler: r.sampler, dilation: r.dilation, live: r.observed.live, allStreams: r.spec.Mesh.Sidecars.Real == 0,
+		recorder: r.recorder, sampler: r.sampler, dilation: r.dilation, live: r.observed.live, usable: r.usableIn, allStreams: r.spec.Mesh.Sidecars.Real == 0,
 	}
 }
 
@@ -187,8 +193,40 @@ func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) 
 		setCollected(*slot, m.live)
 	}
 	m.warnOfUsage("controlPlane."+string(w.Name), w.Name, usage)
-	if warning := limitWarning(m.document.Environment.ControlPlane, m.document.SlowdownIn(w.Name), w.Name, usage); warning != nil {
+	source := m.document.Environment.ControlPlane
+	source.Processors = cmp.Or(m.usable(w), source.Processors)
+	if warning := limitWarning(source, m.document.SlowdownIn(w.Name), w.Name, usage); warning != nil {
 		m.journal.Warn(*warning)
+	}
+	return nil
+}
+
+// restPart is the length of the parts of a phase at rest of which the quietest counts, three of them at most.
+const restPart = 10 * time.Second
+
+// measureRest puts into the record what the control plane used at rest in the phases that were not slowed down.
+func (m usageFigures) measureRest() error {
+	if m.dilation == nil || !m.instances.usageKnown() {
+		return nil
+	}
+	for _, w := range m.windows {
+		if !slices.Contains(m.dilation.RealTime, w.Name) {
+			continue
+		}
+		length := w.End.Sub(w.Begin)
+		n := min(max(1, length/restPart), 3)
+		least := math.Inf(1)
+		for i := range n {
+			usage, err := m.sampler.Figures(m.instances.name, w.Begin.Add(i*length/n), w.Begin.Add((i+1)*length/n))
+			if err != nil {
+				return err
+			}
+			least = min(least, usage.CoresMean)
+		}
+		if m.document.Environment.Dilation.AtRest == nil {
+			m.document.Environment.Dilation.AtRest = map[record.PhaseName]float64{}
+		}
+		m.document.Environment.Dilation.AtRest[w.Name] = least
 	}
 	return nil
 }

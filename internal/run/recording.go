@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/measure/containers"
 	"scaler.mesh/scaler/internal/steps"
@@ -22,6 +23,7 @@ type recording struct {
 	jobs     []string // that the recorder scrapes
 	steals   steals
 	speeds   speeds
+	limits   *measure.ProcessorLimits // of each replica of the control plane, by its quota; nil = there is none
 	// containers of real sidecars, whose usage is read from kubelets; nil = there are none.
 	containers *containers.Sidecars
 }
@@ -32,9 +34,12 @@ func (r *run) startRecorder(ctx context.Context) (steps.Undo, error) {
 	r.sampler = measure.NewStoredSampler(r.spec.slowed(measure.SampleInterval), r.journal.Writer().Samples())
 	r.sampler.SlowDown(r.spec.dilation())
 	r.sampler.WatchBriefly(r.instances().local()...)
+	if quota := r.resources.Quota.Processors; quota > 0 {
+		r.limits = measure.NewProcessorLimits(float64(len(linux.Processors())))
+		r.limits.Change(quota)
+	}
 	if local := r.instances().local(); len(local) == 1 { // of several replicas, one at its limit would have no warning
-		r.sampler.Limit(local[0])
-		r.sampler.ChangeLimit(r.resources.Quota.Processors)
+		r.sampler.Limit(local[0], r.limits)
 	}
 	r.metrics = measure.NewMetrics(measure.Build{Version: component.ScalerVersion()}, r.sampler)
 	r.metrics.Run(runInfo(r.controlPlaneName(), r.journal.Run()))

@@ -81,16 +81,23 @@ const quotaPeriod = 10 * time.Millisecond
 
 // quota holds a replica of the control plane to its processors where this machine, slowed down, would give it more; zero where
 // it cannot. These are reference processors, of which one of this machine is a share, its speed: what a control plane does at its limit
-// would else depend on the machine. A speed of 0 is not known.
+// would else depend on the machine. A speed of 0 is not known. Where time is slowed down, the quota may be all of the machine: it changes with the
+// speed while the run goes on.
 func (s Spec) quota(speed float64) controlplane.Quota {
-	if driver, err := s.Driver(); speed <= 0 || err != nil || s.inRealTime(driver) != nil { // then they are those of this machine
-		speed = 1
-	}
-	share, here := float64(s.processors())/s.dilation()/speed, float64(len(linux.Processors()))
-	if share == 0 || s.dilation() == 1 && share >= here {
+	quota, here := s.share(speed), float64(len(linux.Processors()))
+	if quota.Processors == 0 || s.dilation() == 1 && quota.Processors == here {
 		return controlplane.Quota{}
 	}
-	return controlplane.Quota{Processors: min(share, here), Period: s.slowed(quotaPeriod)} // it changes with the speed while the run goes on
+	return quota
+}
+
+// share is the quota at a speed, all of this machine at most.
+func (s Spec) share(speed float64) controlplane.Quota {
+	if driver, err := s.Driver(); speed <= 0 || err != nil || s.inRealTime(driver) != nil { // then they are processors of this machine
+		speed = 1
+	}
+	share := float64(s.processors()) / s.dilation() / speed
+	return controlplane.Quota{Processors: min(share, float64(len(linux.Processors()))), Period: s.slowed(quotaPeriod)}
 }
 
 // usable returns how many processors of this machine, in the modelled time, a replica with a quota and its GOMAXPROCS can use; 0 = as many as

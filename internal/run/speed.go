@@ -99,7 +99,7 @@ func (r *run) followQuota(quota controlplane.Quota, latest []speed.Sample) contr
 	if err != nil { // too few of them
 		return quota
 	}
-	next := r.spec.quota(measured.Speed)
+	next := r.spec.share(measured.Speed)
 	if math.Abs(next.Processors/quota.Processors-1) < quotaStep {
 		return quota
 	}
@@ -108,9 +108,9 @@ func (r *run) followQuota(quota controlplane.Quota, latest []speed.Sample) contr
 			About: "environment.controlPlane.gomaxprocs", Reason: record.ReasonProcessorsNotEnforced,
 			Values: map[string]float64{"processors": float64(r.resources.MaxProcs)}, Detail: err.Error(),
 		})
-		return quota
+		return controlplane.Quota{} // it is not followed any more
 	}
-	r.sampler.ChangeLimit(next.Processors)
+	r.limits.Change(next.Processors)
 	return next
 }
 
@@ -124,19 +124,28 @@ func (r *run) measureSpeeds(m measurement) {
 			}
 			p.Phases[w.Name] = measured
 		}
-		if mean := r.sampler.MeanLimit(w.Begin, w.End); w.Name == record.PhaseRollout && mean > 0 {
-			m.document.Environment.ControlPlane.Processors = r.spec.usable(controlplane.Quota{Processors: mean})
+		if w.Name == record.PhaseRollout {
+			if n := r.usableIn(w); n > 0 {
+				m.document.Environment.ControlPlane.Processors = n
+			}
 		}
 	}
+}
+
+// usableIn returns how many processors of this machine, in the modelled time, each replica could use in a window on average; 0 = it had no quota.
+func (r *run) usableIn(w phases.Window) float64 {
+	mean := r.limits.Mean(w.Begin, w.End)
+	if mean == 0 {
+		return 0
+	}
+	return r.spec.usable(controlplane.Quota{Processors: mean})
 }
 
 // speedAfter puts what the run used into units of the reference processor. Where the rollout was too short for its speed, that after all that
 // the run started has ended is measured first, unless it is kept.
 func (r *run) speedAfter(ctx context.Context) {
-	if p := r.journal.Run().Environment.Processor; p != nil && p.Phases[record.PhaseRollout].Speed == 0 {
-		if r.spec.Keep && r.completed {
-			return
-		}
+	kept := r.spec.Keep && r.completed
+	if p := r.journal.Run().Environment.Processor; p != nil && p.Phases[record.PhaseRollout].Speed == 0 && !kept {
 		r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.After = s })
 	}
 	r.journal.Update(func(run *record.Run) { run.Normalize() })

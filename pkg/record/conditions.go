@@ -114,6 +114,12 @@ var Conditions = []Condition{
 		}
 		return ""
 	}},
+	{"work of the speed", nil, scenario.Condition, func(r *Run) string {
+		if p := r.Environment.Processor; p != nil && p.Before != nil {
+			return p.Before.Work
+		}
+		return ""
+	}},
 	{"memory", nil, scenario.Condition, func(r *Run) string {
 		if r.Environment.MemoryBytes == 0 {
 			return ""

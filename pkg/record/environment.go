@@ -113,6 +113,9 @@ type Dilation struct {
 	// RealTime are the phases that were not slowed down, because the control plane is at rest in them. Their
 	// figures are as measured.
 	RealTime []PhaseName `json:"realTime,omitempty"`
+	// AtRest are the control plane's mean cores, measured in real time, in the quietest third of baseline and of steady, which are at rest. Of a phase
+	// of less than 20 s it is all. A garbage collection of a large heap, which comes every two minutes, is so left out.
+	AtRest map[PhaseName]float64 `json:"atRest,omitempty"`
 	// LimiterWaitSeconds is for how long, on this machine, a new stream waits for the control
 	// plane's limiter before it is refused: it could not be slowed down. 0 = there is no such wait.
 	LimiterWaitSeconds float64 `json:"limiterWaitSeconds,omitempty"`
@@ -166,8 +169,8 @@ type ControlPlaneSource struct {
 	GOMAXPROCS   int    `json:"gomaxprocs,omitempty"`
 	// ReferenceProcessors reports that GOMAXPROCS is a number of reference processors; false = processors of this machine.
 	ReferenceProcessors bool `json:"referenceProcessors,omitempty"`
-	// Processors is how many processors of this machine, in the modelled time, the kernel let each replica use: as fast as GOMAXPROCS
-	// reference processors. 0 = it had those that the machine has.
+	// Processors is how many processors of this machine, in the modelled time, the kernel let each replica use in the rollout on average: as fast as
+	// GOMAXPROCS reference processors, or all of the machine's. 0 = there was no limit.
 	Processors float64 `json:"processors,omitempty"`
 	// MemoryLimitBytes is the limit that it was given (GOMEMLIMIT is 90 % of
 	// it), and that the kernel held it to if MemoryLimitEnforced.

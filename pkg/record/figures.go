@@ -39,7 +39,7 @@ type Usage struct {
 	Cores      *Level   `json:"cores,omitempty"`      // mean: CPU seconds over the phase's length; peak: over 1 s
 	CPUSeconds *float64 `json:"cpuSeconds,omitempty"` // difference of the counters read at the phase's edges, restarts included
 	// ReferenceCPUSeconds and ReferenceCores are CPUSeconds and the mean of Cores in units of the
-	// reference processor; absent where the machine's speed is not known. See Run.Normalize.
+	// reference processor, at full speed; absent where the machine's speed is not known. See Run.Normalize.
 	ReferenceCPUSeconds *float64 `json:"referenceCPUSeconds,omitempty"`
 	ReferenceCores      *float64 `json:"referenceCores,omitempty"`
 	MemoryBytes         *Level   `json:"memoryBytes,omitempty"` // resident: mean, peak, end

@@ -86,13 +86,10 @@ func (p *Processor) SpeedBefore() float64 {
 }
 
 // Drift is the share by which the speed after the run differs from that before it. It is 0 where
-// it is not known, where the speed in the rollout is, and where the ranges from Low to High of both overlap: then parts of one
+// it is not known, as where Phases has rollout, and where the ranges from Low to High of both overlap: then parts of one
 // measurement differ as much, and the two do not show that the machine changed.
 func (p *Processor) Drift() float64 {
 	if _, ok := p.Speed(); !ok || p.After == nil || p.Before == nil || p.Before.Low <= p.After.High && p.After.Low <= p.Before.High {
-		return 0
-	}
-	if _, sampled := p.Phases[PhaseRollout]; sampled {
 		return 0
 	}
 	return p.After.Speed/p.Before.Speed - 1
@@ -134,80 +131,131 @@ func speedsText(speeds []Speed) string {
 	return fmt.Sprintf("processors did the work of %.3g to %.3g reference processors, which differ by more than %.0f%%", low, high, SpeedBound*100)
 }
 
-// Normalize sets the processor time and cores of the control plane in units of the reference
-// processor, where the speed of its machine is known.
+// Normalize sets the processor time and cores of the control plane in units of the reference processor, where the speed of its machine is
+// known. It is called on the run as it was measured, before Undilated.
+//
+// A control plane does some things in each second of real time, whatever K is: it renews leases, its runtime returns memory. In a phase that was
+// slowed down, the machine that is modelled would do these for 1/K of the time. So what it used at rest is left
+// out for the rest of the time, where that was measured in real time. The phase needs 1/K of its processor time at least.
 func (r *Run) Normalize() {
 	if r.ControlPlane == nil {
 		return
 	}
 	for _, phase := range FigurePhases {
 		speed, ok := r.Environment.Processor.SpeedIn(phase)
-		if u := *r.ControlPlane.At(phase); ok && u != nil && u.CPUSeconds != nil && u.Cores != nil && u.Cores.Mean != nil {
-			u.ReferenceCPUSeconds, u.ReferenceCores = new(*u.CPUSeconds*speed.Speed), new(*u.Cores.Mean*speed.Speed)
+		u := *r.ControlPlane.At(phase)
+		if !ok || u == nil || u.CPUSeconds == nil || u.Cores == nil || u.Cores.Mean == nil {
+			continue
 		}
+		share, k := 1.0, r.SlowdownIn(phase)
+		if rest, known := r.coresAtRest(phase); known && k > 1 && *u.Cores.Mean > 0 {
+			share = max(1/k, 1-(1-1/k)*rest/(*u.Cores.Mean))
+		}
+		u.ReferenceCPUSeconds, u.ReferenceCores = new(*u.CPUSeconds*share*speed.Speed), new(*u.Cores.Mean*share*speed.Speed)
 	}
 }
 
+// RestKnown reports whether what the control plane of a run in slowed time uses at rest was measured in real time, and is no part of its reference
+// processor time.
+func (r *Run) RestKnown() bool {
+	_, known := r.coresAtRest(PhaseRollout)
+	return known
+}
+
+// coresAtRest returns the mean cores that the control plane uses at rest with the mesh of a phase; false where that was not measured in real time.
+// A mesh grows evenly in a rollout, so that the mean of baseline and steady is taken for it; phases after it have that of steady.
+func (r *Run) coresAtRest(phase PhaseName) (cores float64, known bool) {
+	if r.Environment.Dilation == nil {
+		return 0, false
+	}
+	before, knownBefore := r.Environment.Dilation.AtRest[PhaseBaseline]
+	after, knownAfter := r.Environment.Dilation.AtRest[PhaseSteady]
+	if phase == PhaseRollout {
+		return (before + after) / 2, knownBefore && knownAfter
+	}
+	return after, knownBefore && knownAfter
+}
+
 // OnProcessor returns a copy of the run in which the processor time and the cores of its control plane are those that a processor of
-// another speed needs. What other programs used is as it was, and all of a run whose own speed is not known.
+// another speed needs at full speed; see Normalize. What other programs used is as it was, and all of a run whose own speed is not known.
 func (r *Run) OnProcessor(speed float64) *Run {
-	processor := r.Environment.Processor
-	own, ok := processor.Speed()
+	own, ok := r.Environment.Processor.Speed()
 	if !ok {
 		return r
 	}
-	scaled := func(v *float64, own Speed) *float64 {
-		if v == nil {
-			return nil
-		}
-		return new(*v * own.Speed / speed)
-	}
-	usage := func(of *Usage, own Speed) *Usage {
-		if of == nil {
-			return nil
-		}
-		u := *of
-		u.CPUSeconds = scaled(u.CPUSeconds, own)
-		if u.Cores != nil {
-			u.Cores = &Level{Mean: scaled(u.Cores.Mean, own), Peak: scaled(u.Cores.Peak, own), Peak100ms: scaled(u.Cores.Peak100ms, own)}
-		}
-		return &u
-	}
-	byPhase := func(all *ByPhase[*Usage]) {
-		for _, phase := range FigurePhases {
-			u := all.At(phase)
-			in, _ := processor.SpeedIn(phase)
-			*u = usage(*u, in)
-		}
-	}
+	by := factors{own.Speed / speed, own.Speed / speed}
 	to := *r
 	if to.ControlPlane != nil {
 		to.ControlPlane = new(*r.ControlPlane)
-		byPhase(to.ControlPlane)
+		for _, phase := range FigurePhases {
+			u := to.ControlPlane.At(phase)
+			*u = r.factorsIn(phase, speed).usage(*u)
+		}
 	}
 	if to.Replicas != nil {
 		to.Replicas = new(*r.Replicas)
 		to.Replicas.Each = map[string]*Replica{}
 		for name, of := range r.Replicas.Each {
 			one := *of
-			byPhase(&one.Usage)
+			for _, phase := range FigurePhases {
+				u := one.Usage.At(phase)
+				*u = r.factorsIn(phase, speed).usage(*u)
+			}
 			to.Replicas.Each[name] = &one
 		}
 	}
 	to.Faults = slices.Clone(r.Faults)
 	for i := range to.Faults {
-		to.Faults[i].ControlPlane = usage(to.Faults[i].ControlPlane, own)
+		to.Faults[i].ControlPlane = by.usage(to.Faults[i].ControlPlane)
 	}
 	if to.Cycle != nil {
+		in := r.factorsIn(PhaseCycle, speed)
 		to.Cycle = new(*r.Cycle)
-		to.Cycle.Cores, to.Cycle.CPUSeconds = scaled(to.Cycle.Cores, own), scaled(to.Cycle.CPUSeconds, own)
+		to.Cycle.Cores, to.Cycle.CPUSeconds = scaled(to.Cycle.Cores, in.work), scaled(to.Cycle.CPUSeconds, in.work)
 	}
 	if to.Upgrade != nil && to.Upgrade.Room != nil {
 		to.Upgrade = new(*r.Upgrade)
 		to.Upgrade.Room = new(*r.Upgrade.Room)
-		to.Upgrade.Room.Cores = scaled(to.Upgrade.Room.Cores, own)
+		to.Upgrade.Room.Cores = scaled(to.Upgrade.Room.Cores, by.peak)
 	}
 	return &to
+}
+
+// factors convert what a control plane used on its machine to another processor: processor time and mean cores, and peaks of cores.
+type factors struct{ work, peak float64 }
+
+// factorsIn are those of a phase.
+func (r *Run) factorsIn(phase PhaseName, speed float64) factors {
+	own, _ := r.Environment.Processor.SpeedIn(phase)
+	f := factors{own.Speed / speed, own.Speed / speed}
+	if r.ControlPlane == nil {
+		return f
+	}
+	if u := *r.ControlPlane.At(phase); u != nil && u.ReferenceCPUSeconds != nil && u.CPUSeconds != nil && *u.CPUSeconds > 0 {
+		f.work = *u.ReferenceCPUSeconds / *u.CPUSeconds / speed
+	}
+	return f
+}
+
+// usage converts what was used.
+func (f factors) usage(of *Usage) *Usage {
+	if of == nil {
+		return nil
+	}
+	u := *of
+	u.CPUSeconds = scaled(u.CPUSeconds, f.work)
+	if u.Cores != nil {
+		u.Cores = &Level{Mean: scaled(u.Cores.Mean, f.work), Peak: scaled(u.Cores.Peak, f.peak), Peak100ms: scaled(u.Cores.Peak100ms, f.peak)}
+	}
+	return &u
+}
+
+// scaled returns a value times a factor; nil for nil.
+func scaled(v *float64, factor float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	return new(*v * factor)
 }
 
 // SpeedKind is the kind of a MachineSpeed.

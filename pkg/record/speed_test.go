@@ -26,7 +26,7 @@ func TestSpeedOfProcessor(t *testing.T) {
 		t.Errorf("parts that overlap: drift %g, want 0", got)
 	}
 	sampled := map[PhaseName]Speed{PhaseRollout: *speedAt(0.7), PhaseSteady: *speedAt(0.9)}
-	p = &Processor{Before: speedAt(1), After: speedAt(1.2), Phases: sampled}
+	p = &Processor{Before: speedAt(1), Phases: sampled}
 	if s, ok := p.Speed(); !ok || s.Speed != 0.7 || p.Drift() != 0 {
 		t.Errorf("sampled in the rollout: %+v, %v, drift %g", s, ok, p.Drift())
 	}
@@ -93,12 +93,56 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
+// What a control plane does at rest in the time that slowing down adds is no part of its reference processor time; the modelled machine does
+// it for 1/K of the time.
+func TestNormalizeAtRest(t *testing.T) {
+	usage := func(seconds, cores float64) *Usage {
+		return &Usage{CPUSeconds: &seconds, Cores: &Level{Mean: &cores}}
+	}
+	made := func(k float64, atRest map[PhaseName]float64, rollout *Usage) *Usage {
+		run := Run{ControlPlane: &ByPhase[*Usage]{Baseline: usage(0.01, 0.002), Rollout: rollout, Steady: usage(0.18, 0.006), Probe: usage(9, 0.1)}}
+		run.Scenario.Instrument.Dilation.Factor = k
+		run.Environment.Processor = &Processor{Phases: map[PhaseName]Speed{PhaseRollout: *speedAt(0.5)}}
+		run.Environment.Dilation = &Dilation{AtRest: atRest, RealTime: []PhaseName{PhaseBaseline, PhaseSteady}}
+		run.Normalize()
+		if known := len(atRest) == 2; run.RestKnown() != known {
+			t.Errorf("K = %g with %v at rest: what is done at rest is known: %v, want %v", k, atRest, !known, known)
+		} else if known && math.Abs(*run.ControlPlane.Probe.ReferenceCPUSeconds-0.5*(9-75*0.006)) > 1e-9 { // the whole mesh is there
+			t.Errorf("in a phase after the rollout: %g s", *run.ControlPlane.Probe.ReferenceCPUSeconds)
+		} else if *run.ControlPlane.Steady.ReferenceCPUSeconds != 0.5*0.18 {
+			t.Errorf("in real time: %g s", *run.ControlPlane.Steady.ReferenceCPUSeconds)
+		}
+		return run.ControlPlane.Rollout
+	}
+	both := map[PhaseName]float64{PhaseBaseline: 0.002, PhaseSteady: 0.006}
+	for name, c := range map[string]struct {
+		k       float64
+		atRest  map[PhaseName]float64
+		rollout *Usage
+		want    float64
+	}{
+		// 90 s here, of which 75 are added, with 0.004 cores at rest.
+		"slowed down":              {6, both, usage(9, 0.1), 0.5 * (9 - 75*0.004)},
+		"as it is":                 {1, nil, usage(9, 0.1), 0.5 * 9},
+		"all of it slowed down":    {6, nil, usage(9, 0.1), 0.5 * 9},
+		"hardly more than at rest": {6, both, usage(0.45, 0.005), 0.5 * (0.45 - 75*0.004)},
+		"less than at rest":        {6, both, usage(0.3, 0.003), 0.5 * 0.3 / 6},
+		"nothing":                  {6, both, usage(0, 0), 0},
+		"steady alone":             {6, map[PhaseName]float64{PhaseSteady: 0.006}, usage(9, 0.1), 0.5 * 9},
+	} {
+		got := made(c.k, c.atRest, c.rollout)
+		if math.Abs(*got.ReferenceCPUSeconds-c.want) > 1e-9 || math.Abs(*got.ReferenceCores**got.CPUSeconds-*got.ReferenceCPUSeconds**got.Cores.Mean) > 1e-9 {
+			t.Errorf("%s: %g s and %g cores of %g s and %g, want %g s", name, *got.ReferenceCPUSeconds, *got.ReferenceCores, *got.CPUSeconds, *got.Cores.Mean, c.want)
+		}
+	}
+}
+
 // Processor time and cores of the control plane alone are those of another processor; the run stays as it was.
 func TestOnProcessor(t *testing.T) {
 	of := func() *Usage {
 		return &Usage{
 			CPUSeconds: new(3.0), Cores: &Level{Mean: new(0.3), Peak: new(0.6), Peak100ms: new(0.9)}, MemoryBytes: &Level{Peak: new(7.0)},
-			ReferenceCPUSeconds: new(6.0), ReferenceCores: new(0.6),
+			ReferenceCPUSeconds: new(1.5), ReferenceCores: new(0.15),
 		}
 	}
 	r := Run{
@@ -119,7 +163,7 @@ func TestOnProcessor(t *testing.T) {
 	before := text(&r)
 	r.Environment.Processor = &Processor{Before: speedAt(1), After: speedAt(1), Phases: map[PhaseName]Speed{PhaseRollout: *speedAt(0.5)}}
 	on := r.OnProcessor(1)
-	const half, whole = "1.5 0.15 0.3 0.45 7 6; ", "3 0.3 0.6 0.9 7 6; "
+	const half, whole = "1.5 0.15 0.3 0.45 7 1.5; ", "3 0.3 0.6 0.9 7 1.5; "
 	if want := half + half + half + whole + "0.15 1.5 0.15 7"; text(on) != want {
 		t.Errorf("got %s, want %s", text(on), want)
 	}

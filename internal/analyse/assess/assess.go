@@ -25,7 +25,7 @@ type Facts struct {
 	From, Onto, Upgrade Step
 	// Environment states which variables that are set the new version still reads; nil = the versions were not asked.
 	Environment *Environment
-	// Diff is what differs between what sidecars hold of both versions; nil = a side did not keep it.
+	// Diff is what differs between what proxies hold of both versions; nil = a side did not keep it.
 	Diff *diff.Result
 }
 
@@ -45,7 +45,7 @@ func withSidecars(r *record.Run) bool { return r.Dataplane() == record.SidecarDa
 func (s Step) completed() bool { return s.Run.Status == record.StatusCompleted }
 
 // Captured is what is known of the control plane in production, and what of the mesh's configuration is looked for in
-// what sidecars hold.
+// what proxies hold.
 type Captured struct {
 	Release string `json:"release,omitempty"` // version that runs in production; "" = it is not known
 	// Stated reports that the version of the rehearsal was stated by the user, in place of Release.
@@ -139,7 +139,7 @@ type Assessment struct {
 	// Room is what the cluster needs in addition during the upgrade; "" = it is not known.
 	Room     string    `json:"room,omitempty"`
 	Settings []Setting `json:"settings"`
-	// Differences are those of what sidecars hold; nil = they are not known.
+	// Differences are those of what proxies hold; nil = they are not known.
 	Differences *diff.Result `json:"differences,omitempty"`
 	// NotReproduced is what of the captured cluster the rehearsal did not have.
 	NotReproduced []record.NotReproduced `json:"notReproduced,omitempty"`

@@ -138,7 +138,7 @@ func TestJudge(t *testing.T) {
 		"no recovery":                       {func(f *Facts) { f.Onto.Run.Faults[0].Seconds = nil }, NoGo, "recovery: after restart-control-plane", ""},
 		"an EnvoyFilter that does not apply any more": {func(f *Facts) {
 			f.Captured.Patches, f.Diff.Groups = []Patch{filter}, []diff.Group{gone}
-		}, NoGo, "EnvoyFilters: the new version does not apply EnvoyFilter shop/header (patch 1) on 6 sidecars", ""},
+		}, NoGo, "EnvoyFilters: the new version does not apply EnvoyFilter shop/header (patch 1) on 6 of 10 sidecars", ""},
 		"a value of one that is another": {func(f *Facts) {
 			f.Captured.Patches = []Patch{{Object: "EnvoyFilter shop/c", Number: 2, Fields: map[string]string{"connect_timeout": "7s"}}}
 			f.Diff.Groups = []diff.Group{{Op: diff.Changed, Path: "connect_timeout", Values: []diff.Value{{From: "7s", To: "10s"}}, Sidecars: 6}}

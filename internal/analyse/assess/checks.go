@@ -109,6 +109,7 @@ func (f Facts) processorTime() Check {
 	c := Check{Name: "processor time of the model", Outcome: NotChecked}
 	used, nodes := f.Captured.Observed("processorTime", ""), f.Captured.NodeSpeed
 	here, known := f.From.Run.Environment.Processor.Speed()
+	atRest, _ := f.From.Run.Environment.Processor.SpeedIn(record.PhaseSteady)
 	plane := f.From.Run.ControlPlane
 	switch {
 	case used == nil:
@@ -122,7 +123,7 @@ func (f Facts) processorTime() Check {
 	case plane == nil || plane.Steady == nil || plane.Steady.Cores == nil || plane.Steady.Cores.Mean == nil || plane.Rollout == nil || plane.Rollout.Cores == nil || plane.Rollout.Cores.Peak == nil:
 		c.Text = "the replay did not come to rest"
 	default:
-		rest, peak := *plane.Steady.Cores.Mean*here.Speed, *plane.Rollout.Cores.Peak*here.Speed
+		rest, peak := *plane.Steady.Cores.Mean*atRest.Speed, *plane.Rollout.Cores.Peak*here.Speed
 		low, high := used.P50*nodes.Speed, used.Max*nodes.Speed
 		c.Outcome = Holds
 		c.Text = fmt.Sprintf("production used %s (p50) to %s (most) reference processors in %s, the replay %s (at rest) to %s (peak of its rollout)",
@@ -272,7 +273,7 @@ func lostIn(s *record.UpgradeStage) (n int64) {
 	return n
 }
 
-// recovery checks that sidecars came back from the restart of an istiod, and from reconnecting all at once.
+// recovery checks that proxies came back from the restart of an istiod, and from reconnecting all at once.
 func (f Facts) recovery() Check {
 	c := Check{Name: "recovery", Outcome: Holds}
 	if len(f.Onto.Run.Faults) == 0 {
@@ -310,7 +311,7 @@ func (f Facts) changes() Check {
 	return c
 }
 
-// configuration checks what sidecars hold of the new version.
+// configuration checks what proxies hold of the new version.
 func (f Facts) configuration() Check {
 	c := Check{Name: "configuration"}
 	d := f.Diff

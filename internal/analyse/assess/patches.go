@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// Patch is what a patch of an EnvoyFilter puts into the resources of sidecars, as far as it can be found there.
+// Patch is what a patch of an EnvoyFilter puts into the resources of proxies, as far as it can be found there.
 type Patch struct {
 	Object string `json:"object"` // as in "EnvoyFilter shop/header"
 	Number int    `json:"number"` // of the patch, from 1
@@ -105,7 +105,7 @@ func (p Patch) lostIn(g diff.Group) bool {
 	return false
 }
 
-// patches checks that what EnvoyFilters put into sidecars is there with the new version, too.
+// patches checks that what EnvoyFilters put into proxies is there with the new version, too.
 func (f Facts) patches() Check {
 	c := Check{Name: "EnvoyFilters"}
 	switch {
@@ -118,14 +118,14 @@ func (f Facts) patches() Check {
 	}
 	var lost []string
 	for _, p := range f.Captured.Patches {
-		sidecars := 0
+		var most diff.Group
 		for _, g := range f.Diff.Groups {
-			if p.lostIn(g) {
-				sidecars = max(sidecars, g.Sidecars)
+			if p.lostIn(g) && g.Sidecars > most.Sidecars {
+				most = g
 			}
 		}
-		if sidecars > 0 {
-			lost = append(lost, fmt.Sprintf("%s on %s", p, output.Many(sidecars, "sidecar")))
+		if most.Sidecars > 0 {
+			lost = append(lost, fmt.Sprintf("%s on %d of %d %s", p, most.Sidecars, most.OfSidecars, f.Diff.Proxies()))
 		}
 	}
 	if lost != nil {

@@ -163,7 +163,7 @@ func (a *Assessment) page(dir string, markdown bool) string {
 	return text
 }
 
-// differences lists what sidecars hold otherwise.
+// differences lists what proxies hold otherwise.
 func (a *Assessment) differences(b *strings.Builder, dir string, escaped func(string) string) {
 	d := a.Differences
 	switch {

@@ -91,6 +91,9 @@ func (s *sentence) rollout(names []string, size int, controlPlane string) marked
 	used := s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds) + " of CPU time"
 	if reference := func(u *record.Usage) *float64 { return u.ReferenceCPUSeconds }; s.known(usageFigure(record.PhaseRollout, reference)) {
 		used += ", which is " + s.usage(record.PhaseRollout, "referenceCPUSeconds", reference, seconds) + " on a reference processor"
+		if slices.ContainsFunc(slices.Concat(s.groups...), (*record.Run).RestKnown) {
+			used += " without what slowing down adds"
+		}
 	}
 	text = fmt.Sprintf("%s; %s used %s, %s cores on average and %s at the peak,", text, controlPlane, used,
 		s.usage(record.PhaseRollout, "cores.mean", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number),

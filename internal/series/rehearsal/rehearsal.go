@@ -130,10 +130,21 @@ func (o Options) Validate() error {
 	}
 	for _, s := range slices.Backward(o.steps()) { // the upgrade has fields of its own, which errors name
 		if err := s.spec.Validate(); err != nil {
-			return err
+			return s.asAsked(err)
 		}
 	}
 	return nil
+}
+
+// asAsked returns an error with the name that a field has in the assessment: the version of the second step is that to upgrade to.
+func (s step) asAsked(err error) error {
+	refused, ok := errors.AsType[*scenario.Error](err)
+	if !ok || s.name != Onto || refused.Path != "controlPlane.version" {
+		return err
+	}
+	named := *refused
+	named.Path = "controlPlane.upgrade.to"
+	return &named
 }
 
 // Run does the steps that are not done yet, and keeps the result after each. A step whose mesh did not converge, or whose
@@ -153,7 +164,7 @@ func Run(ctx context.Context, o Options) (err error) {
 				return err
 			}
 			if err := s.spec.CheckVersions(ctx, o.Progress.Say); err != nil {
-				return err
+				return s.asAsked(err)
 			}
 		}
 	}

@@ -100,6 +100,33 @@ func TestSameVersion(t *testing.T) {
 	}
 }
 
+// Without pods that have sidecars there are two steps, an error of the second has the name of what was asked, and the rehearsal is complete with them.
+func TestWithoutWaves(t *testing.T) {
+	o := options(t, t.TempDir())
+	o.Spec.Captured, o.Spec.Mesh.File, o.Spec.Mesh.Pods = nil, "", scenario.List[int]{20}
+	o.Spec.Mesh.Dataplane = scenario.List[string]{"ambient"}
+	wrong := o
+	wrong.Spec.ControlPlane.Upgrade.To = "nonsense"
+	if refused, ok := errors.AsType[*scenario.Error](wrong.Validate()); !ok || refused.Path != "controlPlane.upgrade.to" || refused.Value != `"nonsense"` {
+		t.Errorf("got %v, want that the version is refused", refused)
+	}
+	var steps []string
+	o.Run = func(_ context.Context, spec run.Spec, _ run.Progress) (record.Run, error) {
+		steps = append(steps, filepath.Base(spec.Out))
+		return done(t, spec, record.StatusCompleted), nil
+	}
+	if err := rehearsal.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"from", "to"}; !slices.Equal(steps, want) {
+		t.Errorf("got the steps %q, want %q", steps, want)
+	}
+	facts, err := rehearsal.Read(o.Spec.Out)
+	if err != nil || facts.Waves() || facts.Upgrade.Run != nil || facts.Onto.Run.Environment.ControlPlane.Version != "1.31.0" {
+		t.Errorf("got %+v, %v", facts, err)
+	}
+}
+
 // A rehearsal that was interrupted goes on with the step that was cut short; of another question its folder is refused.
 func TestResume(t *testing.T) {
 	out := t.TempDir()

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,12 @@ func (o Options) notReproduced() (all []record.NotReproduced) {
 		all = append(all, record.NotReproduced{
 			What: "processors", Value: strconv.Itoa(had),
 			Changes: fmt.Sprintf("memory, processor time and pushes, by how much was not measured: each replica has %d; a plan for %d has the runs' own", o.Plan.Request.Processors, had),
+		})
+	}
+	if of := o.Plan.Processor; of != nil && math.Abs(of.Speed-1) > record.SpeedBound && o.Like.Environment.ControlPlane.ReferenceProcessors {
+		all = append(all, record.NotReproduced{
+			What: "speed of the processors", Value: fmt.Sprintf("%.3g", of.Speed),
+			Changes: fmt.Sprintf("what the control plane does where its processors bind: it has %d reference processors, and the plan is for as many that are as fast as %.3g of one", o.Plan.Request.Processors, of.Speed),
 		})
 	}
 	return all

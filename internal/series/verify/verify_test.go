@@ -154,6 +154,17 @@ func TestProxiesOfNodes(t *testing.T) {
 	}
 }
 
+// A plan for slower processors is verified with reference processors all the same, which is named.
+func TestNotReproducedSpeed(t *testing.T) {
+	p, like := planned()
+	like.Scenario.ControlPlane.Env = nil
+	p.Processor, like.Environment.ControlPlane = &record.Speed{Speed: 0.5}, record.ControlPlaneSource{GOMAXPROCS: 2, ReferenceProcessors: true}
+	got := Options{Plan: p, Like: like}.notReproduced()
+	if len(got) != 1 || got[0].What != "speed of the processors" || got[0].Value != "0.5" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // A plan of several replicas runs as many, each with its limits, and one of them is killed.
 // What the runs had and the verification does not is named, and figures that miss an interval for it state whose it is.
 func TestNotReproduced(t *testing.T) {
