@@ -58,7 +58,7 @@ func (l *ProcessorLimits) Mean(from, to time.Time) float64 {
 
 // binding returns the mean limit in [from, to) where it is less than the machine has: else what waits, waits for the machine. 0 = it is not.
 func (l *ProcessorLimits) binding(from, to time.Time) float64 {
-	if mean := l.Mean(from, to); mean > 0 && mean < l.whole {
+	if mean := l.Mean(from, to); mean > 0 && mean < 0.999*l.whole { // a mean of several is not exact
 		return mean
 	}
 	return 0

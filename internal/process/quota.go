@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Bounds of the kernel for the period of a limit; see sched-bwc in its documentation.
@@ -89,7 +91,7 @@ func (g *Group) ChangeQuota(q Quota) error {
 		if p.quota == "" || p.ended() {
 			continue
 		}
-		if err := q.limit(p.quota); err != nil && !errors.Is(err, fs.ErrNotExist) { // its control group is removed when it ends
+		if err := q.limit(p.quota); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) { // its control group is removed when it ends
 			return fmt.Errorf("changing the quota of %s: %w", p.spec.Name, err)
 		}
 	}

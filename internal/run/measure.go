@@ -122,6 +122,7 @@ type usageFigures struct {
 	sampler    *measure.Sampler
 	dilation   *record.Dilation            // nil where time was not slowed down
 	live       *float64                    // bytes of the control plane's heap at the end of steady; nil = not known
+	interval   time.Duration               // between two readings of processes
 	usable     func(phases.Window) float64 // processors that a replica could use, in the modelled time; 0 = all that it has
 	allStreams bool                        // all streams are of simulated sidecars, which are counted
 }
@@ -129,7 +130,7 @@ type usageFigures struct {
 func (r *run) usageFigures(m measurement) usageFigures {
 	return usageFigures{
 		measurement: m, instances: r.instances(), components: r.components(), jobs: r.jobs, metrics: r.driver.Metrics,
-		recorder: r.recorder, sampler: r.sampler, dilation: r.dilation, live: r.observed.live, usable: r.usableIn, allStreams: r.spec.Mesh.Sidecars.Real == 0,
+		recorder: r.recorder, sampler: r.sampler, dilation: r.dilation, live: r.observed.live, interval: r.spec.slowed(measure.SampleInterval), usable: r.usableIn, allStreams: r.spec.Mesh.Sidecars.Real == 0,
 	}
 }
 
@@ -201,20 +202,21 @@ func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) 
 	return nil
 }
 
-// restPart is the length of the parts of a phase at rest of which the quietest counts, three of them at most.
+// restPart is the least length of the parts of a phase at rest of which the quietest counts, three of them at most.
 const restPart = 10 * time.Second
 
-// measureRest puts into the record what the control plane used at rest in the phases that were not slowed down.
+// measureRest puts into the record what the control plane used at rest in the phases that were not slowed down and took their time.
 func (m usageFigures) measureRest() error {
 	if m.dilation == nil || !m.instances.usageKnown() {
 		return nil
 	}
 	for _, w := range m.windows {
-		if !slices.Contains(m.dilation.RealTime, w.Name) {
+		whole := slices.ContainsFunc(m.document.Phases, func(p record.Phase) bool { return p.Name == w.Name && p.EndedBy == record.EndedByDuration })
+		if !whole || !slices.Contains(m.dilation.RealTime, w.Name) {
 			continue
 		}
 		length := w.End.Sub(w.Begin)
-		n := min(max(1, length/restPart), 3)
+		n := min(max(1, length/max(restPart, m.interval)), 3) // or a part would have no reading of its own
 		least := math.Inf(1)
 		for i := range n {
 			usage, err := m.sampler.Figures(m.instances.name, w.Begin.Add(i*length/n), w.Begin.Add((i+1)*length/n))

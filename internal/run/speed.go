@@ -105,8 +105,7 @@ func (r *run) followQuota(quota controlplane.Quota, latest []speed.Sample) contr
 	}
 	if err := r.group.ChangeQuota(next); err != nil {
 		r.journal.Warn(record.Warning{
-			About: "environment.controlPlane.gomaxprocs", Reason: record.ReasonProcessorsNotEnforced,
-			Values: map[string]float64{"processors": float64(r.resources.MaxProcs)}, Detail: err.Error(),
+			About: "environment.controlPlane.processors", Reason: record.ReasonNotMeasured, Detail: "the limit stays that of an earlier speed: " + err.Error(),
 		})
 		return controlplane.Quota{} // it is not followed any more
 	}

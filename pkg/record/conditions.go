@@ -114,9 +114,9 @@ var Conditions = []Condition{
 		}
 		return ""
 	}},
-	{"work of the speed", nil, scenario.Condition, func(r *Run) string {
+	{"unit of processor speed", nil, scenario.Condition, func(r *Run) string {
 		if p := r.Environment.Processor; p != nil && p.Before != nil {
-			return p.Before.Work
+			return "work " + p.Before.Work
 		}
 		return ""
 	}},

@@ -113,8 +113,8 @@ type Dilation struct {
 	// RealTime are the phases that were not slowed down, because the control plane is at rest in them. Their
 	// figures are as measured.
 	RealTime []PhaseName `json:"realTime,omitempty"`
-	// AtRest are the control plane's mean cores, measured in real time, in the quietest third of baseline and of steady, which are at rest. Of a phase
-	// of less than 20 s it is all. A garbage collection of a large heap, which comes every two minutes, is so left out.
+	// AtRest are the control plane's mean cores, measured in real time, in the quietest part of baseline and of steady, which are at rest: a third, a
+	// half or all of the phase, so that a part has 10 s and K s at least. A garbage collection of a large heap is so left out.
 	AtRest map[PhaseName]float64 `json:"atRest,omitempty"`
 	// LimiterWaitSeconds is for how long, on this machine, a new stream waits for the control
 	// plane's limiter before it is refused: it could not be slowed down. 0 = there is no such wait.

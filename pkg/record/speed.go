@@ -177,85 +177,67 @@ func (r *Run) coresAtRest(phase PhaseName) (cores float64, known bool) {
 }
 
 // OnProcessor returns a copy of the run in which the processor time and the cores of its control plane are those that a processor of
-// another speed needs at full speed; see Normalize. What other programs used is as it was, and all of a run whose own speed is not known.
+// another speed needs, with what is done at rest in slowed time, as measured. What other programs used is as it was, and all of a run whose own
+// speed is not known.
 func (r *Run) OnProcessor(speed float64) *Run {
-	own, ok := r.Environment.Processor.Speed()
+	of := r.Environment.Processor
+	own, ok := of.Speed()
 	if !ok {
 		return r
 	}
-	by := factors{own.Speed / speed, own.Speed / speed}
+	scaled := func(v *float64, own Speed) *float64 {
+		if v == nil {
+			return nil
+		}
+		return new(*v * own.Speed / speed)
+	}
+	usage := func(of *Usage, own Speed) *Usage {
+		if of == nil {
+			return nil
+		}
+		u := *of
+		u.CPUSeconds = scaled(u.CPUSeconds, own)
+		if u.Cores != nil {
+			u.Cores = &Level{Mean: scaled(u.Cores.Mean, own), Peak: scaled(u.Cores.Peak, own), Peak100ms: scaled(u.Cores.Peak100ms, own)}
+		}
+		return &u
+	}
+	byPhase := func(all *ByPhase[*Usage]) {
+		for _, phase := range FigurePhases {
+			in, _ := of.SpeedIn(phase)
+			u := all.At(phase)
+			*u = usage(*u, in)
+		}
+	}
 	to := *r
 	if to.ControlPlane != nil {
 		to.ControlPlane = new(*r.ControlPlane)
-		for _, phase := range FigurePhases {
-			u := to.ControlPlane.At(phase)
-			*u = r.factorsIn(phase, speed).usage(*u)
-		}
+		byPhase(to.ControlPlane)
 	}
 	if to.Replicas != nil {
 		to.Replicas = new(*r.Replicas)
 		to.Replicas.Each = map[string]*Replica{}
 		for name, of := range r.Replicas.Each {
 			one := *of
-			for _, phase := range FigurePhases {
-				u := one.Usage.At(phase)
-				*u = r.factorsIn(phase, speed).usage(*u)
-			}
+			byPhase(&one.Usage)
 			to.Replicas.Each[name] = &one
 		}
 	}
 	to.Faults = slices.Clone(r.Faults)
 	for i := range to.Faults {
-		to.Faults[i].ControlPlane = by.usage(to.Faults[i].ControlPlane)
+		to.Faults[i].ControlPlane = usage(to.Faults[i].ControlPlane, own)
 	}
 	if to.Cycle != nil {
-		in := r.factorsIn(PhaseCycle, speed)
+		in, _ := of.SpeedIn(PhaseCycle)
 		to.Cycle = new(*r.Cycle)
-		to.Cycle.Cores, to.Cycle.CPUSeconds = scaled(to.Cycle.Cores, in.work), scaled(to.Cycle.CPUSeconds, in.work)
+		to.Cycle.Cores, to.Cycle.CPUSeconds = scaled(to.Cycle.Cores, in), scaled(to.Cycle.CPUSeconds, in)
 	}
 	if to.Upgrade != nil && to.Upgrade.Room != nil {
 		to.Upgrade = new(*r.Upgrade)
 		to.Upgrade.Room = new(*r.Upgrade.Room)
-		to.Upgrade.Room.Cores = scaled(to.Upgrade.Room.Cores, by.peak)
+		to.Upgrade.Room.Cores = scaled(to.Upgrade.Room.Cores, own)
 	}
 	return &to
-}
-
-// factors convert what a control plane used on its machine to another processor: processor time and mean cores, and peaks of cores.
-type factors struct{ work, peak float64 }
-
-// factorsIn are those of a phase.
-func (r *Run) factorsIn(phase PhaseName, speed float64) factors {
-	own, _ := r.Environment.Processor.SpeedIn(phase)
-	f := factors{own.Speed / speed, own.Speed / speed}
-	if r.ControlPlane == nil {
-		return f
-	}
-	if u := *r.ControlPlane.At(phase); u != nil && u.ReferenceCPUSeconds != nil && u.CPUSeconds != nil && *u.CPUSeconds > 0 {
-		f.work = *u.ReferenceCPUSeconds / *u.CPUSeconds / speed
-	}
-	return f
-}
-
-// usage converts what was used.
-func (f factors) usage(of *Usage) *Usage {
-	if of == nil {
-		return nil
-	}
-	u := *of
-	u.CPUSeconds = scaled(u.CPUSeconds, f.work)
-	if u.Cores != nil {
-		u.Cores = &Level{Mean: scaled(u.Cores.Mean, f.work), Peak: scaled(u.Cores.Peak, f.peak), Peak100ms: scaled(u.Cores.Peak100ms, f.peak)}
-	}
-	return &u
-}
-
-// scaled returns a value times a factor; nil for nil.
-func scaled(v *float64, factor float64) *float64 {
-	if v == nil {
-		return nil
-	}
-	return new(*v * factor)
 }
 
 // SpeedKind is the kind of a MachineSpeed.

@@ -91,7 +91,7 @@ func (s *sentence) rollout(names []string, size int, controlPlane string) marked
 	used := s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds) + " of CPU time"
 	if reference := func(u *record.Usage) *float64 { return u.ReferenceCPUSeconds }; s.known(usageFigure(record.PhaseRollout, reference)) {
 		used += ", which is " + s.usage(record.PhaseRollout, "referenceCPUSeconds", reference, seconds) + " on a reference processor"
-		if slices.ContainsFunc(slices.Concat(s.groups...), (*record.Run).RestKnown) {
+		if !slices.ContainsFunc(slices.Concat(s.groups...), func(r *record.Run) bool { return !r.RestKnown() }) {
 			used += " without what slowing down adds"
 		}
 	}
