@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -123,10 +124,8 @@ func (r *run) measureSpeeds(m measurement) {
 			}
 			p.Phases[w.Name] = measured
 		}
-		if w.Name == record.PhaseRollout {
-			if n := r.usableIn(w); n > 0 {
-				m.document.Environment.ControlPlane.Processors = n
-			}
+		if source := &m.document.Environment.ControlPlane; w.Name == record.PhaseRollout {
+			source.Processors = cmp.Or(r.usableIn(w), source.Processors)
 		}
 	}
 }

@@ -169,8 +169,8 @@ type ControlPlaneSource struct {
 	GOMAXPROCS   int    `json:"gomaxprocs,omitempty"`
 	// ReferenceProcessors reports that GOMAXPROCS is a number of reference processors; false = processors of this machine.
 	ReferenceProcessors bool `json:"referenceProcessors,omitempty"`
-	// Processors is how many processors of this machine, in the modelled time, the kernel let each replica use in the rollout on average: as fast as
-	// GOMAXPROCS reference processors, or all of the machine's. 0 = there was no limit.
+	// Processors is the mean limit of the kernel for each replica in the rollout, in processors of this machine in the modelled time. They are as fast
+	// as GOMAXPROCS reference processors, or all of the machine's. 0 = there was no limit.
 	Processors float64 `json:"processors,omitempty"`
 	// MemoryLimitBytes is the limit that it was given (GOMEMLIMIT is 90 % of
 	// it), and that the kernel held it to if MemoryLimitEnforced.

@@ -96,10 +96,10 @@ func (p *Processor) Drift() float64 {
 }
 
 // SpeedsOf states how the speeds of runs differ: differing says in words that they do by more than
-// SpeedBound, or are of different works, "" where they do not; drifted is in how many runs the
+// SpeedBound, or are of different works, "" where they do not; oneWork reports that they are of one work; drifted is the number of runs in which the
 // speed changed by more than SpeedBound from before the run to after it. Runs whose speed is not
 // known are left out.
-func SpeedsOf(runs []*Run) (differing string, drifted int) {
+func SpeedsOf(runs []*Run) (differing string, oneWork bool, drifted int) {
 	var known []Speed
 	for _, run := range runs {
 		p := run.Environment.Processor
@@ -110,7 +110,8 @@ func SpeedsOf(runs []*Run) (differing string, drifted int) {
 			drifted++
 		}
 	}
-	return speedsText(known), drifted
+	_, oneWork = MeanSpeed(known)
+	return speedsText(known), oneWork, drifted
 }
 
 // speedsText is the first result of SpeedsOf.

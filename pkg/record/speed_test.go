@@ -63,8 +63,8 @@ func TestSpeedsOf(t *testing.T) {
 		r.Environment.Processor = &Processor{Before: speedAt(before), After: speedAt(after)}
 		return r
 	}
-	differing, drifted := SpeedsOf([]*Run{{}, run(1, 1), run(1.2, 1), run(1, 1.2)})
-	if !strings.Contains(differing, "1 to 1.1 reference processors") || drifted != 2 {
+	differing, oneWork, drifted := SpeedsOf([]*Run{{}, run(1, 1), run(1.2, 1), run(1, 1.2)})
+	if !strings.Contains(differing, "1 to 1.1 reference processors") || !oneWork || drifted != 2 {
 		t.Errorf("got %q and %d runs that drifted", differing, drifted)
 	}
 }

@@ -25,7 +25,7 @@ type Facts struct {
 	From, Onto, Upgrade Step
 	// Environment states which variables that are set the new version still reads; nil = the versions were not asked.
 	Environment *Environment
-	// Diff is what differs between what proxies hold of both versions; nil = a side did not keep it.
+	// Diff has the differences between the configurations that proxies hold of both versions; nil = a side did not keep them.
 	Diff *diff.Result
 }
 

@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// Patch is what a patch of an EnvoyFilter puts into the resources of proxies, as far as it can be found there.
+// Patch is the part of an EnvoyFilter's patch that can be found in the resources of proxies.
 type Patch struct {
 	Object string `json:"object"` // as in "EnvoyFilter shop/header"
 	Number int    `json:"number"` // of the patch, from 1

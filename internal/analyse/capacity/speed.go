@@ -111,7 +111,7 @@ func (p *Plan) processorSentence() string {
 
 // warnOfSpeed adds warnings about the processor time of runs that were not made at one speed.
 func (s *sample) warnOfSpeed() {
-	differing, drifted := record.SpeedsOf(s.runs)
+	differing, _, drifted := record.SpeedsOf(s.runs)
 	if differing != "" && s.processor == nil {
 		s.warn(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", differing)
 	}

@@ -160,10 +160,10 @@ func (p pair) remarks(rules rules) (all []string) {
 // time then differs for that reason, too.
 func speedRemarks(a, b []*record.Run) (all []string) {
 	runs := slices.Concat(a, b)
-	differing, drifted := record.SpeedsOf(runs)
+	differing, oneWork, drifted := record.SpeedsOf(runs)
 	if differing != "" {
 		text := "processor time and cores of these runs are not in one unit: " + differing
-		if oneWork(runs) {
+		if oneWork {
 			text += "; referenceCPUSeconds is"
 		}
 		all = append(all, text)
@@ -172,16 +172,4 @@ func speedRemarks(a, b []*record.Run) (all []string) {
 		all = append(all, fmt.Sprintf("in %d of %d runs a processor was more than %.0f%% faster or slower after the run than before it: processor time and cores may be off by as much, and referenceCPUSeconds, for which the mean of both is taken, by less", drifted, len(runs), record.SpeedBound*100))
 	}
 	return all
-}
-
-// oneWork reports whether all speeds of runs that are known are of one work.
-func oneWork(runs []*record.Run) bool {
-	var known []record.Speed
-	for _, run := range runs {
-		if s, ok := run.Environment.Processor.Speed(); ok {
-			known = append(known, s)
-		}
-	}
-	_, one := record.MeanSpeed(known)
-	return one
 }
