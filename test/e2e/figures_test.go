@@ -14,7 +14,7 @@ func figures() []string {
 	paths := []string{
 		"apiVersion", "kind", "name", "status", "started", "finished",
 		"scenario.mesh.pods", "scenario.mesh.services", "scenario.mesh.namespaces", "scenario.mesh.topology", "scenario.mesh.fanOut", "scenario.mesh.seed",
-		"scenario.mesh.mode", "scenario.mesh.sidecars.xds", "scenario.load.arrival", "environment.processor.model", "environment.processor.before.speed", "environment.processor.after.speed",
+		"scenario.mesh.mode", "scenario.mesh.sidecars.xds", "scenario.load.arrival", "environment.processor.model", "environment.processor.before.speed",
 		"environment.cpus", "environment.memoryBytes", "environment.kernel", "environment.kubernetes", "environment.kwok", "environment.scaler",
 		"environment.controlPlane.name", "environment.controlPlane.version", "environment.controlPlane.replicas",
 		"environment.controlPlane.gomaxprocs", "environment.controlPlane.settings",

@@ -77,6 +77,10 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 		for _, path := range positive() {
 			Expect(at(document, path)).To(BeNumerically(">", 0), path)
 		}
+		// By samples in the rollout, or after a short one: how long it takes depends on the machine.
+		speed, ok := run.Environment.Processor.Speed()
+		Expect(ok).To(BeTrue())
+		Expect(speed.Speed).To(BeNumerically(">", 0))
 	})
 
 	It("has a record that holds what was printed, and all that belongs to it", func() {
