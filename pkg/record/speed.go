@@ -233,10 +233,25 @@ func (r *Run) OnProcessor(speed float64) *Run {
 		to.Cycle = new(*r.Cycle)
 		to.Cycle.Cores, to.Cycle.CPUSeconds = scaled(to.Cycle.Cores, in), scaled(to.Cycle.CPUSeconds, in)
 	}
-	if to.Upgrade != nil && to.Upgrade.Room != nil {
+	if to.Upgrade != nil {
 		to.Upgrade = new(*r.Upgrade)
-		to.Upgrade.Room = new(*r.Upgrade.Room)
-		to.Upgrade.Room.Cores = scaled(to.Upgrade.Room.Cores, own)
+		if to.Upgrade.Room != nil {
+			to.Upgrade.Room = new(*r.Upgrade.Room)
+			to.Upgrade.Room.Cores = scaled(to.Upgrade.Room.Cores, own)
+		}
+		to.Upgrade.Stages = map[string]*UpgradeStage{}
+		for name, of := range r.Upgrade.Stages {
+			in, _ := r.Environment.Processor.SpeedIn(UpgradePhase(name))
+			one := *of
+			one.PeakCores = scaled(one.PeakCores, in)
+			for _, side := range []**UpgradeSide{&one.From, &one.To} {
+				if *side != nil {
+					*side = new(**side)
+					(*side).ControlPlane = usage((*side).ControlPlane, in)
+				}
+			}
+			to.Upgrade.Stages[name] = &one
+		}
 	}
 	return &to
 }

@@ -148,23 +148,26 @@ func TestOnProcessor(t *testing.T) {
 	r := Run{
 		ControlPlane: &ByPhase[*Usage]{Rollout: of()}, Replicas: &Replicas{Each: map[string]*Replica{"istiod-0": {}}},
 		Faults: []Fault{{ControlPlane: of()}}, Cycle: &Cycle{Cores: new(0.3), CPUSeconds: new(3.0)},
-		Upgrade: &Upgrade{Room: &UpgradeRoom{Cores: new(0.3), MemoryBytes: new(7.0)}},
+		Upgrade: &Upgrade{
+			Room:   &UpgradeRoom{Cores: new(0.3), MemoryBytes: new(7.0)},
+			Stages: map[string]*UpgradeStage{"wave-1": {PeakCores: new(0.6), To: &UpgradeSide{ControlPlane: of()}}},
+		},
 		Cluster: map[string]ByPhase[*Usage]{"etcd": {Rollout: of()}},
 	}
 	r.Replicas.Each["istiod-0"].Usage.Rollout = of()
 	text := func(r *Run) string {
 		var b strings.Builder
-		for _, u := range []*Usage{r.ControlPlane.Rollout, r.Replicas.Each["istiod-0"].Usage.Rollout, r.Faults[0].ControlPlane, r.Cluster["etcd"].Rollout} {
+		for _, u := range []*Usage{r.ControlPlane.Rollout, r.Replicas.Each["istiod-0"].Usage.Rollout, r.Faults[0].ControlPlane, r.Upgrade.Stages["wave-1"].To.ControlPlane, r.Cluster["etcd"].Rollout} {
 			fmt.Fprintf(&b, "%g %g %g %g %g %g; ", *u.CPUSeconds, *u.Cores.Mean, *u.Cores.Peak, *u.Cores.Peak100ms, *u.MemoryBytes.Peak, *u.ReferenceCPUSeconds)
 		}
-		fmt.Fprintf(&b, "%g %g %g %g", *r.Cycle.Cores, *r.Cycle.CPUSeconds, *r.Upgrade.Room.Cores, *r.Upgrade.Room.MemoryBytes)
+		fmt.Fprintf(&b, "%g %g %g %g %g", *r.Cycle.Cores, *r.Cycle.CPUSeconds, *r.Upgrade.Room.Cores, *r.Upgrade.Room.MemoryBytes, *r.Upgrade.Stages["wave-1"].PeakCores)
 		return b.String()
 	}
 	before := text(&r)
 	r.Environment.Processor = &Processor{Before: speedAt(1), After: speedAt(1), Phases: map[PhaseName]Speed{PhaseRollout: *speedAt(0.5)}}
 	on := r.OnProcessor(1)
 	const half, whole = "1.5 0.15 0.3 0.45 7 1.5; ", "3 0.3 0.6 0.9 7 1.5; "
-	if want := half + half + half + whole + "0.15 1.5 0.15 7"; text(on) != want {
+	if want := half + half + half + half + whole + "0.15 1.5 0.15 7 0.3"; text(on) != want {
 		t.Errorf("got %s, want %s", text(on), want)
 	}
 	if text(&r) != before {

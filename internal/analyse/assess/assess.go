@@ -132,6 +132,8 @@ type Assessment struct {
 	Checks  []Check  `json:"checks"`
 	// Moments are what one istiod needed, in the order of the runs.
 	Moments []Moment `json:"moments"`
+	// OfNodes reports that cores of Moments are those of production's nodes.
+	OfNodes bool `json:"ofNodes,omitempty"`
 	// Worst is the moment of the greatest memory; nil = none was measured.
 	Worst *Moment `json:"worst,omitempty"`
 	// Installed is what production has.
@@ -159,13 +161,15 @@ func Judge(f Facts) Assessment {
 	if f.From.Run.Mesh != nil {
 		a.NotReproduced = f.From.Run.Mesh.NotReproduced
 	}
-	a.Moments = f.moments()
+	speed, whyNot := f.nodeSpeed()
+	a.Moments, a.OfNodes = f.moments(speed), speed > 0
 	a.Worst = worst(a.Moments)
 	model, agreement := f.model()
 	memory, settings := f.memory(a.Worst, agreement)
-	a.Settings = append(a.Settings, settings...)
+	processors, requests := f.processors(a.Moments, whyNot)
+	a.Settings = append(append(a.Settings, settings...), requests...)
 	a.Checks = []Check{
-		f.version(), f.state(), model, f.processorTime(), f.onto(), f.upgrade(), memory, f.configuration(), f.patches(), f.environment(),
+		f.version(), f.state(), model, f.processorTime(), f.onto(), f.upgrade(), memory, processors, f.configuration(), f.patches(), f.environment(),
 		f.recovery(), f.changes(), f.pushes(), f.bytes(),
 	}
 	a.Verdict, a.Reasons = conclude(a.Checks)

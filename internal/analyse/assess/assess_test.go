@@ -49,6 +49,17 @@ func facts() Facts {
 	return f
 }
 
+// onNodes gives an istiod 0.3 cores on average and 0.45 in a second, in a wave, on a machine of speed 1; production's nodes have a speed,
+// and istiod requests processors of them.
+func onNodes(f *Facts, speed float64, request string) {
+	for _, s := range []Step{f.From, f.Onto, f.Upgrade} {
+		one := &record.Speed{Work: "2", Speed: 1, Low: 1, High: 1}
+		s.Run.Environment.Processor = &record.Processor{Before: one, After: one}
+	}
+	f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane.Cores = &record.Level{Mean: new(0.3), Peak: new(0.45)}
+	f.Captured.NodeSpeed, f.Captured.Requests = &record.Speed{Work: "2", Speed: speed}, map[string]string{"cpu": request}
+}
+
 // observed is a history of memory.
 func observed(p50, most float64) *capture.History {
 	return &capture.History{Figures: []capture.Observed{{Figure: "memory", Percentiles: capture.Percentiles{P50: p50 * mebibyte, Max: most * mebibyte}}}}
@@ -115,6 +126,16 @@ func TestJudge(t *testing.T) {
 		"the model agrees with production": {func(f *Facts) { f.Captured.History = observed(85, 120) }, Go, "version", ""},
 
 		"the limit is within the interval": {func(f *Facts) { f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 195) }, GoWithChanges, "memory: istiod needs 195MiB", "resources:\n  limits:\n    # 195MiB (177MiB to 213MiB) of memory, istiod 1.31.0 in stage wave-1 of the upgrade; the upper end with 30 % of headroom; it is 200MiB\n    memory: 320Mi\n  requests:\n    # no more than the limit; the chart has 2GiB where it is not set, and pods that request more than their limit are refused\n    memory: 320Mi\n"},
+
+		"the request of processors is below what it may need": {func(f *Facts) {
+			onNodes(f, 0.5, "500m")
+		}, GoWithChanges, "processors: istiod needs 0.60 (0.54 to 0.83) cores of production's nodes on average, and 0.90 in a second, istiod 1.31.0 in stage wave-1 of the upgrade, and requests 500m", "    cpu: 1100m\n"},
+		"the request of processors is enough": {func(f *Facts) { onNodes(f, 0.5, "1") }, Go, "version", "Nothing has to be set"},
+		"the request of processors is not known": {func(f *Facts) { onNodes(f, 0.5, "") }, Go, "version", "Nothing has to be set"},
+		"the speed of this machine is of another work": {func(f *Facts) {
+			onNodes(f, 0.5, "100m")
+			f.Onto.Run.Environment.Processor.Before.Work = "1"
+		}, Go, "version", "Nothing has to be set"},
 
 		"more than the limit": {func(f *Facts) { f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 300) }, NoGo, "memory: istiod needs 300MiB", "memory: 448Mi"},
 		"a share of the pods, within the limit": {func(f *Facts) {
@@ -321,7 +342,9 @@ func TestProcessorTime(t *testing.T) {
 		"no speed":             {nil, 0.1, 0.8, NotChecked, "--node-speed has what scaler calibrate --speed printed there"},
 	} {
 		f := facts()
-		f.From.Run.Environment.Processor = &record.Processor{Before: of("1", 2), After: of("1", 2)}
+		for _, r := range []*record.Run{f.From.Run, f.Onto.Run, f.Upgrade.Run} {
+			r.Environment.Processor = &record.Processor{Before: of("1", 2), After: of("1", 2)}
+		}
 		f.From.Run.ControlPlane.Steady.Cores, f.From.Run.ControlPlane.Rollout.Cores = &record.Level{Mean: new(0.01)}, &record.Level{Peak: new(1.5)}
 		f.Captured.NodeSpeed = c.nodes
 		f.Captured.History = &capture.History{Figures: []capture.Observed{{Figure: "processorTime", Percentiles: capture.Percentiles{P50: c.p50, Max: c.most}}}}

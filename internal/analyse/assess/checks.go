@@ -108,21 +108,18 @@ func (f Facts) model() (Check, agreement) {
 func (f Facts) processorTime() Check {
 	c := Check{Name: "processor time of the model", Outcome: NotChecked}
 	used, nodes := f.Captured.Observed("processorTime", ""), f.Captured.NodeSpeed
-	here, known := f.From.Run.Environment.Processor.Speed()
-	atRest, _ := f.From.Run.Environment.Processor.SpeedIn(record.PhaseSteady)
 	plane := f.From.Run.ControlPlane
+	_, whyNot := f.nodeSpeed()
 	switch {
 	case used == nil:
 		c.Text = f.noHistory("processorTime")
-	case nodes == nil:
-		c.Text = "how fast production's nodes are is not known: --node-speed has what scaler calibrate --speed printed there"
-	case f.share() > 0:
-		c.Text = f.onlyPart()
-	case !known || here.Work != nodes.Work:
-		c.Text = "the speed of this machine is not known in the unit of --node-speed"
+	case whyNot != "":
+		c.Text = whyNot
 	case plane == nil || plane.Steady == nil || plane.Steady.Cores == nil || plane.Steady.Cores.Mean == nil || plane.Rollout == nil || plane.Rollout.Cores == nil || plane.Rollout.Cores.Peak == nil:
 		c.Text = "the replay did not come to rest"
 	default:
+		here, _ := f.From.Run.Environment.Processor.Speed()
+		atRest, _ := f.From.Run.Environment.Processor.SpeedIn(record.PhaseSteady)
 		rest, peak := *plane.Steady.Cores.Mean*atRest.Speed, *plane.Rollout.Cores.Peak*here.Speed
 		low, high := used.P50*nodes.Speed, used.Max*nodes.Speed
 		c.Outcome = Holds

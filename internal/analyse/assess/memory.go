@@ -28,11 +28,13 @@ type Moment struct {
 	Stage   bool   `json:"stage,omitempty"`
 	Version string `json:"version"`
 	// MemoryBytes is its peak, Low and High the interval that contains those of runs like it.
-	MemoryBytes float64  `json:"memoryBytes"`
-	Low         float64  `json:"low"`
-	High        float64  `json:"high"`
-	Cores       *float64 `json:"cores,omitempty"` // mean
-	PeakCores   *float64 `json:"peakCores,omitempty"`
+	MemoryBytes float64 `json:"memoryBytes"`
+	Low         float64 `json:"low"`
+	High        float64 `json:"high"`
+	// Cores are the mean, and PeakCores the greatest of a second: of the nodes of production where their speed is known
+	// ([Assessment.OfNodes]), else of this machine.
+	Cores     *float64 `json:"cores,omitempty"`
+	PeakCores *float64 `json:"peakCores,omitempty"`
 }
 
 // Setting is a value of the istiod chart to set.
@@ -42,9 +44,13 @@ type Setting struct {
 	Why   string `json:"why"` // with the figure
 }
 
-// text describes a moment.
+// text describes a moment by its memory.
 func (m *Moment) text() string {
-	var where string
+	return fmt.Sprintf("%s (%s to %s) of memory, istiod %s in %s", output.Bytes(m.MemoryBytes), output.Bytes(m.Low), output.Bytes(m.High), m.Version, m.where())
+}
+
+// where names the phase of a moment.
+func (m *Moment) where() (where string) {
 	switch {
 	case m.Stage:
 		where = "stage " + m.Phase + " of the upgrade"
@@ -55,7 +61,7 @@ func (m *Moment) text() string {
 	default:
 		where = m.Phase + " with the captured version"
 	}
-	return fmt.Sprintf("%s (%s to %s) of memory, istiod %s in %s", output.Bytes(m.MemoryBytes), output.Bytes(m.Low), output.Bytes(m.High), m.Version, where)
+	return where
 }
 
 // level is the memory of a usage; empty where it was not measured.
@@ -71,14 +77,17 @@ var phases = []record.PhaseName{
 	record.PhaseBaseline, record.PhaseRollout, record.PhaseSteady, record.PhaseProbe, record.PhaseChange, record.PhaseCycle, record.PhaseStorm, record.PhaseChurn,
 }
 
-// moments are those of all steps.
-func (f Facts) moments() (all []Moment) {
+// moments are those of all steps, with cores of processors of a speed; 0 = as measured.
+func (f Facts) moments(speed float64) (all []Moment) {
 	for _, s := range []struct {
 		name string
 		run  *record.Run
 	}{{"from", f.From.Run}, {"to", f.Onto.Run}, {"upgrade", f.Upgrade.Run}} {
 		if s.run == nil {
 			continue
+		}
+		if speed > 0 {
+			s.run = s.run.OnProcessor(speed)
 		}
 		add := func(phase, version string, stage bool, u *record.Usage) {
 			peak := level(u).Peak

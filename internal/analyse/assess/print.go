@@ -142,6 +142,9 @@ func (a *Assessment) page(dir string, markdown bool) string {
 		b.WriteString(escaped(a.Room) + "\n")
 	}
 	b.WriteString("\n")
+	if a.OfNodes {
+		b.WriteString("Cores are those of production's nodes.\n\n")
+	}
 	t = output.Table{Head: []string{"step", "moment", "version", "memory, peak", "low", "high", "cores, mean", "peak"}, Left: 2}
 	for _, m := range a.Moments {
 		t.Add(m.Step, m.Phase, m.Version, output.Bytes(m.MemoryBytes), output.Bytes(m.Low), output.Bytes(m.High), cores(m.Cores), cores(m.PeakCores))
