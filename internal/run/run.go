@@ -178,7 +178,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	if startsAgain(err) != nil {
 		return record.Run{}, r.discard(cmp.Or(context.Cause(outer), err))
 	}
-	r.speedAfter(ctx)
+	r.normalize()
 	return r.finish(err)
 }
 

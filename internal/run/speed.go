@@ -16,10 +16,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// measureSpeed measures how fast this machine is, while no phase of the run goes on, and has
-// set put it into the record. A run in an existing cluster says nothing about the
+// speedBefore measures how fast this machine is before anything of the run is started. A run in an existing cluster says nothing about the
 // machine of its control plane. A failure does not end the run; it is a warning.
-func (r *run) measureSpeed(ctx context.Context, set func(*record.Processor, *record.Speed)) {
+func (r *run) speedBefore(ctx context.Context) {
 	if r.spec.Place.Context != "" || ctx.Err() != nil {
 		return
 	}
@@ -31,16 +30,14 @@ func (r *run) measureSpeed(ctx context.Context, set func(*record.Processor, *rec
 		r.journal.Warn(record.Warning{About: "environment.processor", Reason: record.ReasonNotMeasured, Detail: output.FirstLine(err)})
 		return
 	}
-	r.journal.Update(func(run *record.Run) { set(run.Environment.Processor, &measured) })
-}
-
-func (r *run) speedBefore(ctx context.Context) {
-	r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.Before = s })
+	r.journal.Update(func(run *record.Run) { run.Environment.Processor.Before = &measured })
 }
 
 const (
 	// quotaSamples is the number of samples by whose speed the quota of the control plane is set: those of the last 20 s.
 	quotaSamples = 20
+	// quotaLeast is the least number of samples by which it is changed.
+	quotaLeast = 10
 	// quotaEvery is the number of samples after which it is set again. Each time the kernel begins a new period.
 	quotaEvery = 5
 	// quotaStep is the least share by which it is changed.
@@ -96,8 +93,11 @@ func (r *run) followSpeed(ctx context.Context) (steps.Undo, error) {
 
 // followQuota holds the control plane to as many reference processors as before, by the latest samples, and returns its quota.
 func (r *run) followQuota(quota controlplane.Quota, latest []speed.Sample) controlplane.Quota {
+	if len(latest) < quotaLeast {
+		return quota
+	}
 	measured, err := speed.Of(latest)
-	if err != nil { // too few of them
+	if err != nil {
 		return quota
 	}
 	next := r.spec.share(measured.Speed)
@@ -114,8 +114,12 @@ func (r *run) followQuota(quota controlplane.Quota, latest []speed.Sample) contr
 	return next
 }
 
-// measureSpeeds puts the speeds in phases into the record, and how many processors the control plane could use in the rollout on average.
+// measureSpeeds puts the speeds in the run and in its phases into the record, and how many processors the control plane could use in the rollout on
+// average.
 func (r *run) measureSpeeds(m measurement) {
+	if measured, err := speed.Of(r.speeds.in(phases.Window{End: time.Now()})); err == nil { // else there are too few samples
+		m.document.Environment.Processor.Run = &measured
+	}
 	for _, w := range m.windows {
 		if measured, err := speed.Of(r.speeds.in(w)); err == nil { // else there are too few samples
 			p := m.document.Environment.Processor
@@ -139,20 +143,10 @@ func (r *run) usableIn(w phases.Window) float64 {
 	return r.spec.usable(controlplane.Quota{Processors: mean})
 }
 
-// speedAfter puts what the run used into units of the reference processor. Where the rollout was too short for its speed, that after all that
-// the run started has ended is measured first, unless it is kept.
-func (r *run) speedAfter(ctx context.Context) {
-	kept := r.spec.Keep && r.completed
-	if p := r.journal.Run().Environment.Processor; p != nil && p.Phases[record.PhaseRollout].Speed == 0 && !kept {
-		r.measureSpeed(ctx, func(p *record.Processor, s *record.Speed) { p.After = s })
-	}
+// normalize puts what the run used into units of the reference processor.
+func (r *run) normalize() {
 	r.journal.Update(func(run *record.Run) { run.Normalize() })
 	p := r.journal.Run().Environment.Processor
-	if drift := p.Drift(); math.Abs(drift) > record.SpeedBound {
-		r.journal.Warn(record.Warning{About: "environment.processor", Reason: record.ReasonSpeedDrifted, Values: map[string]float64{
-			"before": p.Before.Speed, "after": p.After.Speed, "share": math.Abs(drift), "bound": record.SpeedBound,
-		}})
-	}
 	if s, ok := p.Speed(); ok {
 		r.progress.say(fmt.Sprintf("a processor of this machine: %.3g reference processors (%.3g before the run)", s.Speed, p.SpeedBefore()))
 	}

@@ -52,6 +52,7 @@ const (
 	passes   = 2  // of a sample
 	warmUp   = 5  // passes that do not count
 	parts    = 10 // of the samples, for their spread
+	least    = 5  // samples by which a speed is known: one differs from their mean by 5 %
 	samples  = 40 // of Measure
 	pause    = 60 * time.Millisecond
 	patience = 15 * time.Second // with the process of Measure
@@ -176,12 +177,12 @@ func do(w io.Writer, pause time.Duration, n int, used func() (time.Duration, err
 	return nil
 }
 
-// Of returns the speed by samples. It is an error if they are too few for their spread to be known.
+// Of returns the speed by samples, five at least.
 func Of(all []Sample) (record.Speed, error) {
-	if len(all) < parts {
-		return record.Speed{}, fmt.Errorf("%d samples of the work, want %d", len(all), parts)
+	if len(all) < least {
+		return record.Speed{}, fmt.Errorf("%d samples of the work, want %d", len(all), least)
 	}
-	s := record.Speed{Work: Work}
+	s, parts := record.Speed{Work: Work}, min(parts, len(all))
 	for i := range parts {
 		part := all[i*len(all)/parts : (i+1)*len(all)/parts]
 		var cpu time.Duration

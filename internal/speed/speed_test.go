@@ -29,8 +29,8 @@ func TestOf(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	if _, err := Of(all[:parts-1]); err == nil {
-		t.Error("a speed of fewer samples than parts")
+	if _, err := Of(all[:least-1]); err == nil {
+		t.Error("a speed of too few samples")
 	}
 	if _, err := Of(make([]Sample, parts)); err == nil {
 		t.Error("a speed of samples that took no time")

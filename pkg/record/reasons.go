@@ -12,7 +12,6 @@ const (
 	ReasonAtLimit               Reason = "atLimit"               // the control plane used all that it could use [peakCores, maxProcs]
 	ReasonRestarted             Reason = "restarted"             // a program was started again in a phase [restarts]
 	ReasonCrashed               Reason = "crashed"               // the control plane ended unasked; Detail: its error
-	ReasonSpeedDrifted          Reason = "speedDrifted"          // the machine was faster or slower after the run than before [before, after: in reference processors, share, bound]
 	ReasonLimitNotEnforced      Reason = "limitNotEnforced"      // the memory limit is only a setting of the program; Detail: why
 	ReasonProcessorsNotEnforced Reason = "processorsNotEnforced" // nothing holds the control plane to its processors [processors]; Detail: why
 	ReasonMachineProcessors     Reason = "machineProcessors"     // those of Component are of its machine: time cannot be slowed down with Detail [processors: absent where they are not known]
@@ -97,7 +96,6 @@ var sentences = map[Reason]string{
 	ReasonMachineProcessors:     "the control plane has the [{processors} ]processors of the machine that it runs on, because time cannot be slowed down with {detail}: new streams a second, pushes at once and all that follows from them are of that machine, and not of the scenario alone",
 	ReasonOtherVersion:          "the captured control plane is version {detail}, and the run is of version {component}",
 	ReasonReplacedVersion:       "version {component} ran in place of {detail}, whose images could not be had: the nearest that scaler builds",
-	ReasonSpeedDrifted:          "a processor of this machine did the work of {before:.3g} reference processors before the run, and of {after:.3g} after it. They differ by {share:percent}, more than {bound:percent}: processor time and cores depend on when in the run they were used, also in units of the reference processor",
 	ReasonLimitNotEnforced:      "the control plane is given the limit as a setting (GOMEMLIMIT), and nothing enforces it: {detail}",
 
 	ReasonLateInstrument:   "scaler itself ran late: {p99Seconds:ms} at p99 of its own scheduling lag",

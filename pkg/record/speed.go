@@ -2,7 +2,6 @@ package record
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -12,11 +11,11 @@ type Processor struct {
 	// Steal is, by phase, the share of the time of all processors, 0 to 1, that the hypervisor
 	// gave to others while this machine wanted it.
 	Steal map[PhaseName]float64 `json:"steal,omitempty"`
-	// Before is the speed before anything of the run was started. After is that after all of it had ended, where Phases does not have rollout.
+	// Before is the speed before anything of the run was started.
 	Before *Speed `json:"before,omitempty"`
-	After  *Speed `json:"after,omitempty"`
-	// Phases are the speeds in phases that are long enough, by a sample of the work each second, next to what ran.
+	// Phases are the speeds in phases that are long enough, by a sample of the work each second, next to what ran, and Run that by all of these samples.
 	Phases map[PhaseName]Speed `json:"phases,omitempty"`
+	Run    *Speed              `json:"run,omitempty"`
 }
 
 // Speed is how fast a processor did a fixed piece of work, in units of the reference
@@ -25,14 +24,14 @@ type Speed struct {
 	// Work is the version of the work. Speeds of different works are different units.
 	Work  string  `json:"work"`
 	Speed float64 `json:"speed"` // of all the work
-	// Low and High are the speeds of the slowest and of the quickest of ten parts of it.
+	// Low and High are the speeds of the slowest and of the quickest of ten parts of it, or of its samples, if they are fewer.
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
 	CPUSeconds float64 `json:"cpuSeconds"` // processor time of all the work
 }
 
 // SpeedBound is the share by which speeds may differ before processor times that were
-// measured at them are uncertain. It is half of the 10 % within which figures are claimed to
+// measured at them are not in one unit. It is half of the 10 % within which figures are claimed to
 // be equal.
 const SpeedBound = 0.05
 
@@ -52,8 +51,7 @@ func MeanSpeed(all []Speed) (mean Speed, ok bool) {
 	return mean, len(all) > 0
 }
 
-// Speed is the speed of the run: that in its rollout or, where Phases does not have it, the mean of those before and after the run; false where
-// it is not known.
+// Speed is the speed of the run: that in its rollout or, where Phases does not have it, Run; false where it is not known.
 func (p *Processor) Speed() (Speed, bool) {
 	if p == nil {
 		return Speed{}, false
@@ -61,10 +59,10 @@ func (p *Processor) Speed() (Speed, bool) {
 	if s, sampled := p.Phases[PhaseRollout]; sampled {
 		return MeanSpeed([]Speed{s})
 	}
-	if p.Before == nil || p.After == nil {
+	if p.Run == nil {
 		return Speed{}, false
 	}
-	return MeanSpeed([]Speed{*p.Before, *p.After})
+	return MeanSpeed([]Speed{*p.Run})
 }
 
 // SpeedIn is the speed in a phase or, where Phases does not have it, Speed.
@@ -85,33 +83,18 @@ func (p *Processor) SpeedBefore() float64 {
 	return p.Before.Speed
 }
 
-// Drift is the share by which the speed after the run differs from that before it. It is 0 where
-// it is not known, as where Phases has rollout, and where the ranges from Low to High of both overlap: then parts of one
-// measurement differ as much, and the two do not show that the machine changed.
-func (p *Processor) Drift() float64 {
-	if _, ok := p.Speed(); !ok || p.After == nil || p.Before == nil || p.Before.Low <= p.After.High && p.After.Low <= p.Before.High {
-		return 0
-	}
-	return p.After.Speed/p.Before.Speed - 1
-}
-
 // SpeedsOf states how the speeds of runs differ: differing says in words that they do by more than
-// SpeedBound, or are of different works, "" where they do not; oneWork reports that they are of one work; drifted is the number of runs in which the
-// speed changed by more than SpeedBound from before the run to after it. Runs whose speed is not
+// SpeedBound, or are of different works, "" where they do not; oneWork reports that they are of one work. Runs whose speed is not
 // known are left out.
-func SpeedsOf(runs []*Run) (differing string, oneWork bool, drifted int) {
+func SpeedsOf(runs []*Run) (differing string, oneWork bool) {
 	var known []Speed
 	for _, run := range runs {
-		p := run.Environment.Processor
-		if s, ok := p.Speed(); ok {
+		if s, ok := run.Environment.Processor.Speed(); ok {
 			known = append(known, s)
-		}
-		if math.Abs(p.Drift()) > SpeedBound {
-			drifted++
 		}
 	}
 	_, oneWork = MeanSpeed(known)
-	return speedsText(known), oneWork, drifted
+	return speedsText(known), oneWork
 }
 
 // speedsText is the first result of SpeedsOf.

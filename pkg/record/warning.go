@@ -155,13 +155,6 @@ func (r *Run) Reach(w Warning) []string {
 			program = "controlPlane"
 		}
 		return append(paths, program+strings.TrimPrefix(w.About, "own")+".heapBytes")
-	case ReasonSpeedDrifted:
-		for _, phase := range FigurePhases {
-			for _, figure := range []string{"cpuSeconds", "cores", "referenceCPUSeconds", "referenceCores"} {
-				paths = append(paths, "controlPlane."+string(phase)+"."+figure)
-			}
-		}
-		return paths
 	case ReasonEarlyRefusals:
 		return append(paths, refusedEarly...)
 	case ReasonQuiescent: // how long the mesh was found at rest is part of the phase, and of what is a mean over it

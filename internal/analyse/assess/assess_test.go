@@ -54,7 +54,7 @@ func facts() Facts {
 func onNodes(f *Facts, speed float64, request string) {
 	for _, s := range []Step{f.From, f.Onto, f.Upgrade} {
 		one := &record.Speed{Work: "2", Speed: 1, Low: 1, High: 1}
-		s.Run.Environment.Processor = &record.Processor{Before: one, After: one}
+		s.Run.Environment.Processor = &record.Processor{Run: one}
 	}
 	f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane.Cores = &record.Level{Mean: new(0.3), Peak: new(0.45)}
 	f.Captured.NodeSpeed, f.Captured.Requests = &record.Speed{Work: "2", Speed: speed}, map[string]string{"cpu": request}
@@ -130,11 +130,11 @@ func TestJudge(t *testing.T) {
 		"the request of processors is below what it may need": {func(f *Facts) {
 			onNodes(f, 0.5, "500m")
 		}, GoWithChanges, "processors: istiod needs 0.60 (0.54 to 0.83) cores of production's nodes on average, and 0.90 in a second, istiod 1.31.0 in stage wave-1 of the upgrade, and requests 500m", "    cpu: 1100m\n"},
-		"the request of processors is enough": {func(f *Facts) { onNodes(f, 0.5, "1") }, Go, "version", "Nothing has to be set"},
+		"the request of processors is enough":    {func(f *Facts) { onNodes(f, 0.5, "1") }, Go, "version", "Nothing has to be set"},
 		"the request of processors is not known": {func(f *Facts) { onNodes(f, 0.5, "") }, Go, "version", "Nothing has to be set"},
 		"the speed of this machine is of another work": {func(f *Facts) {
 			onNodes(f, 0.5, "100m")
-			f.Onto.Run.Environment.Processor.Before.Work = "1"
+			f.Onto.Run.Environment.Processor.Run.Work = "1"
 		}, Go, "version", "Nothing has to be set"},
 
 		"more than the limit": {func(f *Facts) { f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 300) }, NoGo, "memory: istiod needs 300MiB", "memory: 448Mi"},
@@ -343,7 +343,7 @@ func TestProcessorTime(t *testing.T) {
 	} {
 		f := facts()
 		for _, r := range []*record.Run{f.From.Run, f.Onto.Run, f.Upgrade.Run} {
-			r.Environment.Processor = &record.Processor{Before: of("1", 2), After: of("1", 2)}
+			r.Environment.Processor = &record.Processor{Run: of("1", 2)}
 		}
 		f.From.Run.ControlPlane.Steady.Cores, f.From.Run.ControlPlane.Rollout.Cores = &record.Level{Mean: new(0.01)}, &record.Level{Peak: new(1.5)}
 		f.Captured.NodeSpeed = c.nodes

@@ -111,11 +111,7 @@ func (p *Plan) processorSentence() string {
 
 // warnOfSpeed adds warnings about the processor time of runs that were not made at one speed.
 func (s *sample) warnOfSpeed() {
-	differing, _, drifted := record.SpeedsOf(s.runs)
-	if differing != "" && s.processor == nil {
+	if differing, _ := record.SpeedsOf(s.runs); differing != "" && s.processor == nil {
 		s.warn(rolloutCPU, "%s: processor times of the runs are not in one unit, and the forecast is of a processor between theirs", differing)
-	}
-	if drifted > 0 {
-		s.warn(rolloutCPU, "in %s of %d a processor was more than %.0f%% faster or slower after the run than before it", output.Many(drifted, "run"), len(s.runs), record.SpeedBound*100)
 	}
 }

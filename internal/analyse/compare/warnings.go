@@ -156,20 +156,15 @@ func (p pair) remarks(rules rules) (all []string) {
 	return all
 }
 
-// speedRemarks state that the machine was not equally fast in all runs, or within some: processor
-// time then differs for that reason, too.
+// speedRemarks state that the machine was not equally fast in all runs: processor time then differs for that reason, too.
 func speedRemarks(a, b []*record.Run) (all []string) {
-	runs := slices.Concat(a, b)
-	differing, oneWork, drifted := record.SpeedsOf(runs)
+	differing, oneWork := record.SpeedsOf(slices.Concat(a, b))
 	if differing != "" {
 		text := "processor time and cores of these runs are not in one unit: " + differing
 		if oneWork {
 			text += "; referenceCPUSeconds is"
 		}
 		all = append(all, text)
-	}
-	if drifted > 0 {
-		all = append(all, fmt.Sprintf("in %d of %d runs a processor was more than %.0f%% faster or slower after the run than before it: processor time and cores may be off by as much, and referenceCPUSeconds, for which the mean of both is taken, by less", drifted, len(runs), record.SpeedBound*100))
 	}
 	return all
 }

@@ -57,10 +57,10 @@ func TestUnknownPush(t *testing.T) {
 func TestProcessorText(t *testing.T) {
 	p := &record.Processor{
 		Model:  "AMD EPYC",
-		Before: &record.Speed{Work: "1", Speed: 1.02, Low: 0.95, High: 1.1}, After: &record.Speed{Work: "1", Speed: 0.9, Low: 0.8, High: 1},
+		Before: &record.Speed{Work: "1", Speed: 1.02, Low: 0.95, High: 1.1}, Run: &record.Speed{Work: "1", Speed: 0.9, Low: 0.8, High: 1},
 		Steal: map[record.PhaseName]float64{record.PhaseRollout: 0.123, record.PhaseSteady: 0.0001},
 	}
-	want := "AMD EPYC; 1.02 reference processors before the run (0.95 to 1.1); 0.9 reference processors after the run (0.8 to 1); stolen by others on its host: 12.3% in rollout"
+	want := "AMD EPYC; 1.02 reference processors before the run (0.95 to 1.1); 0.9 reference processors in the run (0.8 to 1); stolen by others on its host: 12.3% in rollout"
 	if got := processorText(p); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -260,16 +260,16 @@ func processorText(p *record.Processor) string {
 	if p.Model != "" {
 		parts = append(parts, p.Model)
 	}
-	for _, s := range []struct {
-		when string
-		of   *record.Speed
-	}{{"before", p.Before}, {"after", p.After}} {
-		if s.of != nil {
-			parts = append(parts, fmt.Sprintf("%.3g reference processors %s the run (%.3g to %.3g)", s.of.Speed, s.when, s.of.Low, s.of.High))
+	add := func(when string, s *record.Speed) {
+		if s != nil {
+			parts = append(parts, fmt.Sprintf("%.3g reference processors %s (%.3g to %.3g)", s.Speed, when, s.Low, s.High))
 		}
 	}
+	add("before the run", p.Before)
 	if s, sampled := p.Phases[record.PhaseRollout]; sampled {
-		parts = append(parts, fmt.Sprintf("%.3g in the rollout (%.3g to %.3g)", s.Speed, s.Low, s.High))
+		add("in the rollout", &s)
+	} else {
+		add("in the run", p.Run)
 	}
 	var steal []string
 	for _, phase := range phasesShown {
