@@ -13,7 +13,8 @@ type Processor struct {
 	Steal map[PhaseName]float64 `json:"steal,omitempty"`
 	// Before is the speed before anything of the run was started.
 	Before *Speed `json:"before,omitempty"`
-	// Phases are the speeds in phases that are long enough, by a sample of the work each second, next to what ran, and Run that by all of these samples.
+	// Phases are the speeds in phases that are long enough, by a sample of the work each second, next to what ran. Run is the speed by the samples
+	// of all of the run.
 	Phases map[PhaseName]Speed `json:"phases,omitempty"`
 	Run    *Speed              `json:"run,omitempty"`
 }
@@ -235,6 +236,7 @@ func (r *Run) OnProcessor(speed float64) *Run {
 			}
 			to.Upgrade.Stages[name] = &one
 		}
+		to.FindRoom() // stages have speeds of their own
 	}
 	return &to
 }

@@ -153,10 +153,10 @@ func TestOnProcessor(t *testing.T) {
 		return b.String()
 	}
 	before := text(&r)
-	r.Environment.Processor = &Processor{Run: speedAt(1), Phases: map[PhaseName]Speed{PhaseRollout: *speedAt(0.5)}}
+	r.Environment.Processor = &Processor{Run: speedAt(1), Phases: map[PhaseName]Speed{PhaseRollout: *speedAt(0.5), UpgradePhase("wave-1"): *speedAt(0.25)}}
 	on := r.OnProcessor(1)
-	const half, whole = "1.5 0.15 0.3 0.45 7 1.5; ", "3 0.3 0.6 0.9 7 1.5; "
-	if want := half + half + half + half + whole + "0.15 1.5 0.15 7 0.3"; text(on) != want {
+	const half, quarter, whole = "1.5 0.15 0.3 0.45 7 1.5; ", "0.75 0.075 0.15 0.225 7 1.5; ", "3 0.3 0.6 0.9 7 1.5; "
+	if want := half + half + half + quarter + whole + "0.15 1.5 0.15 7 0.15"; text(on) != want {
 		t.Errorf("got %s, want %s", text(on), want)
 	}
 	if text(&r) != before {

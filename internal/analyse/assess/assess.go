@@ -155,21 +155,29 @@ func Judge(f Facts) Assessment {
 		APIVersion: record.APIVersion, Kind: "Assessment", Installed: f.Captured, Differences: f.Diff, Settings: []Setting{}, waves: f.Waves(),
 		Mesh: meshText(f.From.Run), From: f.From.Run.Environment.ControlPlane.Version, To: f.Onto.Run.Environment.ControlPlane.Version,
 	}
-	if f.share() == 0 && f.Waves() {
-		a.Room = f.Upgrade.Run.UpgradeSentence()
-	}
 	if f.From.Run.Mesh != nil {
 		a.NotReproduced = f.From.Run.Mesh.NotReproduced
 	}
-	speed, whyNot := f.nodeSpeed()
-	a.Moments, a.OfNodes = f.moments(speed), speed > 0
+	processorTime := f.processorTime()
+	speed, whyNot := f.nodeSpeed(f.From.Run, f.Onto.Run, f.Upgrade.Run)
+	if a.OfNodes = speed > 0; a.OfNodes {
+		for _, s := range []*Step{&f.From, &f.Onto, &f.Upgrade} {
+			if s.Run != nil {
+				s.Run = s.Run.OnProcessor(speed)
+			}
+		}
+	}
+	if f.share() == 0 && f.Waves() {
+		a.Room = f.Upgrade.Run.UpgradeSentence()
+	}
+	a.Moments = f.moments()
 	a.Worst = worst(a.Moments)
 	model, agreement := f.model()
 	memory, settings := f.memory(a.Worst, agreement)
 	processors, requests := f.processors(a.Moments, whyNot)
 	a.Settings = append(append(a.Settings, settings...), requests...)
 	a.Checks = []Check{
-		f.version(), f.state(), model, f.processorTime(), f.onto(), f.upgrade(), memory, processors, f.configuration(), f.patches(), f.environment(),
+		f.version(), f.state(), model, processorTime, f.onto(), f.upgrade(), memory, processors, f.configuration(), f.patches(), f.environment(),
 		f.recovery(), f.changes(), f.pushes(), f.bytes(),
 	}
 	a.Verdict, a.Reasons = conclude(a.Checks)

@@ -76,6 +76,79 @@ func replace(r *record.Run, asked string) {
 	r.Warnings = append(r.Warnings, record.Warning{About: record.AboutVersion, Reason: record.ReasonReplacedVersion, Component: r.Environment.ControlPlane.Version, Detail: asked})
 }
 
+func TestProcessors(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*Facts)
+		outcome Outcome
+		text    string // in the check's
+		set     []string
+	}{
+		"enough":              {func(f *Facts) { onNodes(f, 0.5, "1200m") }, Holds, "and requests 1.2", nil},
+		"within the interval": {func(f *Facts) { onNodes(f, 0.5, "500m") }, NotChecked, "within that interval", nil},
+		"no request":          {func(f *Facts) { onNodes(f, 0.5, "") }, Needs, "and requests no processors", []string{"resources.requests.cpu=1150m"}},
+		"not known what it requests": {func(f *Facts) {
+			onNodes(f, 0.5, "")
+			f.Captured.Installed = false
+		}, NotChecked, "what it requests is not known", nil},
+		"a limit below the request": {func(f *Facts) {
+			onNodes(f, 0.5, "300m")
+			f.Captured.Limits["cpu"] = "1"
+		}, Needs, "istiod needs 0.60", []string{"resources.requests.cpu=1150m", "resources.limits.cpu=1150m"}},
+		"it waited for processors": {func(f *Facts) {
+			onNodes(f, 0.5, "2")
+			f.Upgrade.Run.Warnings = []record.Warning{{About: "controlPlane.rollout", Reason: record.ReasonAtLimit}}
+		}, NotChecked, "it may need more", nil},
+		"of several replicas no stage counts": {func(f *Facts) {
+			onNodes(f, 0.5, "300m")
+			f.Captured.Replicas = 2
+		}, NotChecked, "cores were not measured", nil},
+		"speed of another work": {func(f *Facts) {
+			onNodes(f, 0.5, "100m")
+			f.Onto.Run.Environment.Processor.Run.Work = "1"
+		}, NotChecked, "not known in the unit of --node-speed", nil},
+		"no speed of this machine": {func(f *Facts) {
+			onNodes(f, 0.5, "100m")
+			f.From.Run.Environment.Processor = nil
+		}, NotChecked, "the speed of this machine is not known", nil},
+		"a share of the pods": {func(f *Facts) {
+			onNodes(f, 0.5, "100m")
+			f.From.Run.Scenario.Mesh.Share = 0.4
+		}, NotChecked, "40% of the pods were rehearsed", nil},
+	} {
+		f := facts()
+		c.change(&f)
+		a := Judge(f)
+		i := slices.IndexFunc(a.Checks, func(c Check) bool { return c.Name == "processors" })
+		if got := a.Checks[i]; got.Outcome != c.outcome || !strings.Contains(got.Text, c.text) {
+			t.Errorf("%s: got %+v, want %s with %q", name, got, c.outcome, c.text)
+		}
+		var set []string
+		for _, s := range a.Settings {
+			set = append(set, s.Path+"="+s.Value)
+		}
+		if name != "a share of the pods" && !slices.Equal(set, c.set) {
+			t.Errorf("%s: %q is set, want %q", name, set, c.set)
+		}
+		if on := strings.Contains(a.page("out", false), "Cores are those of production's nodes"); on != a.OfNodes {
+			t.Errorf("%s: the page says %v of production's nodes, want %v", name, on, a.OfNodes)
+		}
+	}
+}
+
+// Of several replicas memory is that of the one that needed the most of it, and cores are those of the one that needed the most of them.
+func TestMomentsOfReplicas(t *testing.T) {
+	f := facts()
+	of := func(peak, cores float64) *record.Replica {
+		u := usage(peak, peak)
+		u.Cores = &record.Level{Mean: new(cores)}
+		return &record.Replica{Usage: record.ByPhase[*record.Usage]{Rollout: u}}
+	}
+	f.From.Run.Replicas = &record.Replicas{Each: map[string]*record.Replica{"a": of(100, 0.1), "b": of(90, 0.4)}}
+	if m := f.moments()[0]; m.MemoryBytes != 100*mebibyte || *m.Cores != 0.4 {
+		t.Errorf("got %+v", m)
+	}
+}
+
 // A mesh in ambient mode is judged without an upgrade in waves.
 func TestJudgeAmbient(t *testing.T) {
 	f := facts()
@@ -127,15 +200,7 @@ func TestJudge(t *testing.T) {
 
 		"the limit is within the interval": {func(f *Facts) { f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 195) }, GoWithChanges, "memory: istiod needs 195MiB", "resources:\n  limits:\n    # 195MiB (177MiB to 213MiB) of memory, istiod 1.31.0 in stage wave-1 of the upgrade; the upper end with 30 % of headroom; it is 200MiB\n    memory: 320Mi\n  requests:\n    # no more than the limit; the chart has 2GiB where it is not set, and pods that request more than their limit are refused\n    memory: 320Mi\n"},
 
-		"the request of processors is below what it may need": {func(f *Facts) {
-			onNodes(f, 0.5, "500m")
-		}, GoWithChanges, "processors: istiod needs 0.60 (0.54 to 0.83) cores of production's nodes on average, and 0.90 in a second, istiod 1.31.0 in stage wave-1 of the upgrade, and requests 500m", "    cpu: 1100m\n"},
-		"the request of processors is enough":    {func(f *Facts) { onNodes(f, 0.5, "1") }, Go, "version", "Nothing has to be set"},
-		"the request of processors is not known": {func(f *Facts) { onNodes(f, 0.5, "") }, Go, "version", "Nothing has to be set"},
-		"the speed of this machine is of another work": {func(f *Facts) {
-			onNodes(f, 0.5, "100m")
-			f.Onto.Run.Environment.Processor.Run.Work = "1"
-		}, Go, "version", "Nothing has to be set"},
+		"the request of processors is below what it needs": {func(f *Facts) { onNodes(f, 0.5, "300m") }, GoWithChanges, "processors: istiod needs 0.60 (0.40 to 1.12) cores of production's nodes on average, istiod 1.31.0 in stage wave-1 of the upgrade, and requests 0.30", "    cpu: 1150m\n"},
 
 		"more than the limit": {func(f *Facts) { f.Upgrade.Run.Upgrade.Stages["wave-1"].To.ControlPlane = usage(80, 300) }, NoGo, "memory: istiod needs 300MiB", "memory: 448Mi"},
 		"a share of the pods, within the limit": {func(f *Facts) {
@@ -346,7 +411,7 @@ func TestProcessorTime(t *testing.T) {
 			r.Environment.Processor = &record.Processor{Run: of("1", 2)}
 		}
 		f.From.Run.ControlPlane.Steady.Cores, f.From.Run.ControlPlane.Rollout.Cores = &record.Level{Mean: new(0.01)}, &record.Level{Peak: new(1.5)}
-		f.Captured.NodeSpeed = c.nodes
+		f.Captured.NodeSpeed, f.Captured.Requests = c.nodes, map[string]string{"cpu": "100"}
 		f.Captured.History = &capture.History{Figures: []capture.Observed{{Figure: "processorTime", Percentiles: capture.Percentiles{P50: c.p50, Max: c.most}}}}
 		if got := f.processorTime(); got.Outcome != c.outcome || !strings.HasSuffix(got.Text, c.text) {
 			t.Errorf("%s: %s, %s", name, got.Outcome, got.Text)

@@ -109,7 +109,7 @@ func (f Facts) processorTime() Check {
 	c := Check{Name: "processor time of the model", Outcome: NotChecked}
 	used, nodes := f.Captured.Observed("processorTime", ""), f.Captured.NodeSpeed
 	plane := f.From.Run.ControlPlane
-	_, whyNot := f.nodeSpeed()
+	_, whyNot := f.nodeSpeed(f.From.Run)
 	switch {
 	case used == nil:
 		c.Text = f.noHistory("processorTime")

@@ -31,8 +31,8 @@ type Moment struct {
 	MemoryBytes float64 `json:"memoryBytes"`
 	Low         float64 `json:"low"`
 	High        float64 `json:"high"`
-	// Cores are the mean, and PeakCores the greatest of a second: of the nodes of production where their speed is known
-	// ([Assessment.OfNodes]), else of this machine.
+	// Cores are the mean, and PeakCores the greatest of a second, of the replica with the greatest mean: of the nodes of production where their
+	// speed is known ([Assessment.OfNodes]), else of this machine.
 	Cores     *float64 `json:"cores,omitempty"`
 	PeakCores *float64 `json:"peakCores,omitempty"`
 }
@@ -77,17 +77,14 @@ var phases = []record.PhaseName{
 	record.PhaseBaseline, record.PhaseRollout, record.PhaseSteady, record.PhaseProbe, record.PhaseChange, record.PhaseCycle, record.PhaseStorm, record.PhaseChurn,
 }
 
-// moments are those of all steps, with cores of processors of a speed; 0 = as measured.
-func (f Facts) moments(speed float64) (all []Moment) {
+// moments are those of all steps.
+func (f Facts) moments() (all []Moment) {
 	for _, s := range []struct {
 		name string
 		run  *record.Run
 	}{{"from", f.From.Run}, {"to", f.Onto.Run}, {"upgrade", f.Upgrade.Run}} {
 		if s.run == nil {
 			continue
-		}
-		if speed > 0 {
-			s.run = s.run.OnProcessor(speed)
 		}
 		add := func(phase, version string, stage bool, u *record.Usage) {
 			peak := level(u).Peak
@@ -111,10 +108,22 @@ func (f Facts) moments(speed float64) (all []Moment) {
 				continue
 			}
 			var most *record.Usage
+			var cores *record.Level // of the replica that used the most
 			for _, r := range s.run.Replicas.Each {
-				if of := r.Usage.At(p); of != nil && level(*of).Peak != nil && (most == nil || *level(*of).Peak > *level(most).Peak) {
-					most = *of
+				of := *r.Usage.At(p)
+				if level(of).Peak == nil {
+					continue
 				}
+				if most == nil || *level(of).Peak > *level(most).Peak {
+					most = of
+				}
+				if of.Cores != nil && of.Cores.Mean != nil && (cores == nil || *of.Cores.Mean > *cores.Mean) {
+					cores = of.Cores
+				}
+			}
+			if most != nil {
+				most = new(*most)
+				most.Cores = cores
 			}
 			add(string(p), version, false, most)
 		}

@@ -3,6 +3,7 @@ package assess
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -20,8 +21,8 @@ const (
 	millicores = 50
 )
 
-// nodeSpeed is the speed of production's nodes; 0, and why, where processor time of the rehearsal cannot be compared with theirs.
-func (f Facts) nodeSpeed() (speed float64, whyNot string) {
+// nodeSpeed is the speed of production's nodes; 0, and why, where processor time of these runs cannot be compared with theirs.
+func (f Facts) nodeSpeed(runs ...*record.Run) (speed float64, whyNot string) {
 	nodes := f.Captured.NodeSpeed
 	switch {
 	case nodes == nil:
@@ -29,15 +30,35 @@ func (f Facts) nodeSpeed() (speed float64, whyNot string) {
 	case f.share() > 0:
 		return 0, f.onlyPart()
 	}
-	for _, r := range []*record.Run{f.From.Run, f.Onto.Run, f.Upgrade.Run} {
+	for _, r := range runs {
 		if r == nil {
 			continue
 		}
-		if here, known := r.Environment.Processor.Speed(); !known || here.Work != nodes.Work {
+		switch here, known := r.Environment.Processor.Speed(); {
+		case !known:
+			return 0, "the speed of this machine is not known"
+		case here.Work != nodes.Work:
 			return 0, "the speed of this machine is not known in the unit of --node-speed"
 		}
 	}
 	return nodes.Speed, ""
+}
+
+// carries reports whether the mean cores of a moment are those of a state that lasts: requests are not for a burst of a second or two, as after a
+// restart. In the stages of an upgrade each version has one istiod, which of several replicas none is.
+func (f Facts) carries(m Moment) bool {
+	if m.Cores == nil {
+		return false
+	}
+	return m.Stage && f.Captured.Replicas <= 1 ||
+		!m.Stage && slices.Contains([]record.PhaseName{record.PhaseRollout, record.PhaseSteady, record.PhaseChange, record.PhaseChurn}, record.PhaseName(m.Phase))
+}
+
+// limited reports whether the control plane waited for processors in a run, so that its cores are a lower bound.
+func limited(r *record.Run) bool {
+	return r != nil && slices.ContainsFunc(r.Warnings, func(w record.Warning) bool {
+		return (w.Reason == record.ReasonAtLimit || w.Reason == record.ReasonSaturated) && record.Within(w.About, "controlPlane")
+	})
 }
 
 // processors compares the moment of the most cores with the processors that production requests, and states what to request. whyNot is that of
@@ -49,7 +70,7 @@ func (f Facts) processors(moments []Moment, whyNot string) (Check, []Setting) {
 	}
 	var most *Moment
 	for i, m := range moments {
-		if m.Cores != nil && (most == nil || *m.Cores > *most.Cores) {
+		if f.carries(m) && (most == nil || *m.Cores > *most.Cores) {
 			most = &moments[i]
 		}
 	}
@@ -57,25 +78,51 @@ func (f Facts) processors(moments []Moment, whyNot string) (Check, []Setting) {
 		c.Text = "cores were not measured"
 		return c, nil
 	}
-	low, high := *most.Cores*(1-coresSpread), *most.Cores*(1+coresSpread)*(1+coresMore)
-	need := fmt.Sprintf("istiod needs %s (%s to %s) cores of production's nodes on average, and %s in a second, istiod %s in %s",
-		output.Digits(*most.Cores, 2), output.Digits(low, 2), output.Digits(high, 2), cores(most.PeakCores), most.Version, most.where())
-	text := f.Captured.Requests["cpu"]
-	quantity, err := resource.ParseQuantity(text)
-	requested := quantity.AsApproximateFloat64()
-	if err != nil || requested <= 0 {
+	low := *most.Cores * (1 - math.Hypot(coresSpread, capacity.AnotherKind))
+	high := *most.Cores * (1 + coresMore) * (1 + math.Hypot(coresSpread, capacity.AnotherKindMore))
+	need := fmt.Sprintf("istiod needs %s (%s to %s) cores of production's nodes on average, istiod %s in %s",
+		output.Digits(*most.Cores, 2), output.Digits(low, 2), output.Digits(high, 2), most.Version, most.where())
+	requested, known := f.cpu(f.Captured.Requests)
+	if !known {
 		c.Text = need + "; what it requests is not known"
 		return c, nil
 	}
-	if high <= requested {
-		c.Outcome, c.Text = Holds, fmt.Sprintf("%s, and requests %s", need, text)
+	text := need + ", and requests no processors"
+	if requested > 0 {
+		text = fmt.Sprintf("%s, and requests %s", need, output.Digits(requested, 2))
+	}
+	step := map[string]*record.Run{"from": f.From.Run, "to": f.Onto.Run, "upgrade": f.Upgrade.Run}[most.Step]
+	switch {
+	case low > requested:
+	case limited(step):
+		c.Text = text + "; it waited for processors here, so that it may need more"
+		return c, nil
+	case high <= requested:
+		c.Outcome, c.Text = Holds, text
+		return c, nil
+	default:
+		c.Text = text + ", which is within that interval"
 		return c, nil
 	}
-	request := fmt.Sprintf("%.0fm", math.Ceil(high*(1+capacity.DefaultHeadroom)*1000/millicores)*millicores)
-	set := []Setting{{
-		Path: "resources.requests.cpu", Value: request,
-		Why: fmt.Sprintf("%s; the upper end with %s of headroom; it is %s", need, output.Percent(capacity.DefaultHeadroom), text),
-	}}
-	c.Outcome, c.Text = Needs, fmt.Sprintf("%s, and requests %s: on a node in full use it may get no more", need, text)
+	c.Outcome, c.Text = Needs, text
+	request := math.Ceil(high*1000/millicores) * millicores
+	value := fmt.Sprintf("%.0fm", request)
+	set := []Setting{{Path: "resources.requests.cpu", Value: value, Why: need + "; the upper end"}}
+	if limit, limits := f.cpu(f.Captured.Limits); limits && limit > 0 && limit*1000 < request {
+		set = append(set, Setting{
+			Path: "resources.limits.cpu", Value: value,
+			Why: fmt.Sprintf("it is %s; pods that request more than their limit are refused", output.Digits(limit, 2)),
+		})
+	}
 	return c, set
+}
+
+// cpu is the number of processors among captured requests or limits, 0 where there is none; false where it is not known.
+func (f Facts) cpu(of map[string]string) (processors float64, known bool) {
+	text := of["cpu"]
+	if text == "" {
+		return 0, f.Captured.Installed
+	}
+	q, err := resource.ParseQuantity(text)
+	return q.AsApproximateFloat64(), err == nil
 }

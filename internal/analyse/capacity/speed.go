@@ -73,12 +73,12 @@ func (s *sample) days() int {
 	return len(days)
 }
 
-// anotherKind is the share by which reference processor time of one kind of processor was less than that of another for the same
+// AnotherKind is the share by which reference processor time of one kind of processor was less than that of another for the same
 // work, at most: the unit does not measure all that makes a processor fast. See docs/results/ladder.md, another kind of processor.
-const anotherKind = 0.32
+const AnotherKind = 0.32
 
-// anotherKindMore is the share for the reverse conversion.
-const anotherKindMore = 1/(1-anotherKind) - 1
+// AnotherKindMore is the share for the reverse conversion.
+const AnotherKindMore = 1/(1-AnotherKind) - 1
 
 // elsewhere extends the interval of processor time to runs of another day and, in a plan for nodes of a stated speed, to another kind of processor.
 // Runs of one day have in common what that day does to them, however many they are.
@@ -89,7 +89,7 @@ func (s *sample) elsewhere(e estimate) estimate {
 		above = below
 	}
 	if s.forNodes { // whose processors may be of another kind
-		below, above = math.Hypot(below, anotherKind), math.Hypot(above, anotherKindMore)
+		below, above = math.Hypot(below, AnotherKind), math.Hypot(above, AnotherKindMore)
 	}
 	if !e.bounded || above == 0 {
 		return e
@@ -104,7 +104,7 @@ func (p *Plan) processorSentence() string {
 	}
 	include := "the variation between days, but not between kinds of processors (--node-speed)"
 	if p.forNodes {
-		include = fmt.Sprintf("the variation between days, and that another kind of processor may need %.0f%% less than this unit says, or %.0f%% more", anotherKind*100, anotherKindMore*100)
+		include = fmt.Sprintf("the variation between days, and that another kind of processor may need %.0f%% less than this unit says, or %.0f%% more", AnotherKind*100, AnotherKindMore*100)
 	}
 	return fmt.Sprintf("CPU time and cores are of processors that do the work of %.3g reference processors; their intervals include %s.", p.Processor.Speed, include)
 }

@@ -132,8 +132,8 @@ func TestIntervalsOfDaysAndKinds(t *testing.T) {
 		below, above float64
 	}{
 		{1, nil, day, day}, {2, nil, day, day}, {3, nil, 0, 0},
-		{1, nodes, math.Hypot(day, anotherKind), math.Hypot(day, anotherKind/(1-anotherKind))},
-		{3, nodes, anotherKind, anotherKind / (1 - anotherKind)},
+		{1, nodes, math.Hypot(day, AnotherKind), math.Hypot(day, AnotherKind/(1-AnotherKind))},
+		{3, nodes, AnotherKind, AnotherKind / (1 - AnotherKind)},
 	} {
 		if below, above := shares(c.days, c.nodes); math.Abs(below-c.below) > 1e-3 || math.Abs(above-c.above) > 1e-3 {
 			t.Errorf("%d days, nodes %v: the interval is %.4f below the forecast and %.4f above, want %.4f and %.4f", c.days, c.nodes != nil, below, above, c.below, c.above)
