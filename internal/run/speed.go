@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ func (r *run) speedBefore(ctx context.Context) {
 }
 
 const (
+	// phaseLeast is the least number of samples of which a phase has a speed of its own.
+	phaseLeast = 10
 	// quotaSamples is the number of samples by whose speed the quota of the control plane is set: those of the last 20 s.
 	quotaSamples = 20
 	// quotaLeast is the least number of samples by which it is changed.
@@ -56,6 +59,13 @@ func (s *speeds) add(next speed.Sample) (n int, latest []speed.Sample) {
 	defer s.mu.Unlock()
 	s.all = append(s.all, next)
 	return len(s.all), s.all[max(0, len(s.all)-quotaSamples):]
+}
+
+// whole returns all samples.
+func (s *speeds) whole() []speed.Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
 }
 
 // in returns the samples of a window.
@@ -117,11 +127,12 @@ func (r *run) followQuota(quota controlplane.Quota, latest []speed.Sample) contr
 // measureSpeeds puts the speeds in the run and in its phases into the record, and how many processors the control plane could use in the rollout on
 // average.
 func (r *run) measureSpeeds(m measurement) {
-	if measured, err := speed.Of(r.speeds.in(phases.Window{End: time.Now()})); err == nil { // else there are too few samples
+	if measured, err := speed.Of(r.speeds.whole()); err == nil { // else there are too few samples
 		m.document.Environment.Processor.Run = &measured
 	}
 	for _, w := range m.windows {
-		if measured, err := speed.Of(r.speeds.in(w)); err == nil { // else there are too few samples
+		all := r.speeds.in(w)
+		if measured, err := speed.Of(all); err == nil && len(all) >= phaseLeast {
 			p := m.document.Environment.Processor
 			if p.Phases == nil {
 				p.Phases = map[record.PhaseName]record.Speed{}

@@ -29,6 +29,10 @@ func TestOf(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
+	few, err := Of(all[3:8]) // one of the first part, and four
+	if err != nil || few.Low != 0.25 || few.High != 0.5 || math.Abs(few.Speed-5.0/12) > 1e-9 {
+		t.Errorf("of five samples: %+v, %v", few, err)
+	}
 	if _, err := Of(all[:least-1]); err == nil {
 		t.Error("a speed of too few samples")
 	}

@@ -77,7 +77,7 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 		for _, path := range positive() {
 			Expect(at(document, path)).To(BeNumerically(">", 0), path)
 		}
-		// By samples in the rollout, or after a short one: how long it takes depends on the machine.
+		// By samples in the rollout or, of a short one, in all of the run: how long it takes depends on the machine.
 		speed, ok := run.Environment.Processor.Speed()
 		Expect(ok).To(BeTrue())
 		Expect(speed.Speed).To(BeNumerically(">", 0))
