@@ -79,7 +79,7 @@ CANNOT TELL.`,
 	f.StringVar(&o.source.context, "context", "", "context of the kubeconfig whose mesh is captured, read-only, in place of --mesh")
 	f.StringVar(&o.source.kubeconfig, "kubeconfig", "", "`FILE` with contexts, for --context (default KUBECONFIG, else ~/.kube/config)")
 	o.source.history.addTo(f)
-	f.StringVar(&o.nodeSpeed, "node-speed", "", "`FILE` with what 'scaler calibrate --speed -o json' printed on the nodes that istiod runs on, with which what it used and requests is compared with what it needs in the rehearsal")
+	f.StringVar(&o.nodeSpeed, "node-speed", "", "`FILE` with what 'scaler calibrate --speed -o json' printed on istiod's nodes: its processor time and its request are compared with the rehearsal")
 	group(f, scenario.MeshGroup, false, "node-speed")
 	group(f, scenario.MeshGroup, true, "context")
 	group(f, scenario.MeshGroup, false, "kubeconfig", "prometheus", "prometheus-token", "prometheus-ca", "prometheus-tenant", "prometheus-days")

@@ -35,12 +35,10 @@ func (r *run) speedBefore(ctx context.Context) {
 }
 
 const (
-	// phaseLeast is the least number of samples of which a phase has a speed of its own.
-	phaseLeast = 10
+	// enoughSamples is the minimum for the speed of a phase, and for another quota.
+	enoughSamples = 10
 	// quotaSamples is the number of samples by whose speed the quota of the control plane is set: those of the last 20 s.
 	quotaSamples = 20
-	// quotaLeast is the least number of samples by which it is changed.
-	quotaLeast = 10
 	// quotaEvery is the number of samples after which it is set again. Each time the kernel begins a new period.
 	quotaEvery = 5
 	// quotaStep is the least share by which it is changed.
@@ -103,7 +101,7 @@ func (r *run) followSpeed(ctx context.Context) (steps.Undo, error) {
 
 // followQuota holds the control plane to as many reference processors as before, by the latest samples, and returns its quota.
 func (r *run) followQuota(quota controlplane.Quota, latest []speed.Sample) controlplane.Quota {
-	if len(latest) < quotaLeast {
+	if len(latest) < enoughSamples {
 		return quota
 	}
 	measured, err := speed.Of(latest)
@@ -132,7 +130,7 @@ func (r *run) measureSpeeds(m measurement) {
 	}
 	for _, w := range m.windows {
 		all := r.speeds.in(w)
-		if measured, err := speed.Of(all); err == nil && len(all) >= phaseLeast {
+		if measured, err := speed.Of(all); err == nil && len(all) >= enoughSamples {
 			p := m.document.Environment.Processor
 			if p.Phases == nil {
 				p.Phases = map[record.PhaseName]record.Speed{}

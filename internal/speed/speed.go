@@ -52,7 +52,7 @@ const (
 	passes   = 2  // of a sample
 	warmUp   = 5  // passes that do not count
 	parts    = 10 // of the samples, for their spread
-	least    = 5  // samples by which a speed is known, if not well
+	least    = 5  // samples for a speed, at the minimum
 	samples  = 40 // of Measure
 	pause    = 60 * time.Millisecond
 	patience = 15 * time.Second // with the process of Measure

@@ -57,20 +57,18 @@ func (p *Processor) Speed() (Speed, bool) {
 	if p == nil {
 		return Speed{}, false
 	}
-	if s, sampled := p.Phases[PhaseRollout]; sampled {
-		return MeanSpeed([]Speed{s})
+	s, sampled := p.Phases[PhaseRollout]
+	if !sampled && p.Run != nil {
+		s = *p.Run
 	}
-	if p.Run == nil {
-		return Speed{}, false
-	}
-	return MeanSpeed([]Speed{*p.Run})
+	return s, s.Speed > 0
 }
 
 // SpeedIn is the speed in a phase or, where Phases does not have it, Speed.
 func (p *Processor) SpeedIn(phase PhaseName) (Speed, bool) {
 	if p != nil {
 		if s, sampled := p.Phases[phase]; sampled {
-			return MeanSpeed([]Speed{s})
+			return s, s.Speed > 0
 		}
 	}
 	return p.Speed()

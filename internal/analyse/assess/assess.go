@@ -41,6 +41,17 @@ func (f Facts) Waves() bool { return withSidecars(f.From.Run) }
 // withSidecars reports whether each pod of a run has a proxy of its own.
 func withSidecars(r *record.Run) bool { return r.Dataplane() == record.SidecarDataplane }
 
+// namedRun is the run of a step of the rehearsal, by the name that a Moment has for the step.
+type namedRun struct {
+	name string
+	run  *record.Run
+}
+
+// steps are the runs of the rehearsal in their order; one is nil where the step was not made.
+func (f Facts) steps() []namedRun {
+	return []namedRun{{"from", f.From.Run}, {"to", f.Onto.Run}, {"upgrade", f.Upgrade.Run}}
+}
+
 // completed reports whether all phases of the step were done.
 func (s Step) completed() bool { return s.Run.Status == record.StatusCompleted }
 

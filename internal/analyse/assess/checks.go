@@ -118,9 +118,8 @@ func (f Facts) processorTime() Check {
 	case plane == nil || plane.Steady == nil || plane.Steady.Cores == nil || plane.Steady.Cores.Mean == nil || plane.Rollout == nil || plane.Rollout.Cores == nil || plane.Rollout.Cores.Peak == nil:
 		c.Text = "the replay did not come to rest"
 	default:
-		here, _ := f.From.Run.Environment.Processor.Speed()
-		atRest, _ := f.From.Run.Environment.Processor.SpeedIn(record.PhaseSteady)
-		rest, peak := *plane.Steady.Cores.Mean*atRest.Speed, *plane.Rollout.Cores.Peak*here.Speed
+		plane = f.From.Run.OnProcessor(1).ControlPlane // the reference processor
+		rest, peak := *plane.Steady.Cores.Mean, *plane.Rollout.Cores.Peak
 		low, high := used.P50*nodes.Speed, used.Max*nodes.Speed
 		c.Outcome = Holds
 		c.Text = fmt.Sprintf("production used %s (p50) to %s (most) reference processors in %s, the replay %s (at rest) to %s (peak of its rollout)",

@@ -15,7 +15,7 @@ const (
 	// spread is by how much the peak of memory of one run may differ from those of others like it: the greatest deviation
 	// from the mean of five (docs/reading-results.md). Each step is done once.
 	spread = 0.09
-	// roundTo is what a limit is rounded up to a multiple of.
+	// roundTo is the step to which a limit is rounded up.
 	roundTo = 64 << 20
 	// chartRequest is the memory that the chart of istiod requests by itself (manifests/charts/istio-control/istio-discovery/values.yaml).
 	chartRequest = 2 << 30
@@ -50,18 +50,17 @@ func (m *Moment) text() string {
 }
 
 // where names the phase of a moment.
-func (m *Moment) where() (where string) {
+func (m *Moment) where() string {
 	switch {
 	case m.Stage:
-		where = "stage " + m.Phase + " of the upgrade"
+		return "stage " + m.Phase + " of the upgrade"
 	case m.Step == "upgrade":
-		where = m.Phase + " before the upgrade"
+		return m.Phase + " before the upgrade"
 	case m.Step == "to":
-		where = m.Phase + " with the new version"
+		return m.Phase + " with the new version"
 	default:
-		where = m.Phase + " with the captured version"
+		return m.Phase + " with the captured version"
 	}
-	return where
 }
 
 // level is the memory of a usage; empty where it was not measured.
@@ -79,10 +78,7 @@ var phases = []record.PhaseName{
 
 // moments are those of all steps.
 func (f Facts) moments() (all []Moment) {
-	for _, s := range []struct {
-		name string
-		run  *record.Run
-	}{{"from", f.From.Run}, {"to", f.Onto.Run}, {"upgrade", f.Upgrade.Run}} {
+	for _, s := range f.steps() {
 		if s.run == nil {
 			continue
 		}

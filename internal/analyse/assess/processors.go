@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// coresSpread is by how much the processor time of one run may differ from that of others like it, in reference processors, and coresMore is
-	// by how much more real sidecars may need, as measured in a cluster with a kubelet (both docs/reading-results.md).
+	// coresSpread is the relative deviation of processor time, in reference processors, between runs of one mesh. coresMore is the additional
+	// share that real sidecars needed in a cluster with a kubelet. Both are in docs/reading-results.md.
 	coresSpread = 0.1
 	coresMore   = 0.26
-	// millicores is what a request is rounded up to a multiple of.
+	// millicores is the step to which a request is rounded up.
 	millicores = 50
 )
 
@@ -44,9 +44,9 @@ func (f Facts) nodeSpeed(runs ...*record.Run) (speed float64, whyNot string) {
 	return nodes.Speed, ""
 }
 
-// carries reports whether the mean cores of a moment are those of a state that lasts: requests are not for a burst of a second or two, as after a
-// restart. In the stages of an upgrade each version has one istiod, which of several replicas none is.
-func (f Facts) carries(m Moment) bool {
+// decides reports whether a request has to cover the mean cores of a moment. It need not cover a short burst, such as after a restart. In the
+// stages of an upgrade each version has one istiod, so that their cores are not those of one of several replicas.
+func (f Facts) decides(m Moment) bool {
 	if m.Cores == nil {
 		return false
 	}
@@ -56,7 +56,7 @@ func (f Facts) carries(m Moment) bool {
 
 // limited reports whether the control plane waited for processors in a run, so that its cores are a lower bound.
 func limited(r *record.Run) bool {
-	return r != nil && slices.ContainsFunc(r.Warnings, func(w record.Warning) bool {
+	return slices.ContainsFunc(r.Warnings, func(w record.Warning) bool {
 		return (w.Reason == record.ReasonAtLimit || w.Reason == record.ReasonSaturated) && record.Within(w.About, "controlPlane")
 	})
 }
@@ -70,7 +70,7 @@ func (f Facts) processors(moments []Moment, whyNot string) (Check, []Setting) {
 	}
 	var most *Moment
 	for i, m := range moments {
-		if f.carries(m) && (most == nil || *m.Cores > *most.Cores) {
+		if f.decides(m) && (most == nil || *m.Cores > *most.Cores) {
 			most = &moments[i]
 		}
 	}
@@ -91,30 +91,32 @@ func (f Facts) processors(moments []Moment, whyNot string) (Check, []Setting) {
 	if requested > 0 {
 		text = fmt.Sprintf("%s, and requests %s", need, output.Digits(requested, 2))
 	}
-	step := map[string]*record.Run{"from": f.From.Run, "to": f.Onto.Run, "upgrade": f.Upgrade.Run}[most.Step]
 	switch {
 	case low > requested:
-	case limited(step):
+		c.Outcome, c.Text = Needs, text
+		return c, f.request(high, need)
+	case slices.ContainsFunc(f.steps(), func(s namedRun) bool { return s.name == most.Step && limited(s.run) }):
 		c.Text = text + "; it waited for processors here, so that it may need more"
-		return c, nil
 	case high <= requested:
 		c.Outcome, c.Text = Holds, text
-		return c, nil
 	default:
 		c.Text = text + ", which is within that interval"
-		return c, nil
 	}
-	c.Outcome, c.Text = Needs, text
-	request := math.Ceil(high*1000/millicores) * millicores
+	return c, nil
+}
+
+// request sets a request of so many cores, and a limit that is not below it: the API server refuses pods that request more than their limit.
+func (f Facts) request(cores float64, need string) []Setting {
+	request := math.Ceil(cores*1000/millicores) * millicores
 	value := fmt.Sprintf("%.0fm", request)
 	set := []Setting{{Path: "resources.requests.cpu", Value: value, Why: need + "; the upper end"}}
-	if limit, limits := f.cpu(f.Captured.Limits); limits && limit > 0 && limit*1000 < request {
+	if limit, known := f.cpu(f.Captured.Limits); known && limit > 0 && limit*1000 < request {
 		set = append(set, Setting{
 			Path: "resources.limits.cpu", Value: value,
 			Why: fmt.Sprintf("it is %s; pods that request more than their limit are refused", output.Digits(limit, 2)),
 		})
 	}
-	return c, set
+	return set
 }
 
 // cpu is the number of processors among captured requests or limits, 0 where there is none; false where it is not known.

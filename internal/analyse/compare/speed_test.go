@@ -17,8 +17,8 @@ func TestSpeedRemarks(t *testing.T) {
 	say := func(a, b func(*record.Run)) string {
 		return strings.Join(comparison(t, runs("a", 5, 1, a), runs("b", 5, 2, b), Options{}).Remarks, "\n")
 	}
-	const apart = "1 to 1.2 reference processors, which differ by more than 5%"
-	if said := say(atSpeed(1), atSpeed(1.2)); !strings.Contains(said, apart) {
+	const differing = "1 to 1.2 reference processors, which differ by more than 5%"
+	if said := say(atSpeed(1), atSpeed(1.2)); !strings.Contains(said, differing) {
 		t.Errorf("of different speeds: %q", said)
 	}
 	if said := say(atSpeed(1), atSpeed(1.03)); strings.Contains(said, "reference processors") {
