@@ -189,13 +189,6 @@ func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehear
 	if done, err = o.printed(s, f, document); done || err != nil {
 		return options, done, err
 	}
-	if !spec.WithSidecars() {
-		for _, path := range []string{"controlPlane.upgrade.canary", "controlPlane.upgrade.rate", "controlPlane.upgrade.pause"} {
-			if document.Stated(path) {
-				return options, false, usageError{scenario.Refuse(path, nil, "none with mesh.dataplane %s, which has no waves", spec.Dataplane())}
-			}
-		}
-	}
 	options = rehearsal.Options{Spec: spec, Captured: assess.NewCaptured(&spec.Captured.Mesh, stated)}
 	if f.Changed("node-speed") {
 		if options.Captured.NodeSpeed, err = readSpeed(o.nodeSpeed); err != nil {
@@ -209,7 +202,7 @@ func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehear
 }
 
 // bothVersions is the specification of what is rehearsed. Both versions run as production does, with its replicas, of which an upgrade
-// has one, and with the proxies of nodes where the mesh has no others.
+// has one.
 func (o *assessOptions) bothVersions(cmd *cobra.Command, document *scenario.Document) (run.Spec, error) {
 	to := &document.Scenario.ControlPlane.Upgrade.To
 	asked := *to

@@ -103,6 +103,12 @@ type Dataplane struct {
 // MixedNamespaces is how many namespaces a mesh has at least of which some have sidecars and others do not.
 const MixedNamespaces = 2
 
+// MixedSidecars reports whether the pods of a namespace of a synthetic mesh have sidecars where those of others do not: those of every
+// other namespace do, beginning with the first.
+func MixedSidecars(mesh topology.Mesh, namespace string) bool {
+	return slices.Index(mesh.Namespaces, namespace)%2 == 0
+}
+
 // Proxy is what is known of the proxies of a data plane.
 type Proxy struct {
 	Name string // what a proxy is called, in messages and records; "" = sidecar

@@ -10,7 +10,8 @@ type Background struct {
 
 	// guarded by Pods.mu
 	number   int
-	pods     int // created in place of others
+	pods     int // of the mesh, created in place of others
+	proxies  int // likewise proxies of nodes, and waypoints
 	starts   int // of these, pods whose proxy's start is in the figures: those with a simulated sidecar
 	returned int // sidecars that came back
 }
@@ -42,11 +43,11 @@ func (s *Pods) End(b *Background) (replaced, returned int) {
 		LoseIn(b.pods, b.Latencies.PodReady, b.Latencies.PodReadyWithoutKwok)
 		b.Latencies.loseStarts(b.starts)
 	}
-	return b.pods, b.returned
+	return b.pods + b.proxies, b.returned
 }
 
 // Renew makes convergence wait until every present pod of these services was
-// replaced; without a name, of all services.
+// replaced; without a name, of all services. [Fleet.RenewNodes] and [Fleet.RenewWaypoints] are for pods of no service.
 func (s *Pods) Renew(services ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +62,11 @@ func (s *Pods) Renew(services ...string) {
 
 // current reports whether convergence does not wait for a pod to be replaced. The caller holds mu.
 func (s *Pods) current(p *pod) bool {
-	return p.background >= max(s.allRenewed, s.renewed[p.service])
+	return p.background >= s.allRenewed && s.renewedSince(p)
 }
+
+// renewedSince reports whether a pod came after its service was last named in Renew. The caller holds mu.
+func (s *Pods) renewedSince(p *pod) bool { return p.background >= s.renewed[p.service] }
 
 // reconnects returns the latencies that a sidecar's second connection, and its way back to one, are
 // recorded in: the run's own before any background activity. The caller holds mu.

@@ -86,7 +86,8 @@ func (n *nodes) addProxy(p *pod) bool {
 	default:
 		return false
 	}
-	p.latencies = n.starts
+	p.latencies, p.background = n.starts, n.fleet.Pods.background.number
+	n.fleet.Pods.background.proxies++
 	return true
 }
 
@@ -100,14 +101,29 @@ func (n *nodes) scopes(r *revision, adapter *controlplane.ControlPlane) {
 	}
 }
 
-// on returns the proxy of a node; nil if there is none. The caller holds Pods.mu.
-func (n *nodes) on(node string) *nodeProxy {
+// on returns the proxy of a node; nil if there is none. While it is being replaced, this is the older one. The caller holds Pods.mu.
+func (n *nodes) on(node string) (oldest *nodeProxy) {
 	for _, p := range n.proxies {
-		if p.node == node {
-			return p
+		if p.node == node && (oldest == nil || p.order < oldest.order) {
+			oldest = p
 		}
 	}
-	return nil
+	return oldest
+}
+
+// old counts the proxies that convergence waits for to be replaced. The caller holds Pods.mu.
+func (n *nodes) old() (old int) {
+	for _, p := range n.proxies {
+		if !n.fleet.Pods.renewedSince(p.pod) {
+			old++
+		}
+	}
+	for _, p := range n.waypoints {
+		if !n.fleet.Pods.renewedSince(p.pod) {
+			old++
+		}
+	}
+	return old
 }
 
 // settle checks whether a pod is served now. The caller holds Pods.mu.
@@ -138,7 +154,11 @@ func (p *nodeProxy) answered(e proxy.Update) {
 func (p *nodeProxy) hold(u *proxy.NodeUpdate, at time.Time) {
 	held := p.nodes.held
 	for _, pod := range u.Held {
-		if was := held[pod.ID]; was.proxy != p || was.identity != pod.Identity {
+		was := held[pod.ID]
+		if was.proxy != nil && was.proxy.order > p.order {
+			continue // it replaces this one
+		}
+		if was.proxy != p || was.identity != pod.Identity {
 			held[pod.ID] = heldPod{p, pod.Identity, at}
 		}
 		p.nodes.settle(pod.ID)
@@ -285,6 +305,16 @@ func (p *servedPod) count(c *Counts) {
 }
 
 func (p *servedPod) leave() { delete(p.nodes.pods, p.id) }
+
+// RenewNodes makes convergence wait until the present proxy of every node was replaced.
+func (f *Fleet) RenewNodes() { f.Pods.Renew("") }
+
+// RenewWaypoints makes convergence wait until every present pod of a waypoint was replaced.
+func (f *Fleet) RenewWaypoints() {
+	for label := range f.nodes.listed {
+		f.Pods.Renew(label)
+	}
+}
 
 // Proxies counts the proxies of nodes that are there, and those of them that are ready.
 func (f *Fleet) Proxies() (there, ready int) {

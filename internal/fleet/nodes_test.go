@@ -148,6 +148,41 @@ func TestPodsOfNodes(t *testing.T) {
 	g.Expect(next.certified()).To(Equal(held))
 }
 
+// While the proxy of a node is replaced, the newer one has the pods, whatever the older one is still sent; the node has a proxy again
+// once the older one is gone, and convergence waits for that.
+func TestReplacedNodeProxy(t *testing.T) {
+	g := NewWithT(t)
+	f := connected(0)
+	f.nodes = newNodes(f, Options{
+		Nodes: 1, Adapter: &controlplane.ControlPlane{Nodes: &controlplane.NodeProxies{Nodes: nodesOf{}}}, Mesh: topology.Mesh{Namespaces: []string{"ns"}, Services: []topology.Service{{Name: "s", Namespace: "ns"}}},
+	})
+	add := func(name string) *nodeProxy {
+		f.add(observe.PodEvent{Seen: time.Now(), Pod: aPod(name, "", "", false)})
+		return f.nodes.proxies["ns/"+name]
+	}
+	old := add("old")
+	old.node = "node"
+	update := &proxy.NodeUpdate{Held: []proxy.NodePod{{ID: "ns/a", Identity: "sa"}}}
+	old.hold(update, time.Now())
+	background := f.Pods.Begin()
+	f.RenewNodes()
+	g.Expect(f.nodes.old()).To(Equal(1))
+	g.Expect(f.Lacking()).To(ContainElement("1 proxies of nodes and waypoints were not replaced yet"))
+
+	next := add("next")
+	next.node = "node"
+	next.hold(update, time.Now())
+	old.hold(update, time.Now())
+	g.Expect(f.nodes.held["ns/a"].proxy).To(BeIdenticalTo(next))
+	g.Expect(f.nodes.on("node")).To(BeIdenticalTo(old))
+	f.end(old.pod, time.Now())
+	g.Expect(f.nodes.held["ns/a"].proxy).To(BeIdenticalTo(next))
+	g.Expect(f.nodes.on("node")).To(BeIdenticalTo(next))
+	g.Expect(f.nodes.old()).To(BeZero())
+	replaced, _ := f.Pods.End(background)
+	g.Expect(replaced).To(Equal(1))
+}
+
 // nodesOf and waypointsOf are a control plane whose nodes have proxies that know of pods, and
 // whose only service has a waypoint that knows of EndpointSlices.
 type (

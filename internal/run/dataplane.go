@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workerjob"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // minNodeLifetime is the least lifetime of certificates of nodes' proxies: those of 2 min
@@ -46,9 +47,37 @@ func (s Spec) checkDataplane(d controlplane.Driver) error {
 		return scenario.Refuse("mesh.namespaces", n, "%d or more with mesh.dataplane %s, of which some have sidecars", controlplane.MixedNamespaces, s.Dataplane())
 	}
 	return s.refuse([]refusal{
-		{s.upgrade() != nil, "controlPlane.upgrade.to"},
 		{s.Mesh.Settings.Scope != "" && d.Modes[0].Knobs.Scope == "", "mesh.settings.scope"},
 	}, "none with mesh.dataplane "+s.Dataplane())
+}
+
+// movedProxies returns what an upgrade moves of a mesh whose nodes have proxies, in the order in which Istio's documentation of an upgrade
+// in ambient mode has it: https://istio.io/latest/docs/ambient/upgrade/helm/.
+func (s Spec) movedProxies() []record.UpgradeUnit {
+	driver, err := s.Driver()
+	if err != nil {
+		return nil // Validate reports it
+	}
+	moved := []record.UpgradeUnit{{Kind: record.UpgradeNodes, Name: driver.Proxy.Name, Pods: s.nodes(s.mesh().Profile)}}
+	if n := s.waypointPods(); n > 0 {
+		moved = append(moved, record.UpgradeUnit{Kind: record.UpgradeWaypoints, Name: "waypoint", Pods: n})
+	}
+	return moved
+}
+
+// waypointPods returns the number of pods of waypoints.
+func (s Spec) waypointPods() (n int) {
+	switch {
+	case s.Captured != nil:
+		for _, w := range s.Captured.Mesh.Waypoints {
+			n += w.Replicas
+		}
+	case s.Mesh.Waypoints == controlplane.NamespaceWaypoints:
+		n = len(s.mesh().Namespaces)
+	case s.Mesh.Waypoints == controlplane.ServiceWaypoints:
+		n = len(s.mesh().Services)
+	}
+	return n
 }
 
 // dataplane states which proxies the pods of a mesh have: sidecars of their own, those of their

@@ -37,6 +37,9 @@ type stage struct {
 	length time.Duration // about, on this machine
 }
 
+// nodeReplaced is the time in which the proxy of a node is replaced, one after another.
+const nodeReplaced = 2 * time.Second
+
 // readyPerSecond is the rate at which pods that come at once become ready where nothing is known of the control plane.
 const readyPerSecond = 50
 
@@ -56,7 +59,11 @@ func (s Spec) stages() []stage {
 	var upgrade, storm, changes, churn time.Duration
 	if u := s.upgrade(); u != nil {
 		waves := max(1, len(u.Waves)) // each waits for its last pods
-		upgrade = 2*u.Pause + perSecond(pods, cmp.Or(u.Rate, s.readyPerSecond())) +
+		var proxies time.Duration
+		for _, p := range u.Proxies {
+			proxies += lastPush + time.Duration(p.Pods)*nodeReplaced
+		}
+		upgrade = proxies + 2*u.Pause + perSecond(pods, cmp.Or(u.Rate, s.readyPerSecond())) +
 			time.Duration(waves)*(s.startDelay().Longest(pods)+lastPush) + removing
 	}
 	if s.Load.CertificateStorm {

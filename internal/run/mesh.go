@@ -67,7 +67,7 @@ func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
 	pods := m.Mesh.Pods()
 	sidecars := pods[capture.Sidecar]+pods[capture.Gateway] > 0
 	s.Scenario = d.Scenario
-	if pods[capture.Ambient] > 0 && !d.Given(dataplane) && !ofSidecarsAlone(d, sidecars) {
+	if pods[capture.Ambient] > 0 && !d.Given(dataplane) && !ofSidecarsAlone(d) {
 		driver, err := s.Driver()
 		if err != nil {
 			return err
@@ -108,14 +108,10 @@ func (m *MeshFile) useDataplane(s Spec, d *scenario.Document) error {
 // maxPerNode is the most pods that a node has in a scenario.
 const maxPerNode = 250
 
-// ofSidecarsAlone reports whether a document has something that a mesh in which nodes have proxies cannot have, or rehearses the
-// upgrade of a mesh that has sidecars, whose waves restart them.
-func ofSidecarsAlone(d *scenario.Document, sidecars bool) bool {
-	if slices.ContainsFunc([]string{"mesh.sidecars.startDelay", "mesh.sidecars.real", "mesh.sidecars.xds", "mesh.sidecars.certificateLifetime"}, d.Stated) {
-		return true
-	}
-	const to = "controlPlane.upgrade.to" // an assessment empties it for its runs of one version
-	return d.Scenario.ControlPlane.Upgrade.To != "" || sidecars && d.Given(to) || d.Scenario.Place.Context != ""
+// ofSidecarsAlone reports whether a document has something that a mesh in which nodes have proxies cannot have.
+func ofSidecarsAlone(d *scenario.Document) bool {
+	return slices.ContainsFunc([]string{"mesh.sidecars.startDelay", "mesh.sidecars.real", "mesh.sidecars.xds", "mesh.sidecars.certificateLifetime"}, d.Stated) ||
+		d.Scenario.Place.Context != ""
 }
 
 // nodes returns the number of nodes that have a proxy each, as many as the captured mesh had; 0 = it is not known.
@@ -231,6 +227,12 @@ func (s Spec) mesh() topology.Mesh {
 		return s.Captured.Mesh.Topology()
 	}
 	mesh := topology.Build(s.topology())
+	if driver, err := s.Driver(); err == nil && !s.WithSidecars() {
+		for i := range mesh.Services {
+			of := &mesh.Services[i]
+			of.ByNode = !driver.Mixed || !controlplane.MixedSidecars(mesh, of.Namespace)
+		}
+	}
 	if s.Existing != nil && s.Mesh.Sidecars.Real > 0 {
 		_ = fleet.SpreadReal(mesh.Services, s.Mesh.Sidecars.Real) // checkReal reports its error
 	}

@@ -8,8 +8,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/steps"
@@ -127,4 +130,43 @@ func (p proxies) await(ctx context.Context, are func() (done bool, state string)
 			return fmt.Errorf("starting proxies: %s after %s", state, p.timeout)
 		}
 	}
+}
+
+// moveNodes has the DaemonSet of the nodes' proxies replace its pods by ones of a control plane, as its update strategy says.
+func (p proxies) moveNodes(ctx context.Context, to *controlplane.ControlPlane, at time.Time) error {
+	_, daemons := to.Nodes.Objects()
+	patch, err := workload.RestartPatch(nil, daemons.Spec.Template.Annotations, at)
+	if err != nil {
+		return err
+	}
+	_, err = p.client.AppsV1().DaemonSets(daemons.Namespace).Patch(ctx, daemons.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("moving the %ss: %w", p.name, err)
+	}
+	return nil
+}
+
+// moveWaypoints makes the Gateways of the waypoints those of a revision, which then makes their Deployments anew. Without revisions it
+// restarts these.
+func (p proxies) moveWaypoints(ctx context.Context, to *controlplane.ControlPlane, at time.Time) error {
+	if to.Revision != nil {
+		return p.applier.Relabel(ctx, slices.DeleteFunc(to.Waypoints().Objects(p.dataplane.mesh, p.label), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Gateway" }))
+	}
+	restart, err := workload.RestartPatch(nil, nil, at)
+	if err != nil {
+		return err
+	}
+	for _, w := range p.dataplane.waypoints() {
+		of := p.client.AppsV1().Deployments(w.Namespace)
+		list, err := of.List(ctx, metav1.ListOptions{LabelSelector: kwok.ServiceLabel + "=" + w.Label})
+		if err != nil {
+			return fmt.Errorf("restarting waypoint %s: %w", w.Name, err)
+		}
+		for _, d := range list.Items {
+			if _, err := of.Patch(ctx, d.Name, types.StrategicMergePatchType, restart, metav1.PatchOptions{}); err != nil {
+				return fmt.Errorf("restarting waypoint %s: %w", w.Name, err)
+			}
+		}
+	}
+	return nil
 }

@@ -273,6 +273,9 @@ func (s Spec) upgrade() *upgrade.Plan {
 	if s.Captured != nil {
 		plan.Units = upgrade.UnitsOf(&s.Captured.Mesh, s.version(), s.nextVersion())
 	}
+	if !s.WithSidecars() {
+		plan.Proxies = s.movedProxies()
+	}
 	if u.InPlace {
 		plan.Waves = nil
 	}

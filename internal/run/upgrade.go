@@ -87,10 +87,10 @@ func (r *run) upgrade(ctx context.Context) (steps.Undo, error) {
 	plan := *r.spec.upgrade()
 	plan.Pause = r.spec.slowed(plan.Pause)
 	plan.Rate /= r.spec.dilation()
-	next := r.newSuccessor()
+	next, proxies := r.newSuccessor(), r.proxies()
 	r.upgrading = upgrade.New(upgrade.Options{
 		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
-		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, Route: next.route, Stop: next.stop},
+		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, MoveNodes: proxies.moveNodes, MoveWaypoints: proxies.moveWaypoints, Route: next.route, Stop: next.stop},
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say,
 	})
 	err := r.upgrading.Run(ctx)
@@ -137,6 +137,9 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 	name := adapter.Server.Describe().Name
 	if s.captured != nil { // the kinds that it needs are there
 		adapter.Mesh, _ = adapter.Captured.Replay(&s.captured.Mesh)
+		if adapter.Nodes != nil {
+			adapter.Nodes = adapter.Captured.Nodes(&s.captured.Mesh)
+		}
 		adapter.Probes, adapter.Unprobed = adapter.Captured.Probes(&s.captured.Mesh)
 		adapter.Distributed = adapter.Captured.Distributed(&s.captured.Mesh)
 	}

@@ -52,7 +52,7 @@ type Service struct {
 	Pods      int
 	Real      int  `json:",omitempty"` // of Pods, those on real nodes, where an existing cluster has some
 	Outside   bool // its pods have no sidecars
-	ByNode    bool `json:",omitempty"` // its pods have the proxy of their node in place of sidecars, in a captured mesh
+	ByNode    bool `json:",omitempty"` // its pods have the proxy of their node in place of sidecars
 	Ports     []Port
 	Listed    []Listing `json:",omitempty"` // the ports of Services that list its pods, in a captured mesh; else see Listings
 	Calls     []int     // indices into Mesh.Services, ascending, without duplicates

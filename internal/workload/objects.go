@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,9 +77,35 @@ func (a *Applier) object(ctx context.Context, mapper meta.RESTMapper, of *unstru
 	})
 }
 
+// Relabel gives existing objects the labels and annotations of these.
+func (a *Applier) Relabel(ctx context.Context, objects []*unstructured.Unstructured) error {
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(a.Client.Discovery()))
+	return a.each(ctx, len(objects), func(ctx context.Context, i int) error {
+		of := objects[i]
+		kind := of.GroupVersionKind()
+		return Persist(ctx, func(ctx context.Context, _ int) error {
+			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			if err == nil {
+				err = relabel(ctx, a.Dynamic.Resource(mapping.Resource).Namespace(of.GetNamespace()), of)
+			}
+			if err != nil {
+				return fmt.Errorf("labelling %s %s/%s: %w", kind.Kind, of.GetNamespace(), of.GetName(), err)
+			}
+			return nil
+		})
+	})
+}
+
 // relabel gives an existing object the labels and annotations of another.
 func relabel(ctx context.Context, client dynamic.ResourceInterface, as *unstructured.Unstructured) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": as.GetLabels(), "annotations": as.GetAnnotations()}})
+	metadata := map[string]any{} // null would delete all
+	if labels := as.GetLabels(); labels != nil {
+		metadata["labels"] = labels
+	}
+	if annotations := as.GetAnnotations(); annotations != nil {
+		metadata["annotations"] = annotations
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,22 @@ import (
 // restartedAt is the annotation of a pod template by which `kubectl rollout
 // restart` makes a Deployment replace its pods.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// RestartPatch returns the strategic merge patch of a Deployment or a DaemonSet by which it replaces its pods by ones that have these
+// labels and annotations in addition to those of its template.
+func RestartPatch(podLabels, podAnnotations map[string]string, at time.Time) ([]byte, error) {
+	annotations := map[string]string{restartedAt: at.UTC().Format(time.RFC3339Nano)}
+	maps.Copy(annotations, podAnnotations)
+	metadata := map[string]any{"annotations": annotations}
+	if len(podLabels) > 0 {
+		metadata["labels"] = podLabels
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": metadata}}})
+	if err != nil {
+		return nil, fmt.Errorf("restarting pods: %w", err)
+	}
+	return patch, nil
+}
 
 // Restart replaces the pods of every Deployment in a rolling update, as `kubectl rollout
 // restart` does. Deployments that were not created yet are left out.
@@ -31,13 +48,9 @@ func (a *Applier) Restart(ctx context.Context, at time.Time) error {
 // rolling update. The new pods have these labels in addition to the existing ones.
 // Deployments that were not created yet are left out.
 func (a *Applier) Move(ctx context.Context, services []int, podLabels map[string]string, at time.Time) error {
-	metadata := map[string]any{"annotations": map[string]string{restartedAt: at.UTC().Format(time.RFC3339Nano)}}
-	if len(podLabels) > 0 {
-		metadata["labels"] = podLabels
-	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": metadata}}})
+	patch, err := RestartPatch(podLabels, nil, at)
 	if err != nil {
-		return fmt.Errorf("restarting deployments: %w", err)
+		return err
 	}
 	return a.each(ctx, len(services), func(ctx context.Context, i int) error {
 		s := a.Mesh.Services[services[i]]

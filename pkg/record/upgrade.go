@@ -33,7 +33,7 @@ type UpgradeVersion struct {
 type UpgradeStage struct {
 	Pods     *int          `json:"pods,omitempty"`     // of the workloads that are moved in it
 	Replaced *int          `json:"replaced,omitempty"` // pods created in place of others
-	Moved    []UpgradeUnit `json:"moved,omitempty"`    // what is moved in it, of a captured mesh
+	Moved    []UpgradeUnit `json:"moved,omitempty"`    // what is moved in it: proxies and, of a captured mesh, what workloads follow
 	From     *UpgradeSide  `json:"from,omitempty"`     // the old control plane; absent where it did not run
 	To       *UpgradeSide  `json:"to,omitempty"`       // the new one
 	// PeakCores and PeakMemoryBytes are those of both together, at one moment.
@@ -43,15 +43,16 @@ type UpgradeStage struct {
 	Latencies       Latencies `json:"latencies,omitzero"` // of the pods created meanwhile
 }
 
-// UpgradeUnit is a part of a captured mesh that is moved at once, for its pods follow one label.
+// UpgradeUnit is a part of a mesh that is moved at once: the workloads of a captured mesh whose pods follow one label, or proxies that
+// are no sidecars.
 type UpgradeUnit struct {
 	Kind       UpgradeKind `json:"kind"`
-	Name       string      `json:"name"`       // of the namespace, the tag or the revision
-	Namespaces []string    `json:"namespaces"` // of its workloads
-	Pods       int         `json:"pods"`       // that have sidecars
+	Name       string      `json:"name"`                 // of the namespace, the tag, the revision, or the proxy of a node
+	Namespaces []string    `json:"namespaces,omitempty"` // of its workloads
+	Pods       int         `json:"pods"`                 // that have sidecars, or are proxies
 }
 
-// UpgradeKind states what the pods of an UpgradeUnit follow.
+// UpgradeKind states what an UpgradeUnit is, and what its pods follow.
 type UpgradeKind string
 
 // The kinds of an UpgradeUnit.
@@ -59,7 +60,12 @@ const (
 	UpgradeNamespace UpgradeKind = "namespace" // the label of their namespace, which no other has to do with
 	UpgradeTag       UpgradeKind = "tag"       // a tag, which is moved for all its namespaces
 	UpgradeRevision  UpgradeKind = "revision"  // a revision that is newer in the captured mesh already
+	UpgradeNodes     UpgradeKind = "nodes"     // the proxies of nodes, by the DaemonSet that has them
+	UpgradeWaypoints UpgradeKind = "waypoints" // the waypoints, by the labels of their Gateways
 )
+
+// OfProxies reports whether a unit of this kind is proxies that are no sidecars.
+func (k UpgradeKind) OfProxies() bool { return k == UpgradeNodes || k == UpgradeWaypoints }
 
 // UpgradeSide is one control plane in a stage, and the sidecars that are connected to it.
 type UpgradeSide struct {
@@ -156,7 +162,7 @@ func (r *Run) UpgradeSentence() string {
 	text := fmt.Sprintf("During the upgrade from %s to %s the cluster needs %s cores and %s more than before for control planes, %s",
 		u.From.Version, u.To.Version, strconv.FormatFloat(*room.Cores, 'g', 2, 64), output.Bytes(*room.MemoryBytes), at)
 	if room.Pods != nil && *room.Pods > 0 {
-		text += fmt.Sprintf(", and room for %d more pods", *room.Pods)
+		text += ", and room for " + output.Many(*room.Pods, "more pod")
 	}
 	return text + "."
 }
@@ -164,7 +170,7 @@ func (r *Run) UpgradeSentence() string {
 // waveNames is the most namespaces of a unit, and the most units of a wave, that a text names.
 const waveNames = 3
 
-// UpgradeWaves states what each wave of an upgrade moved; "" where the mesh was not captured, so that its workloads are alike.
+// UpgradeWaves states what waves of an upgrade moved; "" where each moved workloads of a synthetic mesh, which are alike.
 func (r *Run) UpgradeWaves() string {
 	if r.Upgrade == nil {
 		return ""
@@ -193,6 +199,10 @@ func UpgradeUnits(units []UpgradeUnit) string {
 			single = append(single, u.Name)
 		case UpgradeTag:
 			all = append(all, fmt.Sprintf("tag %s of %s", u.Name, namespacesText(u.Namespaces)))
+		case UpgradeNodes:
+			all = append(all, "the "+u.Name+"s")
+		case UpgradeWaypoints:
+			all = append(all, "the waypoints")
 		case UpgradeRevision:
 			all = append(all, fmt.Sprintf("revision %s, newer already, of %s", u.Name, namespacesText(u.Namespaces)))
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 
 	"scaler.mesh/scaler/internal/analyse/assess"
+	"scaler.mesh/scaler/pkg/record"
 )
 
 var _ = Describe("an assessment", func() {
@@ -51,18 +52,33 @@ var _ = Describe("an assessment", func() {
 		}
 	})
 
-	It("of a mesh with pods in ambient mode and others has its ztunnels and waypoints, and no waves", func() {
+	It("of a mesh with pods in ambient mode and others moves its ztunnels, then its waypoints, then its sidecars", func() {
 		where := newPlace()
 		file := filepath.Join(filepath.Dir(where.state), "mesh.yaml")
 		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))
-		session := where.start("assess", "--mesh", file, "--dataplane", "mixed", "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_ENABLE_CDS_CACHE=true", "--control-plane-memory", "1Gi", "--dilate", "1", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "3s", "--steady", "1s")
+		session := where.start("assess", "--mesh", file, "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_ENABLE_CDS_CACHE=true", "--control-plane-memory", "1Gi", "--dilate", "1", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--pause", "1s")
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft()
 		var a assess.Assessment
 		Expect(json.Unmarshal(session.Out.Contents(), &a)).To(Succeed())
 		Expect(a.Verdict).To(Equal(assess.Go), "%v", a.Reasons)
 		Expect(a.Differences).To(And(HaveField("Sidecars", 10), HaveField("Ztunnels", 4), HaveField("Waypoints", 2), HaveField("Groups", BeEmpty())))
-		Expect(a.Checks).To(ContainElement(And(HaveField("Name", "upgrade"), HaveField("Outcome", assess.NotChecked))))
-		Expect(filepath.Glob(filepath.Join(where.out, "upgrade"))).To(BeEmpty())
+		Expect(a.Checks).To(ContainElement(And(HaveField("Name", "upgrade"), HaveField("Outcome", assess.Holds), HaveField("Text", HavePrefix("10 pods moved in 3 waves, nothing was lost")))))
+
+		runs, err := record.Read(filepath.Join(where.out, "upgrade"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(runs).To(HaveLen(1))
+		Expect(runs[0].UpgradeStages()).To(Equal([]string{"start", "wave-1", "wave-2", "wave-3", "remove", "after"}))
+		for stage, unit := range map[string]record.UpgradeUnit{
+			"wave-1": {Kind: record.UpgradeNodes, Name: "ztunnel", Pods: 4},
+			"wave-2": {Kind: record.UpgradeWaypoints, Name: "waypoint", Pods: 2},
+			"wave-3": {Kind: record.UpgradeNamespace, Name: "legacy", Namespaces: []string{"legacy"}, Pods: 4},
+		} {
+			of := known(runs[0].Upgrade.Stages[stage])
+			Expect(of.Moved).To(Equal([]record.UpgradeUnit{unit}))
+			Expect(known(of.Replaced)).To(Equal(unit.Pods), stage)
+			Expect(known(known(of.To).Responses)).To(BeNumerically(">=", unit.Pods), stage)
+			Expect(runs[0].Phase(record.UpgradePhase(stage)).EndedBy).To(Equal(record.EndedByConverged), stage)
+		}
 	})
 })

@@ -21,7 +21,7 @@ import (
 type Facts struct {
 	Captured Captured
 	// From is the captured version at the captured state, Onto the new version with the same mesh, and Upgrade the
-	// move from one to the other in waves; its run is nil where there are no Waves.
+	// move from one to the other in waves.
 	From, Onto, Upgrade Step
 	// Environment states which variables that are set the new version still reads; nil = the versions were not asked.
 	Environment *Environment
@@ -35,9 +35,6 @@ type Step struct {
 	OutOfMemory bool // the kernel killed the control plane for exceeding its memory limit
 }
 
-// Waves reports whether an upgrade restarts pods in waves: those with sidecars.
-func (f Facts) Waves() bool { return withSidecars(f.From.Run) }
-
 // withSidecars reports whether each pod of a run has a proxy of its own.
 func withSidecars(r *record.Run) bool { return r.Dataplane() == record.SidecarDataplane }
 
@@ -47,7 +44,7 @@ type namedRun struct {
 	run  *record.Run
 }
 
-// steps are the runs of the rehearsal in their order; one is nil where the step was not made.
+// steps are the runs of the rehearsal in their order.
 func (f Facts) steps() []namedRun {
 	return []namedRun{{"from", f.From.Run}, {"to", f.Onto.Run}, {"upgrade", f.Upgrade.Run}}
 }
@@ -157,13 +154,13 @@ type Assessment struct {
 	// NotReproduced is what of the captured cluster the rehearsal did not have.
 	NotReproduced []record.NotReproduced `json:"notReproduced,omitempty"`
 
-	waves bool // [Facts.Waves]
+	sidecars bool // each pod has one
 }
 
 // Judge judges an upgrade.
 func Judge(f Facts) Assessment {
 	a := Assessment{
-		APIVersion: record.APIVersion, Kind: "Assessment", Installed: f.Captured, Differences: f.Diff, Settings: []Setting{}, waves: f.Waves(),
+		APIVersion: record.APIVersion, Kind: "Assessment", Installed: f.Captured, Differences: f.Diff, Settings: []Setting{}, sidecars: withSidecars(f.From.Run),
 		Mesh: meshText(f.From.Run), From: f.From.Run.Environment.ControlPlane.Version, To: f.Onto.Run.Environment.ControlPlane.Version,
 	}
 	if f.From.Run.Mesh != nil {
@@ -173,12 +170,10 @@ func Judge(f Facts) Assessment {
 	speed, whyNot := f.nodeSpeed(f.From.Run, f.Onto.Run, f.Upgrade.Run)
 	if a.OfNodes = speed > 0; a.OfNodes {
 		for _, s := range []*Step{&f.From, &f.Onto, &f.Upgrade} {
-			if s.Run != nil {
-				s.Run = s.Run.OnProcessor(speed)
-			}
+			s.Run = s.Run.OnProcessor(speed)
 		}
 	}
-	if f.share() == 0 && f.Waves() {
+	if f.share() == 0 {
 		a.Room = f.Upgrade.Run.UpgradeSentence()
 	}
 	a.Moments = f.moments()

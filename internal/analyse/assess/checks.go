@@ -210,13 +210,6 @@ func proxiesText(r *record.Run) string {
 // upgrade checks the move in waves.
 func (f Facts) upgrade() Check {
 	const name = "upgrade"
-	if !f.Waves() {
-		text := "proxies of nodes and waypoints have no waves: they reconnect to the new istiod, see recovery. Not rehearsed: both versions side by side, and a restart of the proxies"
-		if p := f.From.Run.Proxies; p != nil && p.Sidecars != nil {
-			text += fmt.Sprintf("; --dataplane sidecar rehearses the waves of the %d sidecars", *p.Sidecars)
-		}
-		return Check{Name: name, Outcome: NotChecked, Text: text}
-	}
 	c, over := ended(f.Upgrade, "the mesh")
 	c.Name = name
 	if over {

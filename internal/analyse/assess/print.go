@@ -57,12 +57,8 @@ func (a *Assessment) answer(dir string, width int) string {
 	if n := len(a.NotReproduced); n > 0 {
 		add(fmt.Sprintf("The rehearsal lacks %s of production (-o wide).", output.Many(n, "part")))
 	}
-	last := "/upgrade"
-	if !a.waves {
-		last = "/to"
-	}
 	next := output.Table{Left: 1, Rows: [][]string{
-		{"everything", "scaler assess " + dir + " -o wide"}, {"what changes", "scaler diff " + dir}, {"records", "scaler report " + dir + last + " -o wide"},
+		{"everything", "scaler assess " + dir + " -o wide"}, {"what changes", "scaler diff " + dir}, {"records", "scaler report " + dir + "/upgrade -o wide"},
 	}}
 	tail = append(tail, "")
 	tail = append(tail, strings.Split(strings.TrimSuffix(next.Text(), "\n"), "\n")...)
@@ -178,7 +174,7 @@ func (a *Assessment) differences(b *strings.Builder, dir string, escaped func(st
 		return
 	}
 	fmt.Fprintf(b, "%d of %d %s change.", d.Changed, d.Sidecars, d.Proxies())
-	if a.waves {
+	if a.sidecars {
 		b.WriteString(" Pods that the waves restart start with what is new: no connection is cut for it.")
 	}
 	b.WriteString("\n")

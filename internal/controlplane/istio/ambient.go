@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
@@ -44,7 +45,8 @@ func ambientDataplane() controlplane.Dataplane {
 			Certificates: &controlplane.Certificates{Requested: true, ForLifetime: true}, Tokens: true,
 			ConnectionAge: connectionAge, New: authority.NewZtunnel,
 		},
-		Metrics: metrics(),
+		Revisions: true,
+		Metrics:   metrics(),
 	}
 	for _, m := range controlplane.StandardModes() {
 		m.Knobs.Scope = ""
@@ -68,12 +70,20 @@ type ambient struct{ *ControlPlane }
 func (c ambient) Objects() (*corev1.ServiceAccount, *appsv1.DaemonSet) {
 	labels := map[string]string{"app": ztunnelName, "app.kubernetes.io/name": ztunnelName, "sidecar.istio.io/inject": "false", "istio.io/dataplane-mode": "none"}
 	meta := metav1.ObjectMeta{Name: ztunnelName, Namespace: namespace, Labels: labels}
+	annotations := map[string]string{"sidecar.istio.io/inject": "false"}
+	if c.opts.Revision != "" {
+		annotations[revisionLabel] = c.opts.Revision
+	}
 	return &corev1.ServiceAccount{ObjectMeta: meta}, &appsv1.DaemonSet{
 		ObjectMeta: meta,
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": ztunnelName}},
+			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
+				Type:          appsv1.RollingUpdateDaemonSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(1))},
+			},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"sidecar.istio.io/inject": "false"}},
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: ztunnelName,
 					NodeSelector:       kwok.NodeSelector(),

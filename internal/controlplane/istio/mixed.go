@@ -1,8 +1,6 @@
 package istio
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"scaler.mesh/scaler/internal/controlplane"
@@ -30,13 +28,9 @@ func mixedDataplane() controlplane.Dataplane {
 	return d
 }
 
-// hasSidecars reports whether the pods of a namespace of a mesh have sidecars. In a mixed mesh those of
-// every other namespace do, beginning with the first.
+// hasSidecars reports whether the pods of a namespace of a synthetic mesh have sidecars.
 func (c *ControlPlane) hasSidecars(mesh topology.Mesh, namespace string) bool {
-	if !c.opts.Ambient {
-		return true
-	}
-	return c.opts.Mixed && slices.Index(mesh.Namespaces, namespace)%2 == 0
+	return !c.opts.Ambient || c.opts.Mixed && controlplane.MixedSidecars(mesh, namespace)
 }
 
 // isZtunnel reports whether a pod is one of ztunnel's DaemonSet.

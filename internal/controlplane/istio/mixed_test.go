@@ -96,7 +96,7 @@ func TestMixedDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !d.Mixed || d.Modes[1].Knobs.Scope != "declared" || d.Proxy.CheckVersion == nil || d.Latency != nil || d.Revisions {
+	if !d.Mixed || d.Modes[1].Knobs.Scope != "declared" || d.Proxy.CheckVersion == nil || d.Latency != nil || !d.Revisions {
 		t.Errorf("it is %+v", d)
 	}
 	for _, name := range []string{"Address", "Authorization", "CDS", "EDS", "LDS", "RDS"} {

@@ -54,6 +54,9 @@ func (r replayedWaypoints) Objects(mesh topology.Mesh, run string) []*unstructur
 	for i, w := range r.List(mesh) {
 		for _, o := range r.of.mesh.Waypoints[i].Made(map[string]string{kwok.RunLabel: run, kwok.ServiceLabel: w.Label}) {
 			kwok.SetRun(o, run)
+			if o.GetKind() == "Gateway" {
+				r.of.own(o)
+			}
 			objects = append(objects, o)
 		}
 	}

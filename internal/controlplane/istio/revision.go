@@ -62,8 +62,11 @@ func (c *ControlPlane) revisions() controlplane.Revision {
 	return aRevision{c}
 }
 
-// Serves reports whether this revision injected a pod.
-func (c aRevision) Serves(pod *corev1.Pod) bool { return pod.Labels[revisionLabel] == c.opts.Revision }
+// Serves is part of controlplane.Revision. ztunnels and waypoints state their revision by an annotation, as Istio's chart and
+// istiod make them.
+func (c aRevision) Serves(pod *corev1.Pod) bool {
+	return cmp.Or(pod.Labels[revisionLabel], pod.Annotations[revisionLabel]) == c.opts.Revision
+}
 
 // Promote moves the tag "default" to this revision, as `istioctl tag set default --overwrite`
 // does: namespaces that name no revision are its own then, and it takes over the leases.

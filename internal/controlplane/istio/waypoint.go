@@ -130,10 +130,24 @@ func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstr
 			"infrastructure": map[string]any{"labels": map[string]any{kwok.RunLabel: run, kwok.ServiceLabel: w.Name}},
 		})
 		gateway.SetLabels(map[string]string{"istio.io/waypoint-for": "service"})
+		c.own(gateway)
 		kwok.SetRun(gateway, run)
 		objects = append(objects, gateway)
 	}
 	return objects
+}
+
+// own makes a Gateway that of this revision, where there are several.
+func (c *ControlPlane) own(gateway *unstructured.Unstructured) {
+	if c.opts.Revision == "" {
+		return
+	}
+	labels := gateway.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[revisionLabel] = c.opts.Revision
+	gateway.SetLabels(labels)
 }
 
 // waypointsOnFakeNodes returns a ConfigMap for the namespace of istiod. It puts the pods of all waypoints onto fake nodes.

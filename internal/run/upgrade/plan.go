@@ -29,6 +29,8 @@ type Plan struct {
 	ToEnv      []string      // further NAME=VALUE for the new control plane
 	// Units are what is moved at once in a captured mesh; nil = each workload is, of a synthetic one.
 	Units []Unit
+	// Proxies are the proxies of nodes, and waypoints, each moved in a wave of its own before pods with sidecars; nil = there are none.
+	Proxies []record.UpgradeUnit
 }
 
 // Revisions returns the names by which pods know the two control planes: their versions
@@ -81,7 +83,7 @@ func (p Plan) Validate(mesh topology.Mesh) error {
 		return scenario.Refuse("controlPlane.upgrade.rollbackAt", p.RollbackAt, "a wave, 1 to %d", len(waves))
 	}
 	for i, wave := range waves {
-		if len(wave.Workloads) == 0 {
+		if wave.empty() {
 			return scenario.Refuse("controlPlane.upgrade.canary", scenario.Shares(p.Waves), "fewer waves, or more mesh.pods: wave %d has no workload to move; a workload is moved as a whole, and there are %d",
 				i+1, len(p.units(mesh)))
 		}
@@ -92,7 +94,27 @@ func (p Plan) Validate(mesh topology.Mesh) error {
 // Wave is what is moved at once, or at the rate of the plan.
 type Wave struct {
 	Workloads []int                // by their index
-	Units     []record.UpgradeUnit // of a captured mesh, whose workloads they are; nil of a synthetic one
+	Units     []record.UpgradeUnit // proxies and, of a captured mesh, what the workloads follow
+}
+
+func (w Wave) empty() bool { return w.Workloads == nil && w.Units == nil }
+
+// has reports whether proxies of a kind are moved.
+func (w Wave) has(kind record.UpgradeKind) bool {
+	return slices.ContainsFunc(w.Units, func(u record.UpgradeUnit) bool { return u.Kind == kind })
+}
+
+// pods returns the number of pods that are moved.
+func (w Wave) pods(mesh topology.Mesh) (n int) {
+	for _, i := range w.Workloads {
+		n += mesh.Services[i].Pods
+	}
+	for _, u := range w.Units {
+		if u.Kind.OfProxies() {
+			n += u.Pods
+		}
+	}
+	return n
 }
 
 // add adds a unit to a wave.
@@ -109,7 +131,7 @@ func (p Plan) units(mesh topology.Mesh) (units []Unit) {
 		return slices.Clone(p.Units)
 	}
 	for i, s := range mesh.Services {
-		if s.Outside {
+		if s.Outside || s.ByNode {
 			continue
 		}
 		units = append(units, Unit{Workloads: []int{i}, UpgradeUnit: record.UpgradeUnit{Pods: s.Pods}})
@@ -117,11 +139,14 @@ func (p Plan) units(mesh topology.Mesh) (units []Unit) {
 	return units
 }
 
-// WavesOf are the waves in which a mesh is moved. What is ahead in a captured mesh is the first one. Each other is as many units
-// as it takes that the moved ones have at least its share of the pods; in a captured mesh a share that the waves before it
-// have reached already has none.
+// WavesOf are the waves in which a mesh is moved. What is ahead in a captured mesh is the first one, and Proxies follow. Each other is
+// as many units as it takes that the moved ones have at least its share of the pods; in a captured mesh a share that the waves before it
+// have reached already has none, and no mesh has one without units.
 func (p Plan) WavesOf(mesh topology.Mesh) (waves []Wave) {
-	units, total, moved := p.units(mesh), mesh.Sidecars(), 0
+	units, total, moved := p.units(mesh), 0, 0
+	for _, u := range units {
+		total += u.Pods
+	}
 	take := func(wave *Wave) {
 		wave.add(units[0])
 		moved, units = moved+units[0].Pods, units[1:]
@@ -130,27 +155,25 @@ func (p Plan) WavesOf(mesh topology.Mesh) (waves []Wave) {
 	for len(units) > 0 && units[0].Ahead {
 		take(&first)
 	}
-	if first.Workloads != nil {
+	if !first.empty() {
 		waves = append(waves, first)
+	}
+	for _, u := range p.Proxies {
+		waves = append(waves, Wave{Units: []record.UpgradeUnit{u}})
+	}
+	if total == 0 {
+		return waves
 	}
 	for _, share := range p.Waves {
 		var wave Wave
 		for len(units) > 0 && moved < int(math.Ceil(share*float64(total)-1e-9)) {
 			take(&wave)
 		}
-		if wave.Workloads != nil || p.Units == nil {
+		if !wave.empty() || p.Units == nil {
 			waves = append(waves, wave)
 		}
 	}
 	return waves
-}
-
-// pods returns the number of pods of workloads.
-func pods(mesh topology.Mesh, workloads []int) (n int) {
-	for _, i := range workloads {
-		n += mesh.Services[i].Pods
-	}
-	return n
 }
 
 // due returns the time from the begin of a stage at which each of its workloads is restarted: at a rate of pods a

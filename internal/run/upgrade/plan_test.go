@@ -78,6 +78,42 @@ func TestWavesByNamespace(t *testing.T) {
 	}
 }
 
+// Proxies of nodes and waypoints have a wave of their own each, after what is ahead and before the shares, which are of pods with
+// sidecars; a mesh without sidecars has no others.
+func TestWavesOfProxies(t *testing.T) {
+	nodes, waypoints := record.UpgradeUnit{Kind: record.UpgradeNodes, Name: "ztunnel", Pods: 3}, record.UpgradeUnit{Kind: record.UpgradeWaypoints, Pods: 2}
+	mesh := sized(10, 10, 10)
+	mesh.Services[0].ByNode = true
+	plan := Plan{From: "1.29.1", To: "1.31.0", Waves: []float64{0.5, 1}, Proxies: []record.UpgradeUnit{nodes, waypoints}}
+	waves := plan.WavesOf(mesh)
+	if got := workloadsOf(waves); got != "[[] [] [1] [2]]" {
+		t.Errorf("got %s", got)
+	}
+	if !waves[0].has(record.UpgradeNodes) || waves[0].has(record.UpgradeWaypoints) || waves[0].pods(mesh) != 3 || waves[1].pods(mesh) != 2 || waves[2].pods(mesh) != 10 {
+		t.Errorf("got %+v", waves)
+	}
+	if all := together(waves); !all.has(record.UpgradeNodes) || !all.has(record.UpgradeWaypoints) || all.pods(mesh) != 25 {
+		t.Errorf("together %+v", all)
+	}
+	mesh.Services = mesh.Services[:1]
+	if waves := plan.WavesOf(mesh); len(waves) != 2 || plan.Validate(mesh) != nil {
+		t.Errorf("without sidecars: %+v, %v", waves, plan.Validate(mesh))
+	}
+	plan.RollbackAt = 3
+	if err := plan.Validate(mesh); err == nil || !strings.Contains(err.Error(), "a wave, 1 to 2") {
+		t.Errorf("got %v", err)
+	}
+
+	canary := capture.Revision{Name: "1-31-0", Version: "1.31.0", Pods: 5, Namespaces: []string{"b"}}
+	of, mesh := captured(&capture.ControlPlane{Revisions: []capture.Revision{{Name: "1-29-1", Version: "1.29.1", Pods: 10, Namespaces: []string{"a"}}, canary}},
+		workload("a", 10, capture.Sidecar), workload("b", 5, capture.Sidecar))
+	plan = planOf(t, &of, "100%")
+	plan.Proxies = []record.UpgradeUnit{nodes}
+	if got := workloadsOf(plan.WavesOf(mesh)); got != "[[1] [] [0]]" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func planOf(t *testing.T, mesh *capture.Mesh, canary string) Plan {
 	t.Helper()
 	var shares scenario.Shares

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/task"
@@ -43,6 +45,8 @@ type Actions struct {
 	// Move has the Deployments of workloads, by their indices, replace their pods by ones with
 	// these labels in addition.
 	Move func(ctx context.Context, workloads []int, podLabels map[string]string, at time.Time) error
+	// MoveNodes has the proxies of nodes replaced, one node after another, by ones of a control plane, and MoveWaypoints all waypoints.
+	MoveNodes, MoveWaypoints func(ctx context.Context, to *controlplane.ControlPlane, at time.Time) error
 	// Route has sidecars that connect from now on reach the new control plane in place of the
 	// old one.
 	Route func(next *controlplane.ControlPlane) error
@@ -145,7 +149,7 @@ func (u *Upgrade) inPlace(ctx context.Context) error {
 	if err := u.stage(ctx, stageReplace, Wave{}, u.replace); err != nil {
 		return err
 	}
-	var all Wave
+	all := Wave{Units: slices.Clone(u.Plan.Proxies)}
 	for _, unit := range u.Plan.units(u.Mesh) {
 		all.add(unit)
 	}
@@ -166,13 +170,13 @@ func (u *Upgrade) replace(ctx context.Context) (record.EndedBy, error) {
 		return "", err
 	}
 	before := u.Fleet.Workers.Counts().Reconnects
+	connected := u.Fleet.Connected()
 	if err := u.Actions.Stop(ctx, false); err != nil {
 		return "", err
 	}
-	sidecars := int64(u.Fleet.Count().Simulated)
 	tick := time.NewTicker(backInterval)
 	defer tick.Stop()
-	for u.Fleet.Workers.Counts().Reconnects < before+sidecars {
+	for u.Fleet.Workers.Counts().Reconnects < before+u.there(connected) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -183,13 +187,26 @@ func (u *Upgrade) replace(ctx context.Context) (record.EndedBy, error) {
 	return u.Fleet.AwaitSettled(ctx)
 }
 
+// there returns how many of these pods are there: the new control plane replaces waypoints as soon as it serves.
+func (u *Upgrade) there(ids []string) (n int64) {
+	for _, id := range u.Fleet.IDs() {
+		if slices.Contains(ids, id) {
+			n++
+		}
+	}
+	return n
+}
+
 // move moves a wave to a control plane and waits until the mesh is at rest.
 func (u *Upgrade) move(ctx context.Context, name string, wave Wave, to *controlplane.ControlPlane) error {
 	workloads := wave.Workloads
 	if err := u.Fleet.AwaitQuiet(ctx); err != nil { // what went before is no part of it
 		return err
 	}
-	text := fmt.Sprintf("%s: %d pods of %d workloads to %s", name, pods(u.Mesh, workloads), len(workloads), to.Server.Describe().Version)
+	text := fmt.Sprintf("%s: %s to %s", name, output.Many(wave.pods(u.Mesh), "pod"), to.Server.Describe().Version)
+	if workloads != nil {
+		text += fmt.Sprintf(", of %s", output.Many(len(workloads), "workload"))
+	}
 	if of := record.UpgradeUnits(wave.Units); of != "" {
 		text += ": " + of
 	}
@@ -199,8 +216,22 @@ func (u *Upgrade) move(ctx context.Context, name string, wave Wave, to *controlp
 		for _, i := range workloads {
 			services = append(services, u.Mesh.Services[i].Name)
 		}
-		u.Fleet.Pods.Renew(services...)
 		begin := time.Now()
+		if wave.has(record.UpgradeNodes) {
+			u.Fleet.RenewNodes()
+			if err := u.Actions.MoveNodes(ctx, to, begin); err != nil {
+				return "", err
+			}
+		}
+		if wave.has(record.UpgradeWaypoints) {
+			u.Fleet.RenewWaypoints()
+			if err := u.Actions.MoveWaypoints(ctx, to, begin); err != nil {
+				return "", err
+			}
+		}
+		if services != nil {
+			u.Fleet.Pods.Renew(services...)
+		}
 		for i, at := range due(u.Mesh, workloads, u.Plan.Rate) {
 			if err := task.WaitUntil(ctx, begin.Add(at)); err != nil {
 				return "", err
@@ -245,7 +276,7 @@ func (u *Upgrade) after(ctx context.Context) error {
 func (u *Upgrade) stage(ctx context.Context, name string, wave Wave, do func(context.Context) (record.EndedBy, error)) error {
 	limited, cancel := context.WithTimeoutCause(ctx, u.Timeout, phases.ErrUnconverged)
 	defer cancel()
-	s := &Stage{Name: name, pods: pods(u.Mesh, wave.Workloads), moved: wave.Units}
+	s := &Stage{Name: name, pods: wave.pods(u.Mesh), moved: wave.Units}
 	err := u.Timeline.Measure(ctx, record.UpgradePhase(name), 0, func(ctx context.Context) (record.EndedBy, error) {
 		s.Background = u.Fleet.Pods.Begin()
 		received := u.Fleet.Revisions.Receive()

@@ -73,8 +73,7 @@ type step struct {
 	spec       run.Spec
 }
 
-// steps are all steps in their order. A mesh with proxies of nodes has no waves: they
-// connect to whatever istiod there is, as they do in Onto.
+// steps are all steps in their order.
 func (o Options) steps() []step {
 	from := o.Spec
 	from.Repeats, from.ControlPlane.Upgrade = 1, scenario.Upgrade{}
@@ -95,18 +94,15 @@ func (o Options) steps() []step {
 	}
 	onto.Out = filepath.Join(o.Spec.Out, Onto)
 
-	all := []step{
-		{From, "the captured state with " + from.ControlPlane.Version, from},
-		{Onto, "the same with " + onto.ControlPlane.Version + ", one restart, all proxies reconnect", onto},
-	}
-	if !o.Spec.WithSidecars() {
-		return all
-	}
 	move := o.Spec
 	move.Repeats, move.ControlPlane.Replicas = 1, 1 // of each version, as an upgrade has
 	move.Phases.Changes = 0
 	move.Out = filepath.Join(o.Spec.Out, Upgrade)
-	return append(all, step{Upgrade, "the upgrade in waves", move})
+	return []step{
+		{From, "the captured state with " + from.ControlPlane.Version, from},
+		{Onto, "the same with " + onto.ControlPlane.Version + ", one restart, all proxies reconnect", onto},
+		{Upgrade, "the upgrade in waves", move},
+	}
 }
 
 // changes are those of endpoints at the rate that production had for a tenth of the time or more; none where it is not
@@ -329,7 +325,7 @@ func Read(dir string) (f assess.Facts, err error) {
 		*into[done.Name] = assess.Step{Run: &runs[0], OutOfMemory: done.OutOfMemory}
 	}
 	for _, name := range []string{From, Onto, Upgrade} {
-		if into[name].Run == nil && (name != Upgrade || f.Waves()) {
+		if into[name].Run == nil {
 			return f, fmt.Errorf("%w: the step %q is not done: the same scaler assess with --out %s goes on", ErrIncomplete, name, dir)
 		}
 	}
