@@ -27,18 +27,21 @@ responses, the latencies of certificates, configuration and endpoints, and endpo
 sidecars still held after their pods were gone. The result is how much the cluster must have
 free during the upgrade.
 
-A wave is a share of the pods, those of earlier waves included. Workloads are moved as a
-whole, all of a wave at once unless --restart-rate is given; each is a rolling update of its
-Deployment. A wave is over when every sidecar has converged.
+A wave is a share of the pods with sidecars, those of earlier waves included. Workloads are
+moved as a whole, all of a wave at once unless --restart-rate is given; each is a rolling
+update of its Deployment. A wave is over when every sidecar has converged. With --dataplane
+ambient or mixed, the ztunnels are the first wave, one node after another, and the waypoints
+the second.
 
 With --mesh the first version is the captured one, unless --from is given. Pods that a newer
-revision serves in the captured mesh already are the first wave. After it, namespaces move by
-their own label, then those of each tag at once, as many as a wave needs for its share. Each
-version is one istiod, however many replicas the captured one has.
+revision serves in the captured mesh already are the first wave. After it, and after ztunnels
+and waypoints, namespaces move by their own label, then those of each tag at once, as many as
+a wave needs for its share. Each version is one istiod, however many replicas the captured one
+has.
 
 With --in-place there are no revisions: the new istiod takes the place of the old one as in a
-rolling update of its Deployment, all sidecars connect to it, and then all workloads are
-restarted.`,
+rolling update of its Deployment, all proxies connect to it, and then all workloads,
+ztunnels and waypoints are restarted.`,
 		Example: `  # three waves
   scaler upgrade --from 1.29.1 --to 1.31.0 --pods 800
 
@@ -47,6 +50,9 @@ restarted.`,
 
   # without revisions
   scaler upgrade --from 1.29.1 --to 1.31.0 --in-place --restart-rate 5/s
+
+  # ztunnels and waypoints
+  scaler upgrade --from 1.29.1 --to 1.31.0 --dataplane ambient --waypoints namespace
 
   # back to the first version after the first wave
   scaler upgrade --from 1.29.1 --to 1.31.0 --rollback-at 1

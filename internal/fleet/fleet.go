@@ -45,9 +45,11 @@ type Options struct {
 	// report to this observer; nil = there are no simulated sidecars.
 	StartWorkers func(proxy.Observer) ([]worker.Worker, error)
 
-	Delay    scenario.Delay // between a pod's IP address and the start of its proxy; zero = none
-	Seed     uint64         // of the delays
-	Lifetime time.Duration  // of certificates, as requested; 0 = the agent's default
+	Delay scenario.Delay // between a pod's IP address and the start of its proxy; zero = none
+	// Anew is the delay of proxies of nodes, and of waypoints, that start after the first ones; zero = none.
+	Anew     scenario.Delay
+	Seed     uint64        // of the delays
+	Lifetime time.Duration // of certificates, as requested; 0 = the agent's default
 	// Slowdown is the factor by which timeouts and intervals of sidecars, and of the simulated agents, are
 	// longer; 0 = 1.
 	Slowdown proxy.Slowdown

@@ -74,15 +74,16 @@ func (n *nodes) isWaypoint(service string) bool { return n.ways[service] }
 // addProxy adds a new pod that is the proxy of a node or a waypoint, and reports whether it is one.
 // The caller holds Pods.mu.
 func (n *nodes) addProxy(p *pod) bool {
+	anew := n.fleet.Pods.background.number > 0
 	switch {
 	case n.wanted > 0 && p.service == "":
 		made := &nodeProxy{nodes: n, certificates: map[string]time.Time{}}
 		p.simulate(made, &made.simulated, false)
-		n.proxies[p.id] = made
+		made.anew, n.proxies[p.id] = anew, made
 	case n.listed[p.service].Pods > 0 && n.listed[p.service].Namespace == p.namespace:
 		made := &waypoint{nodes: n, of: n.listed[p.service]}
 		p.simulate(made, &made.simulated, n.fleet.Driver.Proxy.Certificates != nil)
-		n.waypoints[p.id] = made
+		made.anew, n.waypoints[p.id] = anew, made
 	default:
 		return false
 	}

@@ -22,6 +22,8 @@ type simulated struct {
 	as  simulatedMember
 	own bool // it requests a certificate of its own; else it counts as certified once it is connected
 
+	anew bool // it is a proxy of a node, or a waypoint, in place of another
+
 	// guarded by Pods.mu
 	worker     worker.Worker // that runs it; nil until it was started
 	revision   *revision     // of the control plane that serves it; nil until it was started
@@ -55,7 +57,11 @@ func (s *simulated) start(_ context.Context, object *corev1.Pod) {
 	}
 	w := f.Workers[s.order%len(f.Workers)]
 	s.worker, s.stop = w, func() { w.Do(worker.Stop, s.id) }
-	if err := w.Start(worker.Proxy{Spec: spec, Delay: f.delay(s.order)}); err != nil {
+	delay := f.delay(s.order)
+	if s.anew {
+		delay = f.Anew.Of(f.Seed, s.order)
+	}
+	if err := w.Start(worker.Proxy{Spec: spec, Delay: delay}); err != nil {
 		f.Fail(err)
 	}
 }

@@ -32,6 +32,15 @@ func (s Spec) startDelay() scenario.Delay {
 	return scenario.Delay{}
 }
 
+// proxyDelay is the time from the address of a pod to the start of its ztunnel or waypoint, where it takes the place of another in an upgrade:
+// ztunnels are replaced one after another, so that it decides how many start in a second. It is that of sidecars, or by the rate of restarts.
+func (s Spec) proxyDelay() scenario.Delay {
+	if rate := s.ControlPlane.Upgrade.Rate; rate > 0 {
+		return scenario.Delay{Mean: time.Duration(float64(time.Second) / float64(rate))}
+	}
+	return *scenario.Default().Mesh.Sidecars.StartDelay
+}
+
 // checkDataplane checks what goes with the data plane and what does not. The driver is of it.
 func (s Spec) checkDataplane(d controlplane.Driver) error {
 	if s.WithSidecars() {

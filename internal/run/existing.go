@@ -18,6 +18,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/measure/containers"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/attach"
 	"scaler.mesh/scaler/internal/place/existing"
@@ -68,7 +69,7 @@ func Inspect(ctx context.Context, s Spec) (*Found, error) {
 	}
 	e := s.Existing
 	e.Target.Inside, e.Target.InsideKwok, e.Target.Replays = e.WorkerImage != "", e.KwokImage != "", s.Captured != nil
-	there, err := e.Inspect(ctx, driver, e.Label(s.Name()), s.Knobs())
+	there, err := e.Inspect(ctx, driver, e.Label(s.shortName()), s.Knobs())
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +130,15 @@ func (f *Found) describeObjects(ctx context.Context, s Spec, driver controlplane
 	}
 	applier.Objects = append(workers, objects...)
 	f.Objects = append(f.Objects, applier.Manifests()...)
-	return nil
+	lacks, err := f.Cluster.Lacks(f.Objects)
+	if err == nil && lacks != nil && s.Captured != nil {
+		err = scenario.Refuse("mesh.file", s.Captured.File, "one with kinds that the cluster has: it lacks %s", output.FirstOf(lacks, namedKinds))
+	}
+	return err
 }
+
+// namedKinds is the most kinds that an error names.
+const namedKinds = 10
 
 // kwokPod specifies KWOK as a pod of the cluster.
 func (e *Existing) kwokPod(run string, addresses netip.Prefix) existing.KwokPod {

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strconv"
 
 	"scaler.mesh/scaler/internal/controlplane"
@@ -88,6 +90,19 @@ func (s Spec) Name() string {
 		name += "-r" + strconv.Itoa(s.Repeat)
 	}
 	return name
+}
+
+// longestName is the most bytes of a name to which a run in an existing cluster adds an ID and a node its number, with which it is a label.
+const longestName = 42
+
+// shortName returns the run's name where that is short enough for the names of its nodes, and else its beginning and a digest.
+func (s Spec) shortName() string {
+	name := s.Name()
+	if len(name) <= longestName {
+		return name
+	}
+	digest := fmt.Sprintf("-%x", sha256.Sum256([]byte(name)))[:9]
+	return name[:longestName-len(digest)] + digest
 }
 
 // modeOrKnobs returns the mode whose knobs these are, else the knobs, as in

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/place/attach"
+	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -42,15 +44,28 @@ func TestKnobs(t *testing.T) {
 	}
 }
 
-func TestNamesOfRunsAreLabels(t *testing.T) {
+// The names of nodes, which are labels, contain that of the run, which may be longer than a label.
+func TestNamesOfNodesAreLabels(t *testing.T) {
 	repeats, _ := scenario.Of("repeats")
-	for mtls := range map[string]bool{"permissive": true, "strict": true} {
-		s := DefaultSpec()
-		s.Mesh.Pods, s.Repeat = []int{scenario.MaxPods}, int(repeats.Max)
-		s.Mesh.Settings = scenario.Settings{MTLS: mtls, Scope: "declared", Authz: "declared"}
-		if problems := validation.IsDNS1123Label(s.Name()); problems != nil {
-			t.Errorf("%s: %v", s.Name(), problems)
+	seen := map[string]bool{}
+	for _, waypoints := range []string{"none", "namespace"} {
+		for _, mtls := range []string{"permissive", "strict"} {
+			s := DefaultSpec()
+			s.Mesh.Pods, s.Repeat = []int{scenario.MaxPods}, int(repeats.Max)
+			s.Mesh.Settings = scenario.Settings{MTLS: mtls, Authz: "declared"}
+			s.Mesh.Dataplane, s.Mesh.Waypoints = scenario.List[string]{"ambient"}, waypoints
+			s.ControlPlane.Version, s.ControlPlane.Upgrade.To = "1.29.1", "1.31.0"
+			name := (&Existing{Place: attach.Place{ID: "12345678"}}).label(s.shortName())
+			for _, of := range []string{s.shortName(), name, kwok.PoolOf(name).Node(scenario.MaxPods, name).Name} {
+				if problems := validation.IsDNS1123Label(of); problems != nil || seen[of] {
+					t.Errorf("%s: %v, again: %t", of, problems, seen[of])
+				}
+				seen[of] = true
+			}
 		}
+	}
+	if s := DefaultSpec(); s.shortName() != s.Name() {
+		t.Errorf("got %s for %s", s.shortName(), s.Name())
 	}
 }
 

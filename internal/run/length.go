@@ -37,9 +37,6 @@ type stage struct {
 	length time.Duration // about, on this machine
 }
 
-// nodeReplaced is the time in which the proxy of a node is replaced, one after another.
-const nodeReplaced = 2 * time.Second
-
 // readyPerSecond is the rate at which pods that come at once become ready where nothing is known of the control plane.
 const readyPerSecond = 50
 
@@ -61,7 +58,11 @@ func (s Spec) stages() []stage {
 		waves := max(1, len(u.Waves)) // each waits for its last pods
 		var proxies time.Duration
 		for _, p := range u.Proxies {
-			proxies += lastPush + time.Duration(p.Pods)*nodeReplaced
+			delay := s.proxyDelay()
+			proxies += lastPush + delay.Longest(p.Pods)
+			if p.Kind == record.UpgradeNodes { // one after another
+				proxies += time.Duration(p.Pods-1) * (delay.Mean + (delay.Min+delay.Max)/2)
+			}
 		}
 		upgrade = proxies + 2*u.Pause + perSecond(pods, cmp.Or(u.Rate, s.readyPerSecond())) +
 			time.Duration(waves)*(s.startDelay().Longest(pods)+lastPush) + removing

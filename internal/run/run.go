@@ -281,7 +281,7 @@ func (r *run) complete(context.Context) (steps.Undo, error) {
 
 // runLabel returns the value of the run label on everything the run makes in its
 // cluster, and part of the names of its nodes.
-func (r *run) runLabel() string { return r.spec.place().label(r.spec.Name()) }
+func (r *run) runLabel() string { return r.spec.place().label(r.spec.shortName()) }
 
 // clusterName distinguishes the clusters of scalers that run at the same time.
 func (r *run) clusterName() string {

@@ -60,6 +60,63 @@ func TestCaptured(t *testing.T) {
 	}
 }
 
+// mixed makes runs of a captured mesh that has 2 nodes and a waypoint in each copy, and 10 of whose pods have sidecars.
+func mixed(scales ...int) []record.Run {
+	all := captured(2, scales...)
+	for i := range all {
+		r := &all[i]
+		scale := r.Scenario.Mesh.Scale.First()
+		r.Scenario.Mesh.Dataplane, r.Scenario.Mesh.Waypoints = scenario.List[string]{"mixed"}, "captured"
+		held := func(mean float64) *record.ConfigurationBytes { return &record.ConfigurationBytes{Mean: &mean} }
+		r.Proxies = &record.Proxies{
+			Name: "ztunnel", Nodes: 2 * scale, Sidecars: new(10 * scale), ConfigurationBytes: held(100),
+			Waypoints: &record.Waypoints{Ready: &scale, ConfigurationBytes: held(1000)},
+		}
+		r.XDS.ConfigurationBytes = held(10)
+	}
+	return all
+}
+
+// Of a captured mesh with ztunnels everything grows with its copies, so that pods stand for all proxies.
+func TestCapturedProxies(t *testing.T) {
+	runs := mixed(1, 2, 4)
+	if got := configurationOf(&runs[0]) * 24; got != 10*10+2*100+1000 {
+		t.Errorf("all proxies hold %g bytes", got)
+	}
+	p, err := Make(runs, Options{Scale: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if to := p.Target; to.Pods != 404 || to.Nodes != 40 || to.Proxies != 40+200+20 || to.PodsPerNode != 0 || to.Dataplane != "mixed with captured waypoints" {
+		t.Errorf("it is of %+v", to)
+	}
+	if cpu := strict().cpu(404); p.Figures[3].Forecast < cpu*0.8 || p.Figures[3].Forecast > cpu*1.2 {
+		t.Errorf("%+v, want %.3g", p.Figures[3], cpu)
+	}
+	if text := p.text("", false); !strings.Contains(text, "After a restart 260 proxies, 40 ztunnels among them, connect again within") {
+		t.Errorf("got\n%s", text)
+	}
+	unknown := mixed(1)
+	unknown[0].Proxies.ConfigurationBytes = nil
+	if got := configurationOf(&unknown[0]); got != 0 {
+		t.Errorf("got %g where what ztunnels hold is not known", got)
+	}
+	other := mixed(1, 2, 4)
+	other[2].Proxies.Nodes++
+	for want, c := range map[string]struct {
+		runs []record.Run
+		o    Options
+	}{
+		"podsPerNode: got 20, want none for runs of a captured mesh":                                                                     {mixed(1, 2, 4), Options{Scale: 20, PodsPerNode: 20}},
+		"of a captured mesh of data plane mixed with captured waypoints: want runs whose pods":                                           {other, Options{Pods: 404}},
+		"one size only: run 'scaler rollout --mesh mesh.yaml --scale 1,2,3,4,5,6,7 --dilate 1 --dataplane mixed --repeats 2 --probes 0'": {mixed(2), Options{Scale: 4}},
+	} {
+		if _, err := Make(c.runs, c.o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
 // What is no number of copies is refused with those next to it, and the runs that are missing are of the mesh.
 func TestCapturedRefused(t *testing.T) {
 	other := captured(2, 1, 2, 4)

@@ -144,7 +144,7 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 		replicas:   max(1, c.Replicas),
 		limits:     cmp.Or(c.Limits, known[c.Name]),
 	}
-	if ofProxies(r) {
+	if kindOf(r) == ofNodes {
 		m.certificates = mostCertificates(m.pods, float64(r.ServiceCount()), float64(r.Proxies.Nodes))
 	}
 	if cpu := r.Value(rolloutCPU); cpu != nil {

@@ -18,7 +18,9 @@ import (
 type target struct {
 	point
 	services int
-	perNode  int       // pods of a node whose proxy serves them; 0 = each pod has its own
+	perNode  int       // pods of a node whose proxy serves them; 0 = each pod has its own, or the mesh is captured
+	nodes    int       // that have a proxy each
+	streams  int       // of all proxies, where they are not all sidecars
 	captured *Captured // nil = the mesh is synthetic
 }
 
@@ -96,9 +98,9 @@ func (s *sample) aim(o Options) (target, error) {
 // aimNodes sets the target's number of nodes with a proxy, if the runs have some.
 func (s *sample) aimNodes(t *target, o Options) error {
 	known := perNodes(s.runs)
-	if !ofProxies(s.runs[0]) {
+	if kindOf(s.runs[0]) == sidecars || s.growth != nil {
 		if o.PodsPerNode != 0 {
-			return scenario.Refuse("podsPerNode", o.PodsPerNode, "none for runs in which every pod has a proxy of its own")
+			return scenario.Refuse("podsPerNode", o.PodsPerNode, "none for runs of a captured mesh, or in which every pod has a proxy of its own")
 		}
 		return nil
 	}
@@ -108,6 +110,7 @@ func (s *sample) aimNodes(t *target, o Options) error {
 		return errors.New("planning: the runs do not state how many pods a node has")
 	}
 	t.proxies = math.Ceil(t.pods / float64(t.perNode))
+	t.nodes, t.streams = int(t.proxies), int(t.proxies)
 	least, most := known[0], known[len(known)-1]
 	if largest := slices.MaxFunc(s.runs, func(a, b *record.Run) int { return a.Proxies.Nodes - b.Proxies.Nodes }).Proxies.Nodes; len(known) > 1 && t.proxies > float64(largest) {
 		s.warn("target.nodes", "no run had more than %s: that a node costs as much in a larger mesh is assumed", output.Many(largest, "node"))
@@ -172,7 +175,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	if err != nil {
 		return forecast{}, err
 	}
-	made := forecast{estimate: model.forecast(t.point), parts: model.parts(ofProxies(used[0])), good: good}
+	made := forecast{estimate: model.forecast(t.point), parts: model.parts(kindOf(used[0])), good: good}
 	switch {
 	case !f.merges || good || !configurationGrows(seen):
 	case s.merging:

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -74,11 +75,17 @@ var (
 	again = term{"further replicas x pods", func(p point) float64 { return (p.replicas - 1) * p.pods }, false}
 )
 
-// ofNodes are the names of terms for proxies of nodes.
-var ofNodes = map[string]string{
-	configured.name: "nodes x configuration",
-	pairs.name:      "pods x nodes",
-	served.name:     "proxies of a replica",
+// termsOf are the names of terms for other proxies than sidecars.
+var termsOf = map[kind]map[string]string{
+	ofNodes: {configured.name: "nodes x configuration", pairs.name: "pods x nodes", served.name: "proxies of a replica"},
+	several: {configured.name: "proxies x configuration", served.name: "proxies of a replica"},
+}
+
+// heldBy states by whom the bytes of the term configured are held, by the names that it has.
+var heldBy = map[string]string{
+	configured.name:                   "all sidecars",
+	termsOf[ofNodes][configured.name]: "all nodes' proxies",
+	termsOf[several][configured.name]: "all proxies",
 }
 
 // figure is a figure that is forecast by a fit.
@@ -129,7 +136,7 @@ func (f figure) of(r *record.Run) *float64 {
 // Proxies of nodes are connected before the mesh exists, so that the value then grows
 // with the nodes; for them it is 0, and nothing of it is a constant.
 func (f figure) before(r *record.Run) *float64 {
-	if f.base == "" || ofProxies(r) {
+	if f.base == "" || kindOf(r) != sidecars {
 		return new(0.0)
 	}
 	return f.at(r, f.base)
@@ -223,18 +230,46 @@ const (
 	secondsUnit = "s"
 )
 
-// configurationOf returns the bytes that a proxy of the run held, on average; 0 if that
-// is not known.
+// configurationOf returns the bytes that a proxy of the run held, on average, or where there are several kinds what all of them held, for each pod;
+// 0 if that is not known.
 func configurationOf(r *record.Run) float64 {
-	if r.XDS == nil || r.XDS.ConfigurationBytes == nil || r.XDS.ConfigurationBytes.Mean == nil {
+	if r.XDS == nil {
 		return 0
 	}
-	return *r.XDS.ConfigurationBytes.Mean
+	most := meanOf(r.XDS.ConfigurationBytes)
+	if kindOf(r) != several {
+		return most
+	}
+	// In a mesh with sidecars these are what XDS has, and else the proxies of nodes.
+	sum, known := 0.0, true
+	add := func(proxies int, mean float64) {
+		sum, known = sum+float64(proxies)*mean, known && (proxies == 0 || mean > 0)
+	}
+	if of := r.Proxies.Sidecars; of != nil {
+		add(*of, most)
+		most = meanOf(r.Proxies.ConfigurationBytes)
+	}
+	add(r.Proxies.Nodes, most)
+	if w := r.Proxies.Waypoints; w != nil && w.Ready != nil {
+		add(*w.Ready, meanOf(w.ConfigurationBytes))
+	}
+	if !known {
+		return 0
+	}
+	return sum / float64(r.PodCount())
+}
+
+// meanOf returns the mean of what was held; 0 if that is not known.
+func meanOf(held *record.ConfigurationBytes) float64 {
+	if held == nil || held.Mean == nil {
+		return 0
+	}
+	return *held.Mean
 }
 
 func pointOf(r *record.Run) point {
 	p := point{pods: float64(r.PodCount()), replicas: float64(max(1, r.Environment.ControlPlane.Replicas)), configuration: configurationOf(r), response: largestResponse(r)}
-	if p.proxies = p.pods; ofProxies(r) {
+	if p.proxies = p.pods; kindOf(r) == ofNodes {
 		p.proxies = float64(r.Proxies.Nodes)
 	}
 	return p
@@ -386,16 +421,11 @@ func (m fitted) forecast(p point) estimate {
 	return e
 }
 
-// parts returns the model in printable form. perNode means that the proxies are those of
-// nodes.
-func (m fitted) parts(perNode bool) []Part {
+// parts returns the model in printable form.
+func (m fitted) parts(of kind) []Part {
 	var parts []Part
 	for i, t := range m.terms {
-		name := t.name
-		if of, ok := ofNodes[name]; ok && perNode {
-			name = of
-		}
-		parts = append(parts, Part{name, m.Terms[i].Value})
+		parts = append(parts, Part{cmp.Or(termsOf[of][t.name], t.name), m.Terms[i].Value})
 	}
 	return parts
 }

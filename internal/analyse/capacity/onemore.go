@@ -59,7 +59,7 @@ func OneMorePod(runs []*record.Run, path string) (Cost, error) {
 	if err != nil {
 		return Cost{}, err
 	}
-	made := forecast{parts: m.parts(ofProxies(used[0]))}
+	made := forecast{parts: m.parts(kindOf(used[0]))}
 	if f.base != "" {
 		base := 0.0
 		for _, b := range bases {

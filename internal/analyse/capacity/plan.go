@@ -108,13 +108,14 @@ type Target struct {
 	Mode     string `json:"mode"` // the knobs, where they are no preset
 	// Mesh is the captured mesh that it is; nil = it is synthetic.
 	Mesh *Captured `json:"mesh,omitempty"`
-	// Dataplane is the data plane of the pods; "" = a sidecar each. PodsPerNode and Nodes
-	// are for other data planes: each node has a proxy, called Proxy, that serves its
-	// pods.
+	// Dataplane is the data plane of the pods; "" = a sidecar each. The following are
+	// for other data planes: each node has a proxy, called Proxy, that serves its
+	// pods. PodsPerNode is 0 of a captured mesh, and Proxies counts all, sidecars and waypoints among them.
 	Dataplane    string       `json:"dataplane,omitempty"`
 	PodsPerNode  int          `json:"podsPerNode,omitempty"`
 	Nodes        int          `json:"nodes,omitempty"`
 	Proxy        string       `json:"proxy,omitempty"`
+	Proxies      int          `json:"proxies,omitempty"`
 	Knobs        record.Knobs `json:"knobs"`
 	ControlPlane string       `json:"controlPlane"`
 	Version      string       `json:"version,omitempty"`
@@ -291,8 +292,9 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 			ControlPlane: c.Name, Version: c.Version, ConfigurationBytes: t.configuration,
 		},
 	}
-	if ofProxies(last) {
-		p.Target.Dataplane, p.Target.Proxy, p.Target.PodsPerNode, p.Target.Nodes = last.Dataplane(), last.Proxies.Name, t.perNode, int(t.proxies)
+	if kindOf(last) != sidecars {
+		p.Target.Dataplane, p.Target.Proxy, p.Target.PodsPerNode, p.Target.Nodes = last.Dataplane(), last.Proxies.Name, t.perNode, t.nodes
+		p.Target.Proxies = t.streams
 	}
 	var unknown error
 	p.Work, unknown = s.work(t, left)
@@ -332,7 +334,7 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	pace := s.measurePace(o.Known)
 	others := m.others * t.pods / m.pods // what a cluster does, it does for pods
 	m.replicas = int(t.replicas)
-	if ofProxies(last) {
+	if kindOf(last) == ofNodes {
 		m.certificates = mostCertificates(t.pods, float64(t.services), t.proxies)
 	}
 	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.others, m.usable = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0, 0

@@ -157,13 +157,10 @@ func (f Figure) model() string {
 		switch part.Term {
 		case constant.name:
 			b.WriteString(amount(f.Unit, &value))
-		case configured.name, ofNodes[configured.name]:
-			mega, held := value*(1<<20), " x MiB held by all sidecars"
-			if part.Term != configured.name {
-				held = " x MiB held by all nodes' proxies"
-			}
-			b.WriteString(amount(f.Unit, &mega) + held)
-		case pods.name, nodes.name, pairs.name, ofNodes[pairs.name], served.name, ofNodes[served.name], again.name:
+		case configured.name, termsOf[ofNodes][configured.name], termsOf[several][configured.name]:
+			mega := value * (1 << 20)
+			b.WriteString(amount(f.Unit, &mega) + " x MiB held by " + heldBy[part.Term])
+		case pods.name, nodes.name, pairs.name, termsOf[ofNodes][pairs.name], served.name, termsOf[ofNodes][served.name], again.name:
 			b.WriteString(amount(f.Unit, &value) + " x " + part.Term)
 		case largeResponses.name:
 			b.WriteString(amount(f.Unit, &value) + " for " + part.Term)
@@ -204,7 +201,11 @@ func (l *Limit) sentence(t Target) string {
 	if l == nil {
 		return ""
 	}
-	return fmt.Sprintf("After a restart %s connect again within %s at least (%s).\n", output.Many(t.Nodes, t.Proxy), amount(secondsUnit, &l.Seconds), l.Rule)
+	who := output.Many(t.Nodes, t.Proxy)
+	if t.Proxies > t.Nodes {
+		who = fmt.Sprintf("%d proxies, %s among them,", t.Proxies, who)
+	}
+	return fmt.Sprintf("After a restart %s connect again within %s at least (%s).\n", who, amount(secondsUnit, &l.Seconds), l.Rule)
 }
 
 // manifest renders the request as what installs it, where the control plane has such a

@@ -92,8 +92,8 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 	suffices = suffices && carried
 	p.Limits = m.times()
 	p.Binds = p.Limits[0].Name
-	if p.Target.Nodes > 0 {
-		p.Reconnect = m.admission(float64(p.Target.Nodes))
+	if p.Target.Proxies > 0 {
+		p.Reconnect = m.admission(float64(p.Target.Proxies))
 	}
 	more := 1 + o.Headroom
 	request, limit, enough := p.memory(estimates, more, o)

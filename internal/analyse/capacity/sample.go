@@ -67,16 +67,16 @@ func choose(runs []record.Run, o Options) (sample, error) {
 			return s, err
 		}
 	}
-	if r := s.runs[0]; r.Mesh != nil && r.Dataplane() != record.SidecarDataplane {
-		return s, fmt.Errorf("planning from %s of a captured mesh of data plane %s: want such runs with --dataplane sidecar: how the number of its nodes grows is not known", output.Many(len(s.runs), "run"), r.Dataplane())
-	}
-	if r := s.runs[0]; r.Dataplane() != record.SidecarDataplane && !ofProxies(r) {
-		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars or with proxies of nodes alone: what each kind of proxy costs where there are several was not separated", output.Many(len(s.runs), "run"), r.Dataplane())
+	if r := s.runs[0]; r.Mesh == nil && kindOf(r) == several {
+		return s, fmt.Errorf("planning from %s of data plane %s: want runs with sidecars, with proxies of nodes alone, or of a captured mesh: what each kind of proxy costs where there are several was not separated", output.Many(len(s.runs), "run"), r.Dataplane())
 	}
 	slices.SortStableFunc(s.runs, func(a, b *record.Run) int {
 		return cmp.Or(cmp.Compare(a.PodCount(), b.PodCount()), cmp.Compare(pointOf(a).replicas, pointOf(b).replicas))
 	})
 	s.growth = growthOf(s.runs)
+	if r := s.runs[0]; s.growth == nil && r.Mesh != nil && kindOf(r) != sidecars {
+		return s, fmt.Errorf("planning from %s of a captured mesh of data plane %s: want runs whose pods, services, nodes and waypoints all grow with the scale, of one file and without --pods-per-node", output.Many(len(s.runs), "run"), r.Dataplane())
+	}
 	for _, why := range slices.Sorted(maps.Keys(left)) {
 		s.warn("runs", "left out %s of %d: %s", output.Many(left[why], "run"), len(runs), why)
 	}
@@ -110,9 +110,46 @@ func (s *sample) only(field, given, preset string, of func(*record.Run) string) 
 	return nil
 }
 
-// ofProxies reports whether a run had proxies of nodes instead of sidecars.
-func ofProxies(r *record.Run) bool {
-	return r.Proxies != nil && r.Proxies.Nodes > 0 && r.Proxies.Sidecars == nil && r.Proxies.Waypoints == nil && r.Waypoints() == ""
+// kind is which proxies a run had.
+type kind int
+
+const (
+	sidecars kind = iota // one in each pod
+	ofNodes              // those of nodes alone, of a synthetic mesh
+	several              // those of nodes, and sidecars or waypoints, or those of a captured mesh: they grow in step with the pods
+)
+
+func kindOf(r *record.Run) kind {
+	switch {
+	case r.Proxies == nil || r.Proxies.Nodes == 0:
+		return sidecars
+	case r.Mesh == nil && r.Proxies.Sidecars == nil && r.Proxies.Waypoints == nil && r.Waypoints() == "":
+		return ofNodes
+	}
+	return several
+}
+
+// proxiesOf returns the number of proxies of a run, of all kinds.
+func proxiesOf(r *record.Run) int {
+	if kindOf(r) == sidecars {
+		return r.PodCount()
+	}
+	n := r.Proxies.Nodes
+	if r.Proxies.Sidecars != nil {
+		n += *r.Proxies.Sidecars
+	}
+	if w := r.Proxies.Waypoints; w != nil && w.Ready != nil {
+		n += *w.Ready
+	}
+	return n
+}
+
+// nodesOf returns the number of nodes of a run that had a proxy each.
+func nodesOf(r *record.Run) int {
+	if kindOf(r) == sidecars {
+		return 0
+	}
+	return r.Proxies.Nodes
 }
 
 // incomplete states why a run that did not complete is not used for forecasts. The data
@@ -239,11 +276,11 @@ func sizesOf(runs []*record.Run) []Size {
 			}
 			one.Replicas[replicas]++
 		}
-		if ofProxies(r) {
+		if nodes := nodesOf(r); nodes > 0 {
 			if one.Nodes == nil {
 				one.Nodes = map[int]int{}
 			}
-			one.Nodes[r.Proxies.Nodes]++
+			one.Nodes[nodes]++
 		}
 		one.repeats = one.repeats || seen[at.size()]
 		seen[at.size()] = true
@@ -341,11 +378,11 @@ func advice(s *sample, o Options) string {
 	}
 	dataplane, perNode := o.Dataplane, o.PodsPerNode
 	if s != nil {
-		dataplane, perNode = s.runs[0].Dataplane(), usualPerNode(s.runs)
+		dataplane, perNode = s.runs[0].Scenario.Mesh.Dataplane.First(), usualPerNode(s.runs)
 	}
 	if dataplane != "" && dataplane != record.SidecarDataplane {
 		burst += " --dataplane " + dataplane
-		if perNode != 0 {
+		if perNode != 0 && (s == nil || s.growth == nil) { // a captured mesh has its own number of nodes
 			burst += fmt.Sprintf(" --pods-per-node %d", perNode)
 		}
 	}

@@ -174,7 +174,7 @@ func workOf(r *record.Run) []phaseWork {
 // work forecasts the work of the target's rollout, part by part. The error states why
 // that is not possible.
 func (s *sample) work(t target, left []*record.Run) (*Work, error) {
-	if ofProxies(s.runs[0]) {
+	if kindOf(s.runs[0]) != sidecars {
 		return nil, errors.New("its parts are separated for pods with sidecars only; with proxies of nodes the forecast of processor time is the fit to sizes alone")
 	}
 	if t.replicas > 1 || t.configuration == 0 {

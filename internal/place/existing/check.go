@@ -10,7 +10,11 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 
 	"golang.org/x/sync/errgroup"
@@ -157,6 +161,43 @@ func (c *Cluster) Ready(ctx context.Context) (version string, err error) {
 		return "", fmt.Errorf("asking %s for its version: %w", c.Server, err)
 	}
 	return info.GitVersion, nil
+}
+
+// Lacks returns the kinds, as in "Telemetry telemetry.istio.io/v1", of objects that the cluster does not have, sorted. An object that does not
+// state its kind is of one that every cluster has.
+func (c *Cluster) Lacks(objects []runtime.Object) ([]string, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	wanted := map[schema.GroupVersion]map[string]bool{}
+	for _, o := range objects {
+		kind := o.GetObjectKind().GroupVersionKind()
+		if kind.Empty() {
+			continue
+		}
+		if wanted[kind.GroupVersion()] == nil {
+			wanted[kind.GroupVersion()] = map[string]bool{}
+		}
+		wanted[kind.GroupVersion()][kind.Kind] = true
+	}
+	var lacks []string
+	for version, kinds := range wanted {
+		there, err := client.ServerResourcesForGroupVersion(version.String())
+		switch {
+		case err == nil:
+			for _, r := range there.APIResources {
+				delete(kinds, r.Kind)
+			}
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("asking %s for the kinds of %s: %w", c.Server, version, err)
+		}
+		for kind := range kinds {
+			lacks = append(lacks, kind+" "+version.String())
+		}
+	}
+	slices.Sort(lacks)
+	return lacks, nil
 }
 
 // pageSize is how many objects a list request asks for.

@@ -1,15 +1,21 @@
 package existing
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/kwok"
 )
@@ -57,6 +63,41 @@ func TestAddresses(t *testing.T) {
 		if overlaps != want {
 			t.Errorf("%s is used: %v, want %v", text, overlaps, want)
 		}
+	}
+}
+
+// Kinds are asked for by their version; a version that the cluster does not have lacks all of its kinds, and another answer is an error.
+func TestLacks(t *testing.T) {
+	served := map[string]string{
+		"/api/v1":                           `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"services","kind":"Service"}]}`,
+		"/apis/networking.istio.io/v1":      `{"kind":"APIResourceList","groupVersion":"networking.istio.io/v1","resources":[{"name":"gateways","kind":"Gateway"}]}`,
+		"/apis/broken.example.org/v1alpha1": "",
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, there := served[r.URL.Path]
+		switch {
+		case !there:
+			http.NotFound(w, r)
+		case text == "":
+			http.Error(w, "away", http.StatusServiceUnavailable)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(text))
+		}
+	}))
+	defer server.Close()
+	c := &Cluster{Server: "here", Config: &rest.Config{Host: server.URL}}
+	of := func(version, kind string) runtime.Object {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind}}
+	}
+	lacks, err := c.Lacks([]runtime.Object{
+		&corev1.Node{}, of("v1", "Service"), of("networking.istio.io/v1", "Gateway"), of("networking.istio.io/v1", "Sidecar"), of("gateway.networking.k8s.io/v1", "Gateway"),
+	})
+	if want := []string{"Gateway gateway.networking.k8s.io/v1", "Sidecar networking.istio.io/v1"}; err != nil || !slices.Equal(lacks, want) {
+		t.Errorf("got %q, %v, want %q", lacks, err, want)
+	}
+	if _, err := c.Lacks([]runtime.Object{of("broken.example.org/v1alpha1", "Thing")}); err == nil || !strings.Contains(err.Error(), "asking here for the kinds of broken.example.org/v1alpha1") {
+		t.Errorf("got %v", err)
 	}
 }
 

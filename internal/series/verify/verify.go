@@ -88,7 +88,9 @@ func (o Options) spec() (spec run.Spec, err error) {
 	}
 	spec.Phases.Changes = scenario.Duration(time.Second)
 	if p.Target.Nodes > 0 { // no change of the whole mesh reaches their proxies
-		spec.Mesh.PodsPerNode = p.Target.PodsPerNode
+		if p.Target.Mesh == nil {
+			spec.Mesh.PodsPerNode = p.Target.PodsPerNode
+		}
 		spec.Load.Changes, spec.Phases.Changes, spec.Load.Probes = scenario.Changes{}, 0, 1
 	}
 	return spec, spec.Validate()
