@@ -154,6 +154,9 @@ func privateStrings(r *repository) []finding {
 // namingFlags are the packages whose errors still name flags.
 var namingFlags = []string{"internal/cli", "internal/series", "hack"}
 
+// flagError is the text of an error that begins with a flag.
+var flagError = regexp.MustCompile("^[\"`]--[a-z%-]+: ")
+
 // errorsNameFields finds errors of libraries that know the command line: they name the field, and the
 // command line adds the flag.
 func errorsNameFields(r *repository) []finding {
@@ -163,7 +166,7 @@ func errorsNameFields(r *repository) []finding {
 			continue
 		}
 		ast.Inspect(s.tree, func(n ast.Node) bool {
-			if text, ok := n.(*ast.BasicLit); ok && strings.Contains(text.Value, "parsing --") {
+			if text, ok := n.(*ast.BasicLit); ok && flagError.MatchString(text.Value) {
 				found = append(found, r.at(n, "an error names a flag: name the field (scenario.Refuse)"))
 			}
 			return true

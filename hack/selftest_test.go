@@ -169,11 +169,11 @@ func TestPlain(t *testing.T) { t.Fatal() }
 		{"flags", errorsNameFields, `-- internal/a/a.go --
 package a
 import "errors"
-var err = errors.New("parsing --pods 0: want 1 or more")
+var err = errors.New("--pods: got 0, want 1 or more")
 -- internal/cli/b.go --
 package cli
 import "errors"
-var err = errors.New("parsing --pods 0: want 1 or more")
+var err = errors.New("--pods: got 0, want 1 or more")
 `, []string{"internal/a/a.go:3: an error names a flag"}},
 		{"pairs", scriptPairs, `-- hack/update-a.sh --
 #

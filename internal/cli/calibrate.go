@@ -116,7 +116,7 @@ func (o *calibrateOptions) run(cmd *cobra.Command, s streams) error {
 	}
 	for _, flag := range fidelityFlags {
 		if cmd.Flags().Changed(flag) {
-			return usagef("parsing --%s %q: want none without --fidelity", flag, cmd.Flags().Lookup(flag).Value)
+			return usagef("--%s: got %q, want none without --fidelity", flag, cmd.Flags().Lookup(flag).Value)
 		}
 	}
 	if err := o.spec.Validate(); err != nil {
@@ -143,7 +143,7 @@ var (
 func (o *calibrateOptions) runSpeed(cmd *cobra.Command, s streams) error {
 	for _, flag := range append(append([]string{"fidelity", "changes"}, fidelityFlags...), floorFlags...) {
 		if cmd.Flags().Changed(flag) {
-			return usagef("parsing --%s %q: want none with --speed", flag, cmd.Flags().Lookup(flag).Value)
+			return usagef("--%s: got %q, want none with --speed", flag, cmd.Flags().Lookup(flag).Value)
 		}
 	}
 	measured, err := speed.Measure(cmd.Context())
@@ -177,7 +177,7 @@ var errUnfaithful = errors.New("the simulated proxy differs from the real one")
 func (o *calibrateOptions) runFidelity(cmd *cobra.Command, s streams) error {
 	for _, flag := range floorFlags {
 		if cmd.Flags().Changed(flag) {
-			return usagef("parsing --%s %q: want none with --fidelity", flag, cmd.Flags().Lookup(flag).Value)
+			return usagef("--%s: got %q, want none with --fidelity", flag, cmd.Flags().Lookup(flag).Value)
 		}
 	}
 	if cmd.Flags().Changed("changes") {
@@ -185,10 +185,10 @@ func (o *calibrateOptions) runFidelity(cmd *cobra.Command, s streams) error {
 	}
 	if cmd.Flags().Changed("ztunnel") {
 		if o.faithful.Ztunnel == "" {
-			return usagef("parsing --ztunnel %q: want the path of a ztunnel", o.faithful.Ztunnel)
+			return usagef("--ztunnel: got %q, want the path of a ztunnel", o.faithful.Ztunnel)
 		}
 		if cmd.Flags().Changed("envoy") {
-			return usagef("parsing --envoy %q: want none with --ztunnel", o.faithful.Programs.Envoy)
+			return usagef("--envoy: got %q, want none with --ztunnel", o.faithful.Programs.Envoy)
 		}
 		if !cmd.Flags().Changed("cases") {
 			o.faithful.Cases = fidelity.ZtunnelCases()

@@ -82,10 +82,10 @@ files that 'kubectl get -A -o yaml' wrote.`,
 func (o *captureOptions) run(ctx context.Context, f *pflag.FlagSet, args []string, s streams) error {
 	files := append(o.from, args...)
 	if o.out == "" {
-		return usagef(`parsing --output-file "": want a file, or - for stdout`)
+		return usagef(`--output-file: got "", want a file, or - for stdout`)
 	}
 	if len(files) > 0 && (o.context != "" || o.kubeconfig != "") {
-		return usagef("parsing --context %q: want none with files, which are captured in place of a cluster", o.context)
+		return usagef("--context: got %q, want none with files, which are captured in place of a cluster", o.context)
 	}
 	asked, withHistory, err := o.history.options(f, len(files) > 0)
 	if err != nil {

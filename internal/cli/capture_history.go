@@ -32,33 +32,33 @@ func (o *historyOptions) addTo(f *pflag.FlagSet) {
 func (o *historyOptions) options(f *pflag.FlagSet, files bool) (p clusterprometheus.Options, asked bool, err error) {
 	for _, flag := range []string{"token", "ca", "tenant", "days"} {
 		if f.Changed("prometheus-"+flag) && o.address == "" {
-			return p, false, usagef("parsing --prometheus-%s: want it with --prometheus", flag)
+			return p, false, usagef("--prometheus-%s: want it with --prometheus", flag)
 		}
 	}
 	if !f.Changed("prometheus") {
 		return p, false, nil
 	}
 	if p.Address, err = clusterprometheus.ParseAddress(o.address); err != nil {
-		return p, false, usagef("parsing --prometheus: %w", err)
+		return p, false, usagef("--prometheus: %w", err)
 	}
 	switch most := int(clusterprometheus.MaxHistory.Hours() / 24); {
 	case p.Address == clusterprometheus.Address{}:
-		return p, false, usagef(`parsing --prometheus "": want an address`)
+		return p, false, usagef(`--prometheus: got "", want an address`)
 	case p.Address.URL == "" && files:
-		return p, false, usagef("parsing --prometheus %q: want a URL with files, which are captured in place of a cluster", o.address)
+		return p, false, usagef("--prometheus: got %q, want a URL with files, which are captured in place of a cluster", o.address)
 	case p.Address.URL == "" && o.token+o.ca != "":
-		return p, false, usagef("parsing --prometheus-token, --prometheus-ca: want a URL with them, or none: the API server is asked with the kubeconfig's credentials")
+		return p, false, usagef("--prometheus-token, --prometheus-ca: want a URL with them, or none: the API server is asked with the kubeconfig's credentials")
 	case o.days < 1 || o.days > most:
-		return p, false, usagef("parsing --prometheus-days %d: want 1 to %d", o.days, most)
+		return p, false, usagef("--prometheus-days: got %d, want 1 to %d", o.days, most)
 	}
 	if o.token != "" {
 		if p.Token, err = credentialfile.Token(o.token); err != nil {
-			return p, false, usagef("parsing --prometheus-token: %w", err)
+			return p, false, usagef("--prometheus-token: %w", err)
 		}
 	}
 	if o.ca != "" {
 		if p.Roots, err = credentialfile.Roots(o.ca); err != nil {
-			return p, false, usagef("parsing --prometheus-ca: %w", err)
+			return p, false, usagef("--prometheus-ca: %w", err)
 		}
 	}
 	header, tenant, named := strings.Cut(o.tenant, "=")
@@ -66,7 +66,7 @@ func (o *historyOptions) options(f *pflag.FlagSet, files bool) (p clusterprometh
 		header, tenant = "X-Scope-OrgID", header
 	}
 	if header == "" || tenant == "" && f.Changed("prometheus-tenant") || strings.ContainsAny(o.tenant, "\r\n :") {
-		return p, false, usagef("parsing --prometheus-tenant %q: want [HEADER=]TENANT", o.tenant)
+		return p, false, usagef("--prometheus-tenant: got %q, want [HEADER=]TENANT", o.tenant)
 	}
 	p.TenantHeader, p.Tenant = header, tenant
 	return p, true, nil

@@ -68,7 +68,7 @@ func TestCaptureHistory(t *testing.T) {
 		"want a URL with files":              {cluster, "--prometheus", "detect"},
 		"want a URL with them":               {"--prometheus", "detect", "--prometheus-token", cluster},
 		"want 1 to 30":                       {cluster, "--prometheus", server.URL, "--prometheus-days", "31"},
-		"parsing --prometheus-ca":            {cluster, "--prometheus", server.URL, "--prometheus-ca", cluster},
+		"--prometheus-ca":                    {cluster, "--prometheus", server.URL, "--prometheus-ca", cluster},
 		"want [HEADER=]TENANT":               {cluster, "--prometheus", server.URL, "--prometheus-tenant", "=a"},
 		"with a control plane, of which it ": {mesh, "--prometheus", server.URL},
 	} {

@@ -38,11 +38,11 @@ func checkObserved(f *pflag.FlagSet, length time.Duration, files, prometheus boo
 	case !f.Changed("observe"):
 		return nil
 	case files:
-		return usagef("parsing --observe %s: want none with files, which are captured in place of a cluster", length)
+		return usagef("--observe: got %s, want none with files, which are captured in place of a cluster", length)
 	case prometheus:
-		return usagef("parsing --observe %s: want none with --prometheus, which has the last days", length)
+		return usagef("--observe: got %s, want none with --prometheus, which has the last days", length)
 	case length < leastObserved || length > mostObserved:
-		return usagef("parsing --observe %s: want %s to %s", length, leastObserved, mostObserved)
+		return usagef("--observe: got %s, want %s to %s", length, leastObserved, mostObserved)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func TestCaptureObserveRefused(t *testing.T) {
 		"want none with files":        {"cluster.yaml", "--observe", "5m"},
 		"want none with --prometheus": {"--prometheus", "http://localhost:1", "--observe", "5m"},
 		"want 1m0s to 1h0m0s":         {"--observe", "2s"},
-		"--observe 2h0m0s":            {"--observe", "2h"},
+		"--observe: got 2h0m0s":       {"--observe", "2h"},
 	} {
 		var out bytes.Buffer
 		err := execute(t.Context(), append([]string{"capture"}, args...), nil, &out, &out)

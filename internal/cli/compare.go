@@ -147,7 +147,7 @@ func (o *compareOptions) options(f *pflag.FlagSet) (compare.Options, error) {
 		options.EqualWithin = share
 	}
 	if f.Changed("junit") && (o.junit == "" || len(o.failOn) == 0) {
-		return options, usagef("parsing --junit %q: want a file, and --fail-on for what to write into it", o.junit)
+		return options, usagef("--junit: got %q, want a file, and --fail-on for what to write into it", o.junit)
 	}
 	return options, nil
 }
@@ -216,7 +216,7 @@ func judge(result *compare.Result) error {
 // comparePublished compares published figures with the runs of one folder, or of two.
 func (o *compareOptions) comparePublished(s streams, args []string) error {
 	if o.force || o.across || len(o.failOn)+len(o.figures) > 0 || o.junit+o.equalWithin != "" {
-		return usagef("parsing --published %q: want it without --force, --across-control-planes, --figures, --fail-on, --equal-within and --junit: published figures cannot be tested", o.published)
+		return usagef("--published: got %q, want it without --force, --across-control-planes, --figures, --fail-on, --equal-within and --junit: published figures cannot be tested", o.published)
 	}
 	names, err := compare.Published()
 	if err != nil {

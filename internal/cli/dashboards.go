@@ -38,10 +38,10 @@ paths.provisioning to that folder. Files of an earlier export are overwritten.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			address, err := grafana.ParseURL(prometheusURL)
 			if err != nil {
-				return usagef("parsing --prometheus-url %q: want the address of a Prometheus, as in http://localhost:9090", grafana.WithoutCredentials(prometheusURL))
+				return usagef("--prometheus-url: got %q, want the address of a Prometheus, as in http://localhost:9090", grafana.WithoutCredentials(prometheusURL))
 			}
 			if address.User != nil {
-				return usagef("parsing --prometheus-url %q: want no user and password, which anybody could read in the file: set them in Grafana", grafana.WithoutCredentials(prometheusURL))
+				return usagef("--prometheus-url: got %q, want no user and password, which anybody could read in the file: set them in Grafana", grafana.WithoutCredentials(prometheusURL))
 			}
 			exported, err := dashboards.Export(args[0], prometheusURL)
 			if err != nil {
@@ -76,7 +76,7 @@ The Prometheus is selected on the dashboards.`,
 				return err
 			}
 			if _, err := grafana.ParseURL(target.URL); err != nil {
-				return usagef("parsing --url %w", err)
+				return usagef("--url: %w", err)
 			}
 			if target.Token == "" {
 				target.Token = os.Getenv("GRAFANA_TOKEN")

@@ -40,7 +40,7 @@ listen on this machine only. They need no password and end with this command
 			}
 			for _, flag := range []string{"grafana", "grafana-home", "grafana-image", "grafana-address"} {
 				if spec.NoGrafana && cmd.Flags().Changed(flag) {
-					return usagef("parsing --%s %q: want none with --no-grafana", flag, cmd.Flags().Lookup(flag).Value)
+					return usagef("--%s: got %q, want none with --no-grafana", flag, cmd.Flags().Lookup(flag).Value)
 				}
 			}
 			spec.GrafanaWanted = cmd.Flags().Changed("grafana") || cmd.Flags().Changed("grafana-image")

@@ -55,13 +55,13 @@ the connection to it. It creates nothing.`,
 				return clusterDoctor(cmd.Context(), s, place.Target, output)
 			}
 			if pods < 1 || pods > doctorPodsLimit {
-				return usagef("parsing --pods %d: want 1 to %d", pods, doctorPodsLimit)
+				return usagef("--pods: got %d, want 1 to %d", pods, doctorPodsLimit)
 			}
 			if real < 0 || real > pods {
-				return usagef("parsing --real-sidecars %d: want 0 to %d, which is how many pods there are", real, pods)
+				return usagef("--real-sidecars: got %d, want 0 to %d, which is how many pods there are", real, pods)
 			}
 			if out == "" {
-				return usagef(`parsing --out "": want a folder`)
+				return usagef(`--out: got "", want a folder`)
 			}
 			state, err := stateDir()
 			if err != nil {

@@ -16,10 +16,10 @@ func newEchoCommand() *cobra.Command {
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Wait < 0 {
-				return usagef("parsing --wait %s: want 0 or more", o.Wait)
+				return usagef("--wait: got %s, want 0 or more", o.Wait)
 			}
 			if o.HTTP != 1 && o.HTTP != 2 {
-				return usagef("parsing --http %d: want 1 or 2", o.HTTP)
+				return usagef("--http: got %d, want 1 or 2", o.HTTP)
 			}
 			return dataplane.Echo(cmd.Context(), o)
 		},

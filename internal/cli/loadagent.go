@@ -20,7 +20,7 @@ func newLoadAgentCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			address, err := net.ResolveTCPAddr("tcp", listen)
 			if err != nil {
-				return usagef("parsing --listen %q: %w", listen, err)
+				return usagef("--listen: got %q: %w", listen, err)
 			}
 			listener, err := net.ListenTCP("tcp", address)
 			if err != nil {

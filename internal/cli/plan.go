@@ -204,9 +204,9 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
 	case !o.Validate && !given("pods") && !given("scale"):
-		return usagef("parsing --pods: no value: want the pods that are planned for, as in --pods 5000, or the --scale of a captured mesh")
+		return usagef("--pods: no value, want the pods that are planned for, as in --pods 5000, or the --scale of a captured mesh")
 	case given("scale") && (given("pods") || o.Validate):
-		return usagef("parsing --scale %d: want it without --pods and --validate, which state the size, too", o.Scale)
+		return usagef("--scale: got %d, want it without --pods and --validate, which state the size, too", o.Scale)
 	}
 	for _, n := range []struct {
 		flag  string
@@ -218,7 +218,7 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 		{"pods-per-node", o.PodsPerNode, 250},
 	} {
 		if given(n.flag) && (n.value < 1 || n.value > n.most) {
-			return usagef("parsing --%s %d: want 1 to %d", n.flag, n.value, n.most)
+			return usagef("--%s: got %d, want 1 to %d", n.flag, n.value, n.most)
 		}
 	}
 	for _, d := range []struct {
@@ -226,24 +226,24 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 		value time.Duration
 	}{{"rollout-within", o.Within}, {"wait", o.Wait}} {
 		if given(d.flag) && (d.value < time.Millisecond || d.value > 24*time.Hour) {
-			return usagef("parsing --%s %s: want a duration from 1ms to 24h", d.flag, d.value)
+			return usagef("--%s: got %s, want a duration from 1ms to 24h", d.flag, d.value)
 		}
 	}
 	switch {
 	case o.verify && o.Validate:
-		return usagef("parsing --verify: want it without --validate, which plans for a size that was measured")
+		return usagef("--verify: want it without --validate, which plans for a size that was measured")
 	case !o.verify && given("out"):
-		return usagef("parsing --out: want it with --verify, whose run it is for")
+		return usagef("--out: want it with --verify, whose run it is for")
 	}
 	if given("mode") && o.Mode == "" {
-		return usagef(`parsing --mode "": want permissive or strict`)
+		return usagef(`--mode: got "", want permissive or strict`)
 	}
 	if given("dataplane") && o.Dataplane == "" {
-		return usagef(`parsing --dataplane "": want that of the runs, as in --dataplane ambient`)
+		return usagef(`--dataplane: got "", want that of the runs, as in --dataplane ambient`)
 	}
 	share, ok := parseShare(o.headroom)
 	if !ok || share < 0 || share > 10 {
-		return usagef("parsing --headroom %q: want a share from 0%% to 1000%%, as in 30%%", o.headroom)
+		return usagef("--headroom: got %q, want a share from 0%% to 1000%%, as in 30%%", o.headroom)
 	}
 	o.Headroom = share
 	if given("node-speed") {

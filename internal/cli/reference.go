@@ -22,7 +22,7 @@ func newReferenceCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if o.Faults.Drop, err = server.ParseShare(drop); err != nil {
-				return usagef("parsing --drop %s: want 0%% to 100%%, or 0 to 1", drop)
+				return usagef("--drop: got %s, want 0%% to 100%%, or 0 to 1", drop)
 			}
 			if err := o.Faults.Validate(); err != nil {
 				return usagef("%w", err)

@@ -292,7 +292,7 @@ func (o *rolloutOptions) oneSpec(cmd *cobra.Command, s streams, changes ...func(
 // outFolder is the folder that --out names or, without it, one named by the time.
 func outFolder(cmd *cobra.Command, out string) (string, error) {
 	if out == "" && cmd.Flags().Changed("out") {
-		return "", usagef(`parsing --out "": want a folder`)
+		return "", usagef(`--out: got "", want a folder`)
 	}
 	if out == "" {
 		out = filepath.Join("scaler-runs", strings.ReplaceAll(time.Now().Format("20060102-150405.000"), ".", "-"))

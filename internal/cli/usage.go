@@ -28,11 +28,11 @@ func usagef(format string, args ...any) error {
 func flagError(cmd *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		flag := invalid.GetFlag()
-		return usagef("parsing --%s %q: want %s", flag.Name, invalid.GetValue(), wanted(flag, invalid.Unwrap()))
+		return usagef("--%s: got %q, want %s", flag.Name, invalid.GetValue(), wanted(flag, invalid.Unwrap()))
 	}
 	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		flag := missing.GetFlag()
-		return usagef("parsing --%s: no value: want %s", flag.Name, wanted(flag, nil))
+		return usagef("--%s: no value, want %s", flag.Name, wanted(flag, nil))
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
@@ -126,7 +126,7 @@ func parseOneOf(flag, value string, allowed []string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return usagef("parsing --%s %q: want %s", flag, value, oneOf(allowed))
+	return usagef("--%s: got %q, want %s", flag, value, oneOf(allowed))
 }
 
 // oneOf lists alternatives as a sentence does.

@@ -69,7 +69,7 @@ type workerOptions struct {
 func (o workerOptions) serve(ctx context.Context, log io.Writer, host worker.HostOptions) error {
 	address, err := net.ResolveTCPAddr("tcp", o.listen)
 	if err != nil {
-		return usagef("parsing --listen %q: %w", o.listen, err)
+		return usagef("--listen: got %q: %w", o.listen, err)
 	}
 	listener, err := net.ListenTCP("tcp", address)
 	if err != nil {

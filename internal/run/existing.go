@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -194,7 +193,7 @@ func (s Spec) checkExisting(d controlplane.Driver) error {
 		return err
 	}
 	if s.Keep {
-		return errors.New("--keep: want none with place.context, where a run deletes what it made")
+		return scenario.Refuse("keep", true, "none with place.context, where a run deletes what it made")
 	}
 	if err := s.checkReal(d); err != nil {
 		return err

@@ -160,7 +160,7 @@ func (r *Run) UpgradeSentence() string {
 		at = fmt.Sprintf("cores in %s, memory in %s", stageText(room.CoresStage), stageText(room.MemoryStage))
 	}
 	text := fmt.Sprintf("During the upgrade from %s to %s the cluster needs %s cores and %s more than before for control planes, %s",
-		u.From.Version, u.To.Version, strconv.FormatFloat(*room.Cores, 'g', 2, 64), output.Bytes(*room.MemoryBytes), at)
+		u.From.Version, u.To.Version, strconv.FormatFloat(*room.Cores, 'g', 3, 64), output.Bytes(*room.MemoryBytes), at)
 	if room.Pods != nil && *room.Pods > 0 {
 		text += ", and room for " + output.Many(*room.Pods, "more pod")
 	}

@@ -96,6 +96,9 @@ func TestCapturedProxies(t *testing.T) {
 	if text := p.text("", false); !strings.Contains(text, "After a restart 260 proxies, 40 ztunnels among them, connect again within") {
 		t.Errorf("got\n%s", text)
 	}
+	if p, err := Make(mixed(1, 2, 3, 4), Options{Validate: true}); err != nil || p.Target.Nodes != 8 || p.Figures[0].Measured == nil {
+		t.Errorf("validated: %v, %+v", err, p)
+	}
 	unknown := mixed(1)
 	unknown[0].Proxies.ConfigurationBytes = nil
 	if got := configurationOf(&unknown[0]); got != 0 {

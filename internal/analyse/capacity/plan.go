@@ -204,7 +204,7 @@ func Make(runs []record.Run, o Options) (*Plan, error) {
 	if err := s.enough(o.Pods, o); err != nil {
 		return nil, err
 	}
-	if left != nil && o.PodsPerNode == 0 {
+	if left != nil && o.PodsPerNode == 0 && s.growth == nil {
 		o.PodsPerNode = usualPerNode(left)
 	}
 	s.onePace(o.Pods, o.Known)
