@@ -42,7 +42,7 @@ Nothing is created in that cluster. Three runs follow:
            compared with production's, if the mesh file has its history
   to       the same with the new version; what every proxy holds is compared with that
            of the first run; then istiod is restarted, and all proxies reconnect at once
-  upgrade  the move from one version to the other in waves, if all pods have sidecars
+  upgrade  the move from one version to the other in waves: ztunnels, waypoints, sidecars
 
 The greatest memory that an istiod needs at any moment is compared with the limit that it
 has. The answer has at most 25 lines; -o wide has all of it, -o html as a page, and -o markdown

@@ -21,7 +21,7 @@ func newCapLogsCommand() *cobra.Command {
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, logs []string) error {
 			if limit <= 0 || interval <= 0 {
-				return usagef("--limit %d, --interval %s: want more than 0", limit, interval)
+				return usagef("--limit, --interval: got %d, %s, want more than 0", limit, interval)
 			}
 			return process.CapLogs(cmd.Context(), logs, limit, interval)
 		},

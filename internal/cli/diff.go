@@ -188,7 +188,7 @@ func (o *diffOptions) checkComparison(ctx context.Context) error {
 		}
 	}
 	if slices.Contains(o.failOn, diff.Rejected) && o.envoy.path == "" {
-		return usagef("--fail-on %s: want --validate-with FILE, the Envoy that accepts or rejects", diff.Rejected)
+		return usagef("--fail-on: got %q, want it with --validate-with FILE, the Envoy that accepts or rejects", diff.Rejected)
 	}
 	if o.envoy.path == "" {
 		return nil

@@ -86,7 +86,7 @@ func TestDiffAgain(t *testing.T) {
 		{[]string{same, "--validate-with", rejecting, "--fail-on", "rejected"}, exitDone, []string{"and accepts all of them"}},
 		{[]string{same, "--validate-with", other}, exitUsage, []string{"--validate-with: got", "want an Envoy: running " + other}},
 		{[]string{same, "--validate-with", other + "s"}, exitUsage, []string{"want an Envoy: it is not there"}},
-		{[]string{same, "--fail-on", "rejected"}, exitUsage, []string{"--fail-on rejected: want --validate-with FILE"}},
+		{[]string{same, "--fail-on", "rejected"}, exitUsage, []string{"--fail-on: got \"rejected\", want it with --validate-with FILE"}},
 		{[]string{unkept}, exitUsage, []string{"configuration.json.gz: no such file"}},
 		{[]string{filepath.Join(changed, diffFrom)}, exitUsage, []string{"no such file"}},
 		{[]string{changed, "-o", "html"}, exitDone, []string{"<!DOCTYPE html>", `id="difference-1"`, "1 of 1 sidecars change"}},

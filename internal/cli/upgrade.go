@@ -29,7 +29,7 @@ free during the upgrade.
 
 A wave is a share of the pods with sidecars, those of earlier waves included. Workloads are
 moved as a whole, all of a wave at once unless --restart-rate is given; each is a rolling
-update of its Deployment. A wave is over when every sidecar has converged. With --dataplane
+update of its Deployment. A wave is over when every proxy has converged. With --dataplane
 ambient or mixed, the ztunnels are the first wave, one node after another, and the waypoints
 the second.
 

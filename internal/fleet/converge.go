@@ -178,7 +178,7 @@ func (f *Fleet) Lacking() []string {
 		add("%d pods were not replaced yet", pods.old)
 	}
 	if pods.oldProxies > 0 {
-		add("%d proxies of nodes and waypoints were not replaced yet", pods.oldProxies)
+		add("%d proxies of nodes and waypoints were not replaced yet, or lack a certificate", pods.oldProxies)
 	}
 	if pods.ready+pods.old < pods.there {
 		add("%d pods are not ready", pods.there-pods.ready-pods.old)
@@ -207,7 +207,7 @@ type states struct {
 	shared int // proxies that there should be besides those of pods of the mesh
 	away   int // sidecars that lost their stream
 
-	oldProxies int // proxies of nodes, and waypoints, that have yet to be replaced
+	oldProxies int // see nodes.old
 }
 
 func (f *Fleet) states() states {

@@ -46,7 +46,7 @@ type Options struct {
 	StartWorkers func(proxy.Observer) ([]worker.Worker, error)
 
 	Delay scenario.Delay // between a pod's IP address and the start of its proxy; zero = none
-	// Anew is the delay of proxies of nodes, and of waypoints, that start after the first ones; zero = none.
+	// Anew is the delay, in place of Delay, of proxies that take the place of others where nodes have proxies; zero = none.
 	Anew     scenario.Delay
 	Seed     uint64        // of the delays
 	Lifetime time.Duration // of certificates, as requested; 0 = the agent's default
@@ -259,10 +259,13 @@ func (f *Fleet) Promptly() (end func()) {
 	return func() { f.prompt.Store(false) }
 }
 
-// delay returns how long the n-th pod's sidecar waits before it starts.
-func (f *Fleet) delay(n int) time.Duration {
-	if f.prompt.Load() {
+// delay returns how long the n-th pod's proxy, which may take the place of another, waits before it starts.
+func (f *Fleet) delay(n int, anew bool) time.Duration {
+	switch {
+	case f.prompt.Load():
 		return 0
+	case anew:
+		return f.Anew.Of(f.Seed, n)
 	}
 	return f.Delay.Of(f.Seed, n)
 }

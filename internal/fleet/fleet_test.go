@@ -385,12 +385,12 @@ func TestShort(t *testing.T) {
 // Sidecars of probes do not wait before they start.
 func TestPromptly(t *testing.T) {
 	f := connected(1)
-	f.Delay = scenario.Delay{Mean: 2 * time.Second}
+	f.Delay, f.Anew = scenario.Delay{Mean: 2 * time.Second}, scenario.Delay{Mean: 3 * time.Second}
 	end := f.Promptly()
-	if got := f.delay(0); got != 0 {
+	if got := f.delay(0, false); got != 0 {
 		t.Errorf("promptly it waits %s", got)
 	}
-	if end(); f.delay(0) != 2*time.Second {
-		t.Errorf("later it waits %s", f.delay(0))
+	if end(); f.delay(0, false) != 2*time.Second || f.delay(0, true) != 3*time.Second {
+		t.Errorf("later it waits %s, and in place of another %s", f.delay(0, false), f.delay(0, true))
 	}
 }

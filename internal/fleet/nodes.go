@@ -74,16 +74,15 @@ func (n *nodes) isWaypoint(service string) bool { return n.ways[service] }
 // addProxy adds a new pod that is the proxy of a node or a waypoint, and reports whether it is one.
 // The caller holds Pods.mu.
 func (n *nodes) addProxy(p *pod) bool {
-	anew := n.fleet.Pods.background.number > 0
 	switch {
 	case n.wanted > 0 && p.service == "":
 		made := &nodeProxy{nodes: n, certificates: map[string]time.Time{}}
 		p.simulate(made, &made.simulated, false)
-		made.anew, n.proxies[p.id] = anew, made
+		n.proxies[p.id] = made
 	case n.listed[p.service].Pods > 0 && n.listed[p.service].Namespace == p.namespace:
 		made := &waypoint{nodes: n, of: n.listed[p.service]}
 		p.simulate(made, &made.simulated, n.fleet.Driver.Proxy.Certificates != nil)
-		made.anew, n.waypoints[p.id] = anew, made
+		n.waypoints[p.id] = made
 	default:
 		return false
 	}
@@ -112,10 +111,19 @@ func (n *nodes) on(node string) (oldest *nodeProxy) {
 	return oldest
 }
 
-// old counts the proxies that convergence waits for to be replaced. The caller holds Pods.mu.
+// old counts the proxies that convergence waits for: those that are to be replaced, and those in place of others that lack the certificate of
+// a pod. The caller holds Pods.mu.
 func (n *nodes) old() (old int) {
+	lacking := map[*nodeProxy]bool{}
+	for _, h := range n.held {
+		if h.proxy.anew && h.identity != "" {
+			if _, has := h.proxy.certificates[h.identity]; !has {
+				lacking[h.proxy] = true
+			}
+		}
+	}
 	for _, p := range n.proxies {
-		if !n.fleet.Pods.renewedSince(p.pod) {
+		if lacking[p] || !n.fleet.Pods.renewedSince(p.pod) {
 			old++
 		}
 	}
@@ -339,6 +347,13 @@ func (f *Fleet) Waypoints() (ready int) {
 		}
 	}
 	return ready
+}
+
+// Surplus is how many more proxies of nodes and pods of waypoints are there than a converged mesh has.
+func (f *Fleet) Surplus() int {
+	f.Pods.mu.Lock()
+	defer f.Pods.mu.Unlock()
+	return max(0, len(f.nodes.proxies)+len(f.nodes.waypoints)-f.nodes.expected())
 }
 
 // WaypointsOf returns the ids of the pods of the waypoints of a service, which is an index of the mesh.

@@ -167,7 +167,7 @@ func TestReplacedNodeProxy(t *testing.T) {
 	background := f.Pods.Begin()
 	f.RenewNodes()
 	g.Expect(f.nodes.old()).To(Equal(1))
-	g.Expect(f.Lacking()).To(ContainElement("1 proxies of nodes and waypoints were not replaced yet"))
+	g.Expect(f.Lacking()).To(ContainElement("1 proxies of nodes and waypoints were not replaced yet, or lack a certificate"))
 
 	next := add("next")
 	next.node = "node"
@@ -178,6 +178,8 @@ func TestReplacedNodeProxy(t *testing.T) {
 	f.end(old.pod, time.Now())
 	g.Expect(f.nodes.held["ns/a"].proxy).To(BeIdenticalTo(next))
 	g.Expect(f.nodes.on("node")).To(BeIdenticalTo(next))
+	g.Expect(f.nodes.old()).To(Equal(1), "it has no certificate for the pod")
+	next.certificates["sa"] = time.Now()
 	g.Expect(f.nodes.old()).To(BeZero())
 	replaced, _ := f.Pods.End(background)
 	g.Expect(replaced).To(Equal(1))

@@ -35,7 +35,7 @@ func (p *processPod) start(ctx context.Context, object *corev1.Pod) {
 	f := p.fleet
 	p.expect()
 	ctx, p.stop = context.WithCancel(ctx)
-	delay := f.delay(p.order)
+	delay := f.delay(p.order, false)
 	f.reals.Go(func() {
 		if delay > 0 && task.WaitUntil(ctx, time.Now().Add(delay)) != nil {
 			return

@@ -22,7 +22,7 @@ type simulated struct {
 	as  simulatedMember
 	own bool // it requests a certificate of its own; else it counts as certified once it is connected
 
-	anew bool // it is a proxy of a node, or a waypoint, in place of another
+	anew bool // it takes the place of another in a mesh with proxies of nodes
 
 	// guarded by Pods.mu
 	worker     worker.Worker // that runs it; nil until it was started
@@ -33,7 +33,7 @@ type simulated struct {
 
 // simulate makes a member of a pod with a simulated proxy. The caller holds Pods.mu.
 func (p *pod) simulate(as simulatedMember, s *simulated, own bool) {
-	*s = simulated{pod: p, as: as, own: own}
+	*s = simulated{pod: p, as: as, own: own, anew: p.fleet.nodes.wanted > 0 && p.fleet.Pods.background.number > 0}
 	p.member = as
 	p.fleet.Pods.simulated[p.id] = s
 }
@@ -57,11 +57,7 @@ func (s *simulated) start(_ context.Context, object *corev1.Pod) {
 	}
 	w := f.Workers[s.order%len(f.Workers)]
 	s.worker, s.stop = w, func() { w.Do(worker.Stop, s.id) }
-	delay := f.delay(s.order)
-	if s.anew {
-		delay = f.Anew.Of(f.Seed, s.order)
-	}
-	if err := w.Start(worker.Proxy{Spec: spec, Delay: delay}); err != nil {
+	if err := w.Start(worker.Proxy{Spec: spec, Delay: f.delay(s.order, s.anew)}); err != nil {
 		f.Fail(err)
 	}
 }

@@ -46,7 +46,7 @@ type Pushed struct {
 func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%q: want the address of a Grafana, as in http://localhost:3000", WithoutCredentials(text))
+		return nil, fmt.Errorf("got %q, want the address of a Grafana, as in http://localhost:3000", WithoutCredentials(text))
 	}
 	return u, nil
 }

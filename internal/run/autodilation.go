@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/dilation"
@@ -133,7 +132,7 @@ func (s Spec) load() dilation.Load {
 	if t.Shape == topology.Captured {
 		l.Scoped = false // as far as is known before it is read
 	}
-	if u := s.upgrade(); u != nil && u.Rate == 0 && slices.ContainsFunc(s.mesh().Services, func(of topology.Service) bool { return !of.Outside && !of.ByNode }) {
+	if u := s.upgrade(); u != nil && u.Rate == 0 && s.hasSidecars() {
 		l.PerSecond, l.Peak, l.OneByOne = 0, 0, false // all workloads of a wave are restarted at once
 	}
 	return l

@@ -32,13 +32,24 @@ func (s Spec) startDelay() scenario.Delay {
 	return scenario.Delay{}
 }
 
-// proxyDelay is the time from the address of a pod to the start of its ztunnel or waypoint, where it takes the place of another in an upgrade:
-// ztunnels are replaced one after another, so that it decides how many start in a second. It is that of sidecars, or by the rate of restarts.
-func (s Spec) proxyDelay() scenario.Delay {
-	if rate := s.ControlPlane.Upgrade.Rate; rate > 0 {
-		return scenario.Delay{Mean: time.Duration(float64(time.Second) / float64(rate))}
+// delayAnew is the time from the address of a pod to the start of its proxy where both take the place of others in an upgrade of a mesh with
+// proxies of nodes. There the rollout has no such delay. It is that which sidecars have by default: ztunnels are replaced one after
+// another, so that it decides how many start in a second.
+func (s Spec) delayAnew() scenario.Delay {
+	if s.upgrade() == nil || s.WithSidecars() {
+		return scenario.Delay{}
 	}
 	return *scenario.Default().Mesh.Sidecars.StartDelay
+}
+
+// nodesTake is about how long an upgrade takes to replace the proxies of all nodes.
+func (s Spec) nodesTake() time.Duration {
+	for _, p := range s.upgrade().Proxies {
+		if p.Kind == record.UpgradeNodes {
+			return time.Duration(p.Pods) * s.delayAnew().Average()
+		}
+	}
+	return 0
 }
 
 // checkDataplane checks what goes with the data plane and what does not. The driver is of it.

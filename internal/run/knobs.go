@@ -92,7 +92,7 @@ func (s Spec) Name() string {
 	return name
 }
 
-// longestName is the most bytes of a name to which a run in an existing cluster adds an ID and a node its number, with which it is a label.
+// longestName is the length of a run's name at which the name of a node, which adds an ID and a number, is still a label.
 const longestName = 42
 
 // shortName returns the run's name where that is short enough for the names of its nodes, and else its beginning and a digest.

@@ -55,17 +55,15 @@ func (s Spec) stages() []stage {
 	atOnce := perSecond(pods, s.readyPerSecond())
 	var upgrade, storm, changes, churn time.Duration
 	if u := s.upgrade(); u != nil {
-		waves := max(1, len(u.Waves)) // each waits for its last pods
-		var proxies time.Duration
-		for _, p := range u.Proxies {
-			delay := s.proxyDelay()
-			proxies += lastPush + delay.Longest(p.Pods)
-			if p.Kind == record.UpgradeNodes { // one after another
-				proxies += time.Duration(p.Pods-1) * (delay.Mean + (delay.Min+delay.Max)/2)
+		mesh := s.mesh()
+		waves, restarted := max(1, len(u.WavesOf(mesh))), 0 // each waits for its last pods
+		for _, of := range mesh.Services {
+			if !of.Outside && !of.ByNode {
+				restarted += of.Pods
 			}
 		}
-		upgrade = proxies + 2*u.Pause + perSecond(pods, cmp.Or(u.Rate, s.readyPerSecond())) +
-			time.Duration(waves)*(s.startDelay().Longest(pods)+lastPush) + removing
+		delay := max(s.startDelay().Longest(pods), s.delayAnew().Longest(pods))
+		upgrade = 2*u.Pause + s.nodesTake() + perSecond(restarted, cmp.Or(u.Rate, s.readyPerSecond())) + time.Duration(waves)*(delay+lastPush) + removing
 	}
 	if s.Load.CertificateStorm {
 		storm = atOnce

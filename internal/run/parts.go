@@ -40,7 +40,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Latencies: r.observed.latencies, Metrics: r.metrics,
 		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
 		Seed: r.spec.Mesh.Seed, Delay: r.spec.startDelay(), Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Real: r.realOptions(),
-		Slowdown: proxy.Slowdown(r.spec.dilation()), Anew: r.spec.proxyDelay().Slowed(r.spec.dilation()), Nodes: r.dataplane().nodeProxies(), Machines: r.machines, Rest: r.rest(),
+		Slowdown: proxy.Slowdown(r.spec.dilation()), Anew: r.spec.delayAnew().Slowed(r.spec.dilation()), Nodes: r.dataplane().nodeProxies(), Machines: r.machines, Rest: r.rest(),
 	})
 	if err != nil {
 		return err

@@ -146,8 +146,8 @@ func (p proxies) moveNodes(ctx context.Context, to *controlplane.ControlPlane, a
 	return nil
 }
 
-// moveWaypoints makes the Gateways of the waypoints those of a revision, which then makes their Deployments anew. Without revisions it
-// restarts these.
+// moveWaypoints labels the Gateways of the waypoints with the revision of a control plane, which then changes their Deployments. Without
+// revisions it restarts the Deployments.
 func (p proxies) moveWaypoints(ctx context.Context, to *controlplane.ControlPlane, at time.Time) error {
 	if to.Revision != nil {
 		return p.applier.Relabel(ctx, slices.DeleteFunc(to.Waypoints().Objects(p.dataplane.mesh, p.label), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Gateway" }))

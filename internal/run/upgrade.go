@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"scaler.mesh/scaler/pkg/scenario"
@@ -14,6 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/run/supervision"
 	"scaler.mesh/scaler/internal/run/upgrade"
 	"scaler.mesh/scaler/internal/steps"
+	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -28,12 +30,20 @@ func (s Spec) checkUpgrade(d controlplane.Driver) error {
 	if err := s.upgrade().Validate(s.mesh()); err != nil {
 		return err
 	}
+	if asked := s.ControlPlane.Upgrade.Canary; !s.hasSidecars() && !slices.Equal(asked, scenario.Default().ControlPlane.Upgrade.Canary) {
+		return scenario.Refuse("controlPlane.upgrade.canary", asked, "none for a mesh without sidecars, whose pods are not moved")
+	}
 	for _, version := range []struct{ path, value string }{{"controlPlane.version", s.upgrade().From}, {"controlPlane.upgrade.to", s.upgrade().To}} {
 		if want := component.CheckIstio(version.value); want != "" {
 			return scenario.Refuse(version.path, version.value, "%s", want)
 		}
 	}
 	return checkEnv("controlPlane.upgrade.env", s.upgrade().ToEnv)
+}
+
+// hasSidecars reports whether pods of the mesh have a proxy each.
+func (s Spec) hasSidecars() bool {
+	return slices.ContainsFunc(s.mesh().Services, func(of topology.Service) bool { return !of.Outside && !of.ByNode })
 }
 
 // revisions returns the names of the two control planes of an upgrade; "" where there is none.
@@ -89,7 +99,7 @@ func (r *run) upgrade(ctx context.Context) (steps.Undo, error) {
 	plan.Rate /= r.spec.dilation()
 	next, proxies := r.newSuccessor(), r.proxies()
 	r.upgrading = upgrade.New(upgrade.Options{
-		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
+		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: time.Duration(r.spec.Phases.ConvergeTimeout), NodesTake: r.spec.slowed(r.spec.nodesTake()),
 		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, MoveNodes: proxies.moveNodes, MoveWaypoints: proxies.moveWaypoints, Route: next.route, Stop: next.stop},
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say,
 	})

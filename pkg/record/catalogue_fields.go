@@ -73,7 +73,7 @@ var Fields = []Field{
 	{"upgrade", "The move to another version of the control plane: see [upgrades](definitions/upgrades.md#upgrades)."},
 	{"upgrade.from", "The old version: the name of its `program` in the samples, its `version` and its `revision`."},
 	{"upgrade.to", "The new version, likewise."},
-	{"upgrade.stages.STAGE.moved", "What a wave moved, of a [captured mesh](../guides/upgrade.md#a-captured-mesh): `kind` is `revision`, `namespace` or `tag`, with its `name`, its `namespaces` and `pods`."},
+	{"upgrade.stages.STAGE.moved", "What a wave moved: `kind` is `nodes` (the proxies of nodes) or `waypoints`, or of a [captured mesh](../guides/upgrade.md#a-captured-mesh) `revision`, `namespace` or `tag`, with its `name`, its `namespaces` and `pods`."},
 	{"upgrade.room.coresStage", "The stage of the greatest `peakCores`."},
 	{"upgrade.room.memoryStage", "The stage of the greatest `peakMemoryBytes`."},
 	{"pods", "How many pods reached which state."},

@@ -431,16 +431,16 @@ var UpgradeRoomFigures = []FigureOf[UpgradeRoom]{
 // UpgradeStageFigures are those of an UpgradeStage that are neither latencies nor of one
 // control plane.
 var UpgradeStageFigures = []FigureOf[UpgradeStage]{
-	{Figure: Figure{Path: "pods", Unit: UnitCount, Label: "pods moved", Counts: "pod", Better: BetterNeither, NotCompared: true, Definition: "Pods of the workloads that the stage moves to the other control plane."}, Of: func(s *UpgradeStage) *float64 { return whole(s.Pods) }},
+	{Figure: Figure{Path: "pods", Unit: UnitCount, Label: "pods moved", Counts: "pod", Better: BetterNeither, NotCompared: true, Definition: "Pods of the workloads, or of the proxies, that the stage moves to the other control plane."}, Of: func(s *UpgradeStage) *float64 { return whole(s.Pods) }},
 	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither, Definition: "Pods created in the stage in place of others."}, Of: func(s *UpgradeStage) *float64 { return whole(s.Replaced) }},
 	{Figure: Figure{Path: "peakCores", Unit: UnitCores, Label: "both control planes, cores, peak", Counts: "second", Better: BetterLower, Definition: "Cores of both control planes together in the second of the stage in which they used the most."}, Of: func(s *UpgradeStage) *float64 { return s.PeakCores }},
 	{Figure: Figure{Path: "peakMemoryBytes", Unit: UnitBytes, Label: "both control planes, memory, peak", Counts: "second", Better: BetterLower, Definition: "The greatest resident memory of both control planes together at one moment of the stage."}, Of: func(s *UpgradeStage) *float64 { return s.PeakMemoryBytes }},
-	{Figure: Figure{Path: "peakPods", Unit: UnitCount, Label: "pods, peak", Counts: "second", Better: BetterLower, Definition: "The most pods that were there at once, read each second."}, Of: func(s *UpgradeStage) *float64 { return whole(s.PeakPods) }},
+	{Figure: Figure{Path: "peakPods", Unit: UnitCount, Label: "pods, peak", Counts: "second", Better: BetterLower, Definition: "The most pods that were there at once, read each second: those of the mesh, and proxies of nodes and waypoints beyond their number."}, Of: func(s *UpgradeStage) *float64 { return whole(s.PeakPods) }},
 }
 
 // UpgradeSideFigures are those of an UpgradeSide that are neither pushes nor usage.
 var UpgradeSideFigures = []FigureOf[UpgradeSide]{
-	{Figure: Figure{Path: "responses", Unit: UnitCount, Label: "responses", Counts: "response", Better: BetterLower, Definition: "Responses that the sidecars received in the stage that are connected to this control plane."}, Of: func(s *UpgradeSide) *float64 { return whole(s.Responses) }},
+	{Figure: Figure{Path: "responses", Unit: UnitCount, Label: "responses", Counts: "response", Better: BetterLower, Definition: "Responses that the proxies received in the stage that are connected to this control plane."}, Of: func(s *UpgradeSide) *float64 { return whole(s.Responses) }},
 	{Figure: Figure{Path: "stale", Unit: UnitCount, Label: "stale endpoints, mean", Counts: "stage", Better: BetterLower, Definition: "The mean number of stale endpoints at a moment, over all sidecars of this control plane. An endpoint is stale in a sidecar from when the API server lists it as terminating, or no more, as seen by scaler, until the sidecar has received configuration without it: a request may go to a pod that is gone. The times for which they were stale are the distribution `push.endpointRemove` of the same control plane."}, Of: func(s *UpgradeSide) *float64 { return s.Stale }},
 }
 

@@ -31,7 +31,7 @@ type UpgradeVersion struct {
 
 // UpgradeStage is a part of an upgrade.
 type UpgradeStage struct {
-	Pods     *int          `json:"pods,omitempty"`     // of the workloads that are moved in it
+	Pods     *int          `json:"pods,omitempty"`     // of the workloads and proxies that are moved in it
 	Replaced *int          `json:"replaced,omitempty"` // pods created in place of others
 	Moved    []UpgradeUnit `json:"moved,omitempty"`    // what is moved in it: proxies and, of a captured mesh, what workloads follow
 	From     *UpgradeSide  `json:"from,omitempty"`     // the old control plane; absent where it did not run
@@ -67,7 +67,7 @@ const (
 // OfProxies reports whether a unit of this kind is proxies that are no sidecars.
 func (k UpgradeKind) OfProxies() bool { return k == UpgradeNodes || k == UpgradeWaypoints }
 
-// UpgradeSide is one control plane in a stage, and the sidecars that are connected to it.
+// UpgradeSide is one control plane in a stage, and the proxies that are connected to it.
 type UpgradeSide struct {
 	ControlPlane *Usage                  `json:"controlPlane,omitempty"`
 	Responses    *int64                  `json:"responses,omitempty"` // that its sidecars received

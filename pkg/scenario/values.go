@@ -349,6 +349,14 @@ func (d Delay) Spread() time.Duration {
 	return d.Max - d.Min
 }
 
+// Average is the mean of the delay.
+func (d Delay) Average() time.Duration {
+	if d.Max > 0 {
+		return (d.Min + d.Max) / 2
+	}
+	return d.Mean
+}
+
 // maxDelay bounds a delay.
 const maxDelay = time.Hour
 

@@ -56,7 +56,7 @@ var _ = Describe("an assessment", func() {
 		where := newPlace()
 		file := filepath.Join(filepath.Dir(where.state), "mesh.yaml")
 		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))
-		session := where.start("assess", "--mesh", file, "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_ENABLE_CDS_CACHE=true", "--control-plane-memory", "1Gi", "--dilate", "1", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--pause", "1s", "--restart-rate", "5/s")
+		session := where.start("assess", "--mesh", file, "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_ENABLE_CDS_CACHE=true", "--control-plane-memory", "1Gi", "--dilate", "1", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--pause", "1s")
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft()
 		var a assess.Assessment

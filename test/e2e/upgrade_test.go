@@ -59,3 +59,22 @@ var _ = Describe("an upgrade in two waves", func() {
 		Expect(report.Out).To(gbytes.Say("During the upgrade from 1.31.0 to 1.31.0 the cluster needs"))
 	})
 })
+
+var _ = Describe("an upgrade in ambient mode that is rolled back", func() {
+	It("moves the ztunnels, the waypoint, and then both back", func() {
+		where := newPlace()
+		Expect(wait(where.upgrade(6, "--dataplane", "ambient", "--waypoints", "namespace", "--pods-per-node", "3", "--rollback-at", "2", "--canary", "10%,50%,100%"))).To(Equal(exitDone))
+		where.expectNothingLeft()
+		recorded := where.recorded()
+		Expect(recorded.UpgradeStages()).To(Equal([]string{"start", "wave-1", "wave-2", "rollback", "remove", "after"}))
+		ztunnels, waypoints := record.UpgradeUnit{Kind: record.UpgradeNodes, Name: "ztunnel", Pods: 2}, record.UpgradeUnit{Kind: record.UpgradeWaypoints, Name: "waypoint", Pods: 1}
+		for stage, moved := range map[string][]record.UpgradeUnit{"wave-1": {ztunnels}, "wave-2": {waypoints}, "rollback": {ztunnels, waypoints}} {
+			of := known(recorded.Upgrade.Stages[stage])
+			Expect(of.Moved).To(Equal(moved), stage)
+			Expect(known(of.Replaced)).To(Equal(known(of.Pods)), stage)
+			Expect(recorded.Phase(record.UpgradePhase(stage)).EndedBy).To(Equal(record.EndedByConverged), stage)
+		}
+		Expect(known(known(recorded.Upgrade.Stages["wave-1"]).Latencies.Certificate)).To(And(HaveField("Count", BeNumerically(">=", 2)), HaveField("Lost", BeZero())), "each new ztunnel has one for each identity on its node")
+		Expect(known(recorded.Upgrade.Stages["after"]).To).To(BeNil(), "the new control plane is gone")
+	})
+})

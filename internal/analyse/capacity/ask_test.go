@@ -158,15 +158,15 @@ func TestTimesOfLimits(t *testing.T) {
 		binds   string
 		seconds float64
 	}{
-		{"two processors: 25 streams a second", mesh{pods: 1601, cpuSeconds: 50, processors: 2, replicas: 1, limits: limits}, Limiter, 64},
-		{"the limiter grows with processors", mesh{pods: 1601, processors: 4, replicas: 1, limits: limits}, Limiter, 1600.0 / 35},
-		{"past it tokens bind", mesh{pods: 1600, processors: 17, replicas: 1, limits: limits}, TokenReview, (3200 - 160) / 80.0},
-		{"pods are injected", mesh{pods: 200, cpuSeconds: 9, processors: 2, replicas: 1, limits: &record.Limits{InjectionsPerSecond: 5, InjectionsBurst: 10}}, Injection, 38},
-		{"each replica has limits of its own", mesh{pods: 1601, processors: 2, replicas: 4, limits: limits}, Limiter, 16},
-		{"processors", mesh{pods: 1600, cpuSeconds: 300, processors: 2, replicas: 1, limits: limits}, Processor, 150},
-		{"one push at a time", mesh{pods: 1600, cpuSeconds: 300, processors: 8, replicas: 1, limits: &one}, Throttle, 300},
-		{"arrival", mesh{pods: 1600, arrival: 10, processors: 2, replicas: 1, limits: limits}, Arrival, 160},
-		{"a machine shared with all else", mesh{pods: 1600, cpuSeconds: 90, others: 150, machine: 2, processors: 2, replicas: 1, limits: limits}, Machine, 120},
+		{"two processors: 25 streams a second", mesh{pods: 1601, own: 1601, cpuSeconds: 50, processors: 2, replicas: 1, limits: limits}, Limiter, 64},
+		{"the limiter grows with processors", mesh{pods: 1601, own: 1601, processors: 4, replicas: 1, limits: limits}, Limiter, 1600.0 / 35},
+		{"past it tokens bind", mesh{pods: 1600, own: 1600, processors: 17, replicas: 1, limits: limits}, TokenReview, (3200 - 160) / 80.0},
+		{"pods are injected", mesh{pods: 200, own: 200, cpuSeconds: 9, processors: 2, replicas: 1, limits: &record.Limits{InjectionsPerSecond: 5, InjectionsBurst: 10}}, Injection, 38},
+		{"each replica has limits of its own", mesh{pods: 1601, own: 1601, processors: 2, replicas: 4, limits: limits}, Limiter, 16},
+		{"processors", mesh{pods: 1600, own: 1600, cpuSeconds: 300, processors: 2, replicas: 1, limits: limits}, Processor, 150},
+		{"one push at a time", mesh{pods: 1600, own: 1600, cpuSeconds: 300, processors: 8, replicas: 1, limits: &one}, Throttle, 300},
+		{"arrival", mesh{pods: 1600, own: 1600, arrival: 10, processors: 2, replicas: 1, limits: limits}, Arrival, 160},
+		{"a machine shared with all else", mesh{pods: 1600, own: 1600, cpuSeconds: 90, others: 150, machine: 2, processors: 2, replicas: 1, limits: limits}, Machine, 120},
 		{"no limit known", mesh{pods: 1600, cpuSeconds: 90, processors: 2, replicas: 1}, Processor, 45},
 	} {
 		if got := c.m.times()[0]; got.Name != c.binds || math.Abs(got.Seconds-c.seconds) > 1e-9 {

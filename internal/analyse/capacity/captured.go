@@ -25,6 +25,7 @@ type growth struct {
 	pods, services line
 	// proxies are those of all kinds, and nodes have one each; of a mesh in which each pod has a sidecar, as many as pods, and 0.
 	proxies, nodes line
+	own            line // pods that have a proxy each
 }
 
 // line is a number that grows with each copy.
@@ -57,7 +58,7 @@ func growthOf(runs []*record.Run) *growth {
 	}
 	g := &growth{
 		of:   Captured{File: last.Scenario.Mesh.File, Digest: last.Mesh.Digest, Revision: last.Scenario.Mesh.Revision},
-		pods: between((*record.Run).PodCount), services: between((*record.Run).ServiceCount), proxies: between(proxiesOf), nodes: between(nodesOf),
+		pods: between((*record.Run).PodCount), services: between((*record.Run).ServiceCount), proxies: between(proxiesOf), nodes: between(nodesOf), own: between(ownOf),
 	}
 	for _, r := range runs {
 		// Records from elsewhere may have figures that are of no mesh.
@@ -65,7 +66,7 @@ func growthOf(runs []*record.Run) *growth {
 			return nil
 		}
 		at := scaleOf(r)
-		if from != to && (g.pods.at(at) != r.PodCount() || g.services.at(at) != r.ServiceCount() || g.proxies.at(at) != proxiesOf(r) || g.nodes.at(at) != nodesOf(r)) {
+		if from != to && (g.pods.at(at) != r.PodCount() || g.services.at(at) != r.ServiceCount() || g.proxies.at(at) != proxiesOf(r) || g.nodes.at(at) != nodesOf(r) || g.own.at(at) != ownOf(r)) {
 			return nil
 		}
 	}
@@ -88,7 +89,7 @@ func (s *sample) aimCaptured(t *target, o Options) error {
 	if !whole {
 		return scenario.Refuse("pods", o.Pods, "%d or %d, which are scale %d and %d of %s", g.pods.at(max(1, scale-1)), g.pods.at(scale), max(1, scale-1), scale, g.of.File)
 	}
-	t.services, t.streams, t.nodes = g.services.at(scale), g.proxies.at(scale), g.nodes.at(scale)
+	t.services, t.streams, t.nodes, t.own = g.services.at(scale), g.proxies.at(scale), g.nodes.at(scale), g.own.at(scale)
 	if o.Services != 0 && o.Services != t.services {
 		return scenario.Refuse("services", o.Services, "%d, which %s has at scale %d", t.services, g.of.File, scale)
 	}

@@ -90,6 +90,18 @@ func TestCapturedProxies(t *testing.T) {
 	if to := p.Target; to.Pods != 404 || to.Nodes != 40 || to.Proxies != 40+200+20 || to.PodsPerNode != 0 || to.Dataplane != "mixed with captured waypoints" {
 		t.Errorf("it is of %+v", to)
 	}
+	for _, l := range p.Limits {
+		switch l.Name {
+		case Limiter: // ztunnels and waypoints are connected before
+			if want := 199.0 / 20; l.Seconds < want*0.99 || l.Seconds > want*1.01 {
+				t.Errorf("streams of 200 sidecars take %+v, want %.3g s", l, want)
+			}
+		case TokenReview:
+			if !strings.HasSuffix(l.Rule, "for each sidecar, and 1 for each of at most 204 certificates, one for each identity on each node") {
+				t.Errorf("got %+v", l)
+			}
+		}
+	}
 	if cpu := strict().cpu(404); p.Figures[3].Forecast < cpu*0.8 || p.Figures[3].Forecast > cpu*1.2 {
 		t.Errorf("%+v, want %.3g", p.Figures[3], cpu)
 	}

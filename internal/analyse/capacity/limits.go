@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
@@ -41,9 +42,10 @@ type mesh struct {
 	others            float64        // CPU seconds of everything else on the same machine; 0 = nothing else runs there
 	machine           float64        // processors of that machine, times the dilation
 	limits            *record.Limits // nil = none is known
-	// certificates is the largest number of certificates that nodes' proxies request;
-	// their streams were admitted before the rollout. 0 = each pod has a proxy, which
-	// arrives with it.
+	// own is the number of pods that have a proxy each, which arrives with them.
+	own float64
+	// certificates is the largest number of certificates that nodes' proxies request for the other pods;
+	// their streams were admitted before the rollout.
 	certificates float64
 }
 
@@ -58,6 +60,11 @@ const reviewsOfCertificate = 1
 // request: one for each identity on each node, if each service has an identity of its
 // own, and no more than pods.
 func mostCertificates(pods, services, nodes float64) float64 { return min(pods, services*nodes) }
+
+// serve sets which pods have a proxy of their own, of a mesh of so many services and nodes with a proxy.
+func (m *mesh) serve(own, services, nodes int) {
+	m.own, m.certificates = float64(own), mostCertificates(m.pods-float64(own), float64(services), float64(nodes))
+}
 
 // times returns the shortest possible duration of a rollout under each limit, the longest
 // first.
@@ -78,19 +85,24 @@ func (m mesh) times() []Limit {
 		all = append(all, Limit{Machine, work / m.machine, fmt.Sprintf("%.3g CPU seconds of all programs on the machine's %g processors", work, m.machine)})
 	}
 	if l := m.limits; l != nil {
-		if admission := m.admission(m.pods); admission != nil && m.certificates == 0 {
+		if admission := m.admission(m.own); admission != nil && m.own > 0 {
 			all = append(all, *admission)
 		}
 		if rate := l.TokenReviewsPerSecond; rate > 0 {
-			reviews, each := m.pods*l.TokenReviewsPerSidecar, fmt.Sprintf("%.3g for each sidecar", l.TokenReviewsPerSidecar)
-			if m.certificates > 0 {
-				reviews, each = m.certificates*reviewsOfCertificate, fmt.Sprintf("%d for each of at most %.0f certificates, one for each identity on each node", reviewsOfCertificate, m.certificates)
+			var reviews float64
+			var of []string
+			if m.own > 0 {
+				reviews, of = m.own*l.TokenReviewsPerSidecar, append(of, fmt.Sprintf("%.3g for each sidecar", l.TokenReviewsPerSidecar))
 			}
+			if m.certificates > 0 {
+				reviews, of = reviews+m.certificates*reviewsOfCertificate, append(of, fmt.Sprintf("%d for each of at most %.0f certificates, one for each identity on each node", reviewsOfCertificate, m.certificates))
+			}
+			each := strings.Join(of, ", and ")
 			all = append(all, Limit{TokenReview, max(0, reviews-l.TokenReviewsBurst*replicas) / (rate * replicas), fmt.Sprintf("%s x %.3g reviews a second after %.3g at once, %s",
 				output.Many(m.replicas, "replica"), rate, l.TokenReviewsBurst, each)})
 		}
-		if rate := l.InjectionsPerSecond; rate > 0 {
-			all = append(all, Limit{Injection, max(0, m.pods-l.InjectionsBurst*replicas) / (rate * replicas), fmt.Sprintf("%s x %.3g pods a second injected after %.3g at once",
+		if rate := l.InjectionsPerSecond; rate > 0 && m.own > 0 {
+			all = append(all, Limit{Injection, max(0, m.own-l.InjectionsBurst*replicas) / (rate * replicas), fmt.Sprintf("%s x %.3g pods a second injected after %.3g at once",
 				output.Many(m.replicas, "replica"), rate, l.InjectionsBurst)})
 		}
 		if pushes := l.ConcurrentPushes.At(m.processors); pushes > 0 {
@@ -144,9 +156,7 @@ func meshOf(r *record.Run, known map[string]*record.Limits) mesh {
 		replicas:   max(1, c.Replicas),
 		limits:     cmp.Or(c.Limits, known[c.Name]),
 	}
-	if kindOf(r) == ofNodes {
-		m.certificates = mostCertificates(m.pods, float64(r.ServiceCount()), float64(r.Proxies.Nodes))
-	}
+	m.serve(ownOf(r), r.ServiceCount(), nodesOf(r))
 	if cpu := r.Value(rolloutCPU); cpu != nil {
 		m.cpuSeconds = *cpu
 	}

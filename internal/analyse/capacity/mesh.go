@@ -21,6 +21,7 @@ type target struct {
 	perNode  int       // pods of a node whose proxy serves them; 0 = each pod has its own, or the mesh is captured
 	nodes    int       // that have a proxy each
 	streams  int       // of all proxies, where they are not all sidecars
+	own      int       // pods that have a proxy each
 	captured *Captured // nil = the mesh is synthetic
 }
 
@@ -30,7 +31,7 @@ type target struct {
 func (s *sample) aim(o Options) (target, error) {
 	last := s.runs[len(s.runs)-1]
 	ratio := float64(last.ServiceCount()) / float64(last.PodCount())
-	t := target{point: point{pods: float64(o.Pods), proxies: float64(o.Pods)}, services: o.Services}
+	t := target{point: point{pods: float64(o.Pods), proxies: float64(o.Pods)}, services: o.Services, own: o.Pods}
 	if s.growth != nil {
 		if err := s.aimCaptured(&t, o); err != nil {
 			return t, err
@@ -110,7 +111,7 @@ func (s *sample) aimNodes(t *target, o Options) error {
 		return errors.New("planning: the runs do not state how many pods a node has")
 	}
 	t.proxies = math.Ceil(t.pods / float64(t.perNode))
-	t.nodes, t.streams = int(t.proxies), int(t.proxies)
+	t.nodes, t.streams, t.own = int(t.proxies), int(t.proxies), 0
 	least, most := known[0], known[len(known)-1]
 	if largest := slices.MaxFunc(s.runs, func(a, b *record.Run) int { return a.Proxies.Nodes - b.Proxies.Nodes }).Proxies.Nodes; len(known) > 1 && t.proxies > float64(largest) {
 		s.warn("target.nodes", "no run had more than %s: that a node costs as much in a larger mesh is assumed", output.Many(largest, "node"))

@@ -295,6 +295,9 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	if kindOf(last) != sidecars {
 		p.Target.Dataplane, p.Target.Proxy, p.Target.PodsPerNode, p.Target.Nodes = last.Dataplane(), last.Proxies.Name, t.perNode, t.nodes
 		p.Target.Proxies = t.streams
+		if kindOf(last) == several { // it is of all proxies, for each pod
+			p.Target.ConfigurationBytes = 0
+		}
 	}
 	var unknown error
 	p.Work, unknown = s.work(t, left)
@@ -334,10 +337,9 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	pace := s.measurePace(o.Known)
 	others := m.others * t.pods / m.pods // what a cluster does, it does for pods
 	m.replicas = int(t.replicas)
-	if kindOf(last) == ofNodes {
-		m.certificates = mostCertificates(t.pods, float64(t.services), t.proxies)
-	}
-	m.pods, m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.others, m.usable = t.pods, cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0, 0
+	m.pods = t.pods
+	m.serve(t.own, t.services, t.nodes)
+	m.cpuSeconds, m.cpuLeast, m.cpuMost, m.arrival, m.others, m.usable = cpu.value, cpu.lower(), cpu.upper(), pace.arrival, 0, 0
 	if len(left) > 0 {
 		// The runs that were left out ran on the same machine as the others.
 		shared := m

@@ -95,6 +95,11 @@ func choose(runs []record.Run, o Options) (sample, error) {
 // "" = its default.
 func (s *sample) only(field, given, preset string, of func(*record.Run) string) error {
 	seen := texts(s.runs, of)
+	if !slices.Contains(seen, given) { // as in "mixed" for "mixed with captured waypoints"
+		if longer := slices.DeleteFunc(slices.Clone(seen), func(text string) bool { return !strings.HasPrefix(text, given+" ") }); given != "" && len(longer) == 1 {
+			given = longer[0]
+		}
+	}
 	switch {
 	case given != "" && !slices.Contains(seen, given):
 		return scenario.Refuse(field, given, "that of a completed run: %s", output.Plain(strings.Join(seen, ", ")))
@@ -142,6 +147,17 @@ func proxiesOf(r *record.Run) int {
 		n += *w.Ready
 	}
 	return n
+}
+
+// ownOf returns the number of pods of a run that had a proxy each.
+func ownOf(r *record.Run) int {
+	switch {
+	case kindOf(r) == sidecars:
+		return r.PodCount()
+	case r.Proxies.Sidecars != nil:
+		return *r.Proxies.Sidecars
+	}
+	return 0
 }
 
 // nodesOf returns the number of nodes of a run that had a proxy each.

@@ -58,7 +58,7 @@ func (c *ControlPlane) findOtherServices(ctx context.Context) error {
 		return fmt.Errorf("listing the services outside the mesh: %w", err)
 	}
 	for _, s := range services.Items {
-		if c.opts.Next && s.Labels[tagLabel] == "" && s.Labels[revisionLabel] != "" && s.Labels[revisionLabel] != c.opts.Revision {
+		if c.opts.Next && c.opts.Revision != "" && s.Labels[tagLabel] == "" && s.Labels[revisionLabel] != "" && s.Labels[revisionLabel] != c.opts.Revision {
 			continue // of the revision that this one replaces
 		}
 		b := otherService{namespace: s.Namespace, host: fqdn(s.Name, s.Namespace), address: s.Spec.ClusterIP}

@@ -137,7 +137,7 @@ func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstr
 	return objects
 }
 
-// own makes a Gateway that of this revision, where there are several.
+// own labels a Gateway with this revision. Without revisions it changes nothing.
 func (c *ControlPlane) own(gateway *unstructured.Unstructured) {
 	if c.opts.Revision == "" {
 		return

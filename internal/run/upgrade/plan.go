@@ -18,7 +18,7 @@ import (
 // Plan is the upgrade that a user asks for. The zero value is none.
 type Plan struct {
 	From, To string    // versions, as component.Options.Istio takes them
-	Waves    []float64 // shares of the pods that are moved once each wave is done, ascending to 1; nil with InPlace
+	Waves    []float64 // shares of the pods with sidecars that are moved once each wave is done, ascending to 1; nil with InPlace
 	// InPlace has the new version take the place of the old one, and restarts all workloads then.
 	InPlace bool
 	// RollbackAt is the wave after which all that was moved is moved back, and the new control

@@ -56,15 +56,17 @@ type Actions struct {
 
 // Options configures an upgrade. All fields are needed.
 type Options struct {
-	Plan     Plan                       // that is followed; needed
-	Actions  Actions                    // how each step is done; all are needed
-	Old      *controlplane.ControlPlane // that serves the mesh; needed
-	Mesh     topology.Mesh              // that was rolled out; needed
-	Timeout  time.Duration              // for the mesh to converge in a stage
-	Journal  *journal.Journal           // takes the section; needed
-	Fleet    *fleet.Fleet               // of the mesh's pods; needed
-	Timeline *phases.Timeline           // takes the stages; needed
-	Say      func(msg string)           // shows progress
+	Plan    Plan                       // that is followed; needed
+	Actions Actions                    // how each step is done; all are needed
+	Old     *controlplane.ControlPlane // that serves the mesh; needed
+	Mesh    topology.Mesh              // that was rolled out; needed
+	Timeout time.Duration              // for the mesh to converge in a stage
+	// NodesTake is about how long it takes to replace the proxies of all nodes, which Timeout does not contain; 0 = there are none.
+	NodesTake time.Duration
+	Journal   *journal.Journal // takes the section; needed
+	Fleet     *fleet.Fleet     // of the mesh's pods; needed
+	Timeline  *phases.Timeline // takes the stages; needed
+	Say       func(msg string) // shows progress
 }
 
 // Upgrade is an upgrade that goes on, or is done.
@@ -187,10 +189,10 @@ func (u *Upgrade) replace(ctx context.Context) (record.EndedBy, error) {
 	return u.Fleet.AwaitSettled(ctx)
 }
 
-// there returns how many of these pods are there: the new control plane replaces waypoints as soon as it serves.
+// there returns how many of these pods, which are sorted, are there: the new control plane replaces waypoints as soon as it serves.
 func (u *Upgrade) there(ids []string) (n int64) {
 	for _, id := range u.Fleet.IDs() {
-		if slices.Contains(ids, id) {
+		if _, found := slices.BinarySearch(ids, id); found {
 			n++
 		}
 	}
@@ -203,10 +205,11 @@ func (u *Upgrade) move(ctx context.Context, name string, wave Wave, to *controlp
 	if err := u.Fleet.AwaitQuiet(ctx); err != nil { // what went before is no part of it
 		return err
 	}
-	text := fmt.Sprintf("%s: %s to %s", name, output.Many(wave.pods(u.Mesh), "pod"), to.Server.Describe().Version)
+	text := name + ": " + output.Many(wave.pods(u.Mesh), "pod")
 	if workloads != nil {
-		text += fmt.Sprintf(", of %s", output.Many(len(workloads), "workload"))
+		text += " of " + output.Many(len(workloads), "workload")
 	}
+	text += " to " + to.Server.Describe().Version
 	if of := record.UpgradeUnits(wave.Units); of != "" {
 		text += ": " + of
 	}
@@ -274,7 +277,11 @@ func (u *Upgrade) after(ctx context.Context) error {
 
 // stage does one stage in a phase of its own.
 func (u *Upgrade) stage(ctx context.Context, name string, wave Wave, do func(context.Context) (record.EndedBy, error)) error {
-	limited, cancel := context.WithTimeoutCause(ctx, u.Timeout, phases.ErrUnconverged)
+	limit := u.Timeout
+	if wave.has(record.UpgradeNodes) {
+		limit += u.NodesTake
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, limit, phases.ErrUnconverged)
 	defer cancel()
 	s := &Stage{Name: name, pods: wave.pods(u.Mesh), moved: wave.Units}
 	err := u.Timeline.Measure(ctx, record.UpgradePhase(name), 0, func(ctx context.Context) (record.EndedBy, error) {
@@ -298,7 +305,7 @@ func (u *Upgrade) stage(ctx context.Context, name string, wave Wave, do func(con
 	s.replaced, _ = u.Fleet.Pods.End(s.Background)
 	u.stages = append(u.stages, s)
 	if errors.Is(err, phases.ErrUnconverged) {
-		u.Timeline.NotConvergedAgain("upgrade.stages."+name, name, u.Timeout)
+		u.Timeline.NotConvergedAgain("upgrade.stages."+name, name, limit)
 	}
 	return err
 }
@@ -312,7 +319,7 @@ func (u *Upgrade) countPods(ctx context.Context, s *Stage, do func(context.Conte
 		tick := time.NewTicker(podInterval)
 		defer tick.Stop()
 		for !done.Load() {
-			s.peakPods = max(s.peakPods, u.Fleet.Count().Created)
+			s.peakPods = max(s.peakPods, u.Fleet.Count().Created+u.Fleet.Surplus())
 			select {
 			case <-tick.C:
 			case <-counting.Done():

@@ -121,7 +121,7 @@ func (o Options) Validate() error {
 		return scenario.Refuse("controlPlane.upgrade.to", nil, "the version to assess, as in --to 1.31.0")
 	}
 	c := o.Spec.ControlPlane
-	if err := (upgrade.Plan{From: c.Version, To: c.Upgrade.To, ToEnv: c.Upgrade.Env}).CheckVersions(); err != nil { // also where no step is an upgrade
+	if err := (upgrade.Plan{From: c.Version, To: c.Upgrade.To, ToEnv: c.Upgrade.Env}).CheckVersions(); err != nil { // before other errors of the steps
 		return err
 	}
 	for _, s := range slices.Backward(o.steps()) { // the upgrade has fields of its own, which errors name
