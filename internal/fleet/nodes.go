@@ -349,7 +349,7 @@ func (f *Fleet) Waypoints() (ready int) {
 	return ready
 }
 
-// Surplus is how many more proxies of nodes and pods of waypoints are there than a converged mesh has.
+// Surplus returns the number of proxies of nodes and pods of waypoints beyond those of a converged mesh.
 func (f *Fleet) Surplus() int {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()

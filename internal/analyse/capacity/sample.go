@@ -115,7 +115,7 @@ func (s *sample) only(field, given, preset string, of func(*record.Run) string) 
 	return nil
 }
 
-// kind is which proxies a run had.
+// kind distinguishes runs by the proxies that they had.
 type kind int
 
 const (
