@@ -57,6 +57,9 @@ var _ = Describe("an assessment", func() {
 		file := filepath.Join(filepath.Dir(where.state), "mesh.yaml")
 		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))
 		session := where.start("assess", "--mesh", file, "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_ENABLE_CDS_CACHE=true", "--control-plane-memory", "1Gi", "--dilate", "1", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "3s", "--steady", "1s", "--pause", "1s")
+		for _, step := range []string{"from", "to"} { // each is a run
+			Eventually(session.Err, "2m").Should(gbytes.Say("\n" + step + ", .*: completed"))
+		}
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft()
 		var a assess.Assessment
