@@ -26,7 +26,7 @@ func (f *Fleet) converged() bool {
 	}
 	pods := f.states()
 	wanted := int(f.wanted.Load())
-	return pods.away == 0 && pods.oldProxies == 0 && sidecars == pods.shared+wanted-pods.served && pods.ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
+	return pods.away == 0 && pods.proxies == "" && sidecars == pods.shared+wanted-pods.served && pods.ready == wanted && f.Endpoints.healthy() == int(f.healthy.Load())
 }
 
 // completeInterval is the time between two counts of AwaitComplete.
@@ -177,8 +177,8 @@ func (f *Fleet) Lacking() []string {
 	if pods.old > 0 {
 		add("%d pods were not replaced yet", pods.old)
 	}
-	if pods.oldProxies > 0 {
-		add("%d proxies of nodes and waypoints were not replaced yet, or lack a certificate", pods.oldProxies)
+	if pods.proxies != "" {
+		add("%s", pods.proxies)
 	}
 	if pods.ready+pods.old < pods.there {
 		add("%d pods are not ready", pods.there-pods.ready-pods.old)
@@ -207,14 +207,14 @@ type states struct {
 	shared int // proxies that there should be besides those of pods of the mesh
 	away   int // sidecars that lost their stream
 
-	oldProxies int // see nodes.old
+	proxies string // see nodes.lacks
 }
 
 func (f *Fleet) states() states {
 	s := f.Pods
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := states{away: s.away, served: len(f.nodes.pods), shared: f.nodes.expected(), oldProxies: f.nodes.old()}
+	n := states{away: s.away, served: len(f.nodes.pods), shared: f.nodes.expected(), proxies: f.nodes.lacks()}
 	for p := range s.workloads {
 		switch {
 		case !s.current(p):

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -111,28 +112,38 @@ func (n *nodes) on(node string) (oldest *nodeProxy) {
 	return oldest
 }
 
-// old counts the proxies that convergence waits for: those that are to be replaced, and those in place of others that lack the certificate of
-// a pod. The caller holds Pods.mu.
-func (n *nodes) old() (old int) {
-	lacking := map[*nodeProxy]bool{}
+// shared iterates over the proxies of nodes and the waypoints, by id, in no order. The caller holds Pods.mu meanwhile.
+func (n *nodes) shared(yield func(string, *simulated) bool) {
+	for id, p := range n.proxies {
+		if !yield(id, &p.simulated) {
+			return
+		}
+	}
+	for id, p := range n.waypoints {
+		if !yield(id, &p.simulated) {
+			return
+		}
+	}
+}
+
+// lacks states how many proxies convergence waits for: those that are to be replaced, and those in place of others that lack the certificate
+// of a pod; "" = none. The caller holds Pods.mu.
+func (n *nodes) lacks() string {
+	late := map[*simulated]bool{}
 	for _, h := range n.held {
-		if h.proxy.anew && h.identity != "" {
-			if _, has := h.proxy.certificates[h.identity]; !has {
-				lacking[h.proxy] = true
-			}
+		if _, has := h.proxy.certificates[h.identity]; h.proxy.anew && h.identity != "" && !has {
+			late[&h.proxy.simulated] = true
 		}
 	}
-	for _, p := range n.proxies {
-		if lacking[p] || !n.fleet.Pods.renewedSince(p.pod) {
-			old++
-		}
-	}
-	for _, p := range n.waypoints {
+	for _, p := range n.shared {
 		if !n.fleet.Pods.renewedSince(p.pod) {
-			old++
+			late[p] = true
 		}
 	}
-	return old
+	if len(late) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("of the proxies of nodes and the waypoints, %d were not replaced yet or lack a certificate", len(late))
 }
 
 // settle checks whether a pod is served now. The caller holds Pods.mu.

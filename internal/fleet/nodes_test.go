@@ -166,8 +166,9 @@ func TestReplacedNodeProxy(t *testing.T) {
 	old.hold(update, time.Now())
 	background := f.Pods.Begin()
 	f.RenewNodes()
-	g.Expect(f.nodes.old()).To(Equal(1))
-	g.Expect(f.Lacking()).To(ContainElement("1 proxies of nodes and waypoints were not replaced yet, or lack a certificate"))
+	const lacking = "of the proxies of nodes and the waypoints, 1 were not replaced yet or lack a certificate"
+	g.Expect(f.nodes.lacks()).To(Equal(lacking))
+	g.Expect(f.Lacking()).To(ContainElement(lacking))
 
 	next := add("next")
 	next.node = "node"
@@ -178,9 +179,9 @@ func TestReplacedNodeProxy(t *testing.T) {
 	f.end(old.pod, time.Now())
 	g.Expect(f.nodes.held["ns/a"].proxy).To(BeIdenticalTo(next))
 	g.Expect(f.nodes.on("node")).To(BeIdenticalTo(next))
-	g.Expect(f.nodes.old()).To(Equal(1), "it has no certificate for the pod")
+	g.Expect(f.nodes.lacks()).To(Equal(lacking), "it has no certificate for the pod")
 	next.certificates["sa"] = time.Now()
-	g.Expect(f.nodes.old()).To(BeZero())
+	g.Expect(f.nodes.lacks()).To(BeEmpty())
 	replaced, _ := f.Pods.End(background)
 	g.Expect(replaced).To(Equal(1))
 }

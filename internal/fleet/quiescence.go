@@ -189,17 +189,10 @@ func (f *Fleet) unsettled() (sidecars []string, lacks string) {
 	if wanted := int(f.wanted.Load()); pods != wanted {
 		return nil, fmt.Sprintf("%d pods are there, want %d", pods, wanted)
 	}
-	if old := f.nodes.old(); old > 0 {
-		return nil, fmt.Sprintf("%d proxies of nodes and waypoints were not replaced yet, or lack a certificate", old)
+	if lacks := f.nodes.lacks(); lacks != "" {
+		return nil, lacks
 	}
-	shared := map[string]*simulated{}
-	for id, p := range f.nodes.proxies {
-		shared[id] = &p.simulated
-	}
-	for id, p := range f.nodes.waypoints {
-		shared[id] = &p.simulated
-	}
-	for id, p := range shared {
+	for id, p := range f.nodes.shared {
 		if !p.ready || !p.whole {
 			return nil, fmt.Sprintf("proxy %s waits for what it requested", id)
 		}

@@ -36,7 +36,7 @@ func (s Spec) startDelay() scenario.Delay {
 // proxies of nodes. There the rollout has no such delay. It is that which sidecars have by default: ztunnels are replaced one after
 // another, so that it decides how many start in a second.
 func (s Spec) delayAnew() scenario.Delay {
-	if s.upgrade() == nil || s.WithSidecars() {
+	if s.ControlPlane.Upgrade.To == "" || s.WithSidecars() {
 		return scenario.Delay{}
 	}
 	return *scenario.Default().Mesh.Sidecars.StartDelay

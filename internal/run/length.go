@@ -58,7 +58,7 @@ func (s Spec) stages() []stage {
 		mesh := s.mesh()
 		waves, restarted := max(1, len(u.WavesOf(mesh))), 0 // each waits for its last pods
 		for _, of := range mesh.Services {
-			if !of.Outside && !of.ByNode {
+			if of.OwnProxy() {
 				restarted += of.Pods
 			}
 		}

@@ -43,7 +43,7 @@ func (s Spec) checkUpgrade(d controlplane.Driver) error {
 
 // hasSidecars reports whether pods of the mesh have a proxy each.
 func (s Spec) hasSidecars() bool {
-	return slices.ContainsFunc(s.mesh().Services, func(of topology.Service) bool { return !of.Outside && !of.ByNode })
+	return slices.ContainsFunc(s.mesh().Services, topology.Service.OwnProxy)
 }
 
 // revisions returns the names of the two control planes of an upgrade; "" where there is none.

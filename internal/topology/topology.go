@@ -64,6 +64,9 @@ type Service struct {
 // Object returns the name of its workload's object.
 func (s Service) Object() string { return cmp.Or(s.Workload, s.Name) }
 
+// OwnProxy reports whether each of its pods has a proxy of its own.
+func (s Service) OwnProxy() bool { return !s.Outside && !s.ByNode }
+
 // RealObject returns the name of the object for those of its pods that are on real nodes.
 func (s Service) RealObject() string { return s.Object() + "-real" }
 

@@ -79,9 +79,6 @@ var phases = []record.PhaseName{
 // moments are those of all steps.
 func (f Facts) moments() (all []Moment) {
 	for _, s := range f.steps() {
-		if s.run == nil {
-			continue
-		}
 		add := func(phase, version string, stage bool, u *record.Usage) {
 			peak := level(u).Peak
 			if peak == nil {

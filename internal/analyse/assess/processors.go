@@ -31,9 +31,6 @@ func (f Facts) nodeSpeed(runs ...*record.Run) (speed float64, whyNot string) {
 		return 0, f.onlyPart()
 	}
 	for _, r := range runs {
-		if r == nil {
-			continue
-		}
 		switch here, known := r.Environment.Processor.Speed(); {
 		case !known:
 			return 0, "the speed of this machine is not known"

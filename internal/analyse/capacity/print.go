@@ -154,12 +154,14 @@ func (f Figure) model() string {
 			b.WriteString(small(&value) + " x " + part.Term)
 			continue
 		}
+		if holders := heldBy[part.Term]; holders != "" {
+			mega := value * (1 << 20)
+			b.WriteString(amount(f.Unit, &mega) + " x MiB held by " + holders)
+			continue
+		}
 		switch part.Term {
 		case constant.name:
 			b.WriteString(amount(f.Unit, &value))
-		case configured.name, termsOf[ofNodes][configured.name], termsOf[several][configured.name]:
-			mega := value * (1 << 20)
-			b.WriteString(amount(f.Unit, &mega) + " x MiB held by " + heldBy[part.Term])
 		case pods.name, nodes.name, pairs.name, termsOf[ofNodes][pairs.name], served.name, termsOf[ofNodes][served.name], again.name:
 			b.WriteString(amount(f.Unit, &value) + " x " + part.Term)
 		case largeResponses.name:

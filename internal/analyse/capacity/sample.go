@@ -95,10 +95,9 @@ func choose(runs []record.Run, o Options) (sample, error) {
 // "" = its default.
 func (s *sample) only(field, given, preset string, of func(*record.Run) string) error {
 	seen := texts(s.runs, of)
-	if !slices.Contains(seen, given) { // as in "mixed" for "mixed with captured waypoints"
-		if longer := slices.DeleteFunc(slices.Clone(seen), func(text string) bool { return !strings.HasPrefix(text, given+" ") }); given != "" && len(longer) == 1 {
-			given = longer[0]
-		}
+	longer := slices.DeleteFunc(slices.Clone(seen), func(text string) bool { return !strings.HasPrefix(text, given+" ") })
+	if given != "" && !slices.Contains(seen, given) && len(longer) == 1 {
+		given = longer[0] // "mixed with captured waypoints" for "mixed"
 	}
 	switch {
 	case given != "" && !slices.Contains(seen, given):

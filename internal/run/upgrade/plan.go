@@ -131,10 +131,9 @@ func (p Plan) units(mesh topology.Mesh) (units []Unit) {
 		return slices.Clone(p.Units)
 	}
 	for i, s := range mesh.Services {
-		if s.Outside || s.ByNode {
-			continue
+		if s.OwnProxy() {
+			units = append(units, Unit{Workloads: []int{i}, UpgradeUnit: record.UpgradeUnit{Pods: s.Pods}})
 		}
-		units = append(units, Unit{Workloads: []int{i}, UpgradeUnit: record.UpgradeUnit{Pods: s.Pods}})
 	}
 	return units
 }
