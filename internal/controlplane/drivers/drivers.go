@@ -4,6 +4,9 @@
 package drivers
 
 import (
+	"slices"
+	"sync"
+
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/external"
 	"scaler.mesh/scaler/internal/controlplane/istio"
@@ -13,7 +16,11 @@ import (
 )
 
 // All are the drivers; the first is the default.
-func All() []controlplane.Driver {
+func All() []controlplane.Driver { return slices.Clone(all()) }
+
+// all makes the drivers once, because making the names of all their metrics takes a millisecond, and a scenario
+// looks for its driver many times.
+var all = sync.OnceValue(func() []controlplane.Driver {
 	return []controlplane.Driver{
 		istio.Driver(),
 		osm.Driver(),
@@ -21,7 +28,7 @@ func All() []controlplane.Driver {
 		reference.Driver(),
 		external.Driver(),
 	}
-}
+})
 
 // Default is the control plane that is measured when none is asked for.
 func Default() controlplane.Driver { return All()[0] }
