@@ -39,7 +39,12 @@ var _ = Describe("nothing is exposed", func() {
 		Expect(len(secrets)).To(BeNumerically(">", 10), "its keys were not found")
 
 		By("asking etcd without a certificate")
-		etcd := where.argument("etcd", "--listen-client-urls=")
+		etcd, socket, _ := strings.Cut(where.argument("etcd", "--listen-client-urls="), ",")
+		Expect(socket).To(Equal("unix://etcd.sock"), "in the folder of the cluster")
+		Expect(where.groups()).To(HaveLen(1))
+		folder, err := os.Stat(where.groups()[0])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(folder.Mode().Perm()).To(BeEquivalentTo(0o700))
 		client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the client's certificate is what is missing
 		}}
