@@ -10,10 +10,12 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 //go:embed json provisioning
@@ -66,10 +68,18 @@ type Exported struct {
 	Provisioning string // what Grafana's paths.provisioning is to be
 }
 
+// Source describes the Prometheus that the dashboards query.
+type Source struct {
+	URL string
+	// ScrapeInterval is the time between two scrapes of the control plane in its series. Grafana takes rates over four of
+	// them at least. If it is stated too short, there are no rates.
+	ScrapeInterval time.Duration
+}
+
 // Export writes the dashboards into the folder dashboards below dir, and into the folder
-// provisioning the files that make a Grafana load them and query the Prometheus at
-// prometheusURL. Missing folders are created, existing files overwritten.
-func Export(dir, prometheusURL string) (Exported, error) {
+// provisioning the files that make a Grafana load them and query source.
+// Missing folders are created, existing files overwritten.
+func Export(dir string, source Source) (Exported, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return Exported{}, fmt.Errorf("exporting dashboards: %w", err)
@@ -83,7 +93,11 @@ func Export(dir, prometheusURL string) (Exported, error) {
 	for _, d := range all {
 		content[filepath.Join(to.Dashboards, d.UID+".json")] = d.JSON
 	}
-	values := map[string]string{"SCALER_PROMETHEUS_URL": prometheusURL, "SCALER_DASHBOARDS": to.Dashboards}
+	values := map[string]string{
+		"SCALER_PROMETHEUS_URL":  source.URL,
+		"SCALER_SCRAPE_INTERVAL": fmt.Sprintf("%ds", int(math.Ceil(source.ScrapeInterval.Seconds()))), // Grafana knows no fractions
+		"SCALER_DASHBOARDS":      to.Dashboards,
+	}
 	for _, kind := range []string{"datasources", "dashboards"} {
 		template, err := files.ReadFile(path.Join(provisioningDir, kind, "scaler.yaml"))
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -193,7 +194,7 @@ func TestExport(t *testing.T) {
 	const url = "http://127.0.0.1:9090/?a=$b"
 	inGrafana := func(value string) string { return strings.ReplaceAll(value, "$$", "$") }
 	for range 2 { // also over what is there
-		to, err := Export(dir, url)
+		to, err := Export(dir, Source{URL: url, ScrapeInterval: 2500 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,10 +202,13 @@ func TestExport(t *testing.T) {
 			t.Errorf("dashboards (-want +got):\n%s", diff)
 		}
 		var sources struct {
-			Datasources []struct{ UID, Type, URL string }
+			Datasources []struct {
+				UID, Type, URL string
+				JSONData       struct{ TimeInterval string }
+			}
 		}
 		read(t, filepath.Join(to.Provisioning, "datasources", "scaler.yaml"), &sources)
-		if len(sources.Datasources) != 1 || sources.Datasources[0].UID != "scaler" || inGrafana(sources.Datasources[0].URL) != url {
+		if len(sources.Datasources) != 1 || sources.Datasources[0].UID != "scaler" || inGrafana(sources.Datasources[0].URL) != url || sources.Datasources[0].JSONData.TimeInterval != "3s" {
 			t.Errorf("data sources %+v", sources)
 		}
 		var providers struct {
@@ -236,7 +240,7 @@ func TestExportRefuses(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Export(file, "http://h"); err == nil || !strings.Contains(err.Error(), "not a directory") {
+	if _, err := Export(file, Source{URL: "http://h"}); err == nil || !strings.Contains(err.Error(), "not a directory") {
 		t.Errorf("into a file: %v", err)
 	}
 }

@@ -3,11 +3,13 @@ package cli
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/dashboards"
 	"scaler.mesh/scaler/internal/grafana"
+	"scaler.mesh/scaler/internal/measure"
 )
 
 func newDashboardsCommand(s streams) *cobra.Command {
@@ -22,7 +24,10 @@ func newDashboardsCommand(s streams) *cobra.Command {
 }
 
 func newDashboardsExportCommand(s streams) *cobra.Command {
-	var prometheusURL string
+	var (
+		prometheusURL string
+		interval      time.Duration
+	)
 	cmd := &cobra.Command{
 		Use:   "export DIR",
 		Short: "Write the dashboards and provisioning files for Grafana",
@@ -43,7 +48,10 @@ paths.provisioning to that folder. Files of an earlier export are overwritten.`,
 			if address.User != nil {
 				return usagef("--prometheus-url: got %q, want no user and password, which anybody could read in the file: set them in Grafana", grafana.WithoutCredentials(prometheusURL))
 			}
-			exported, err := dashboards.Export(args[0], prometheusURL)
+			if interval < time.Second {
+				return usagef("--scrape-interval: got %s, want 1s or longer", interval)
+			}
+			exported, err := dashboards.Export(args[0], dashboards.Source{URL: prometheusURL, ScrapeInterval: interval})
 			if err != nil {
 				return err
 			}
@@ -52,6 +60,7 @@ paths.provisioning to that folder. Files of an earlier export are overwritten.`,
 		},
 	}
 	cmd.Flags().StringVar(&prometheusURL, "prometheus-url", "http://localhost:9090", "`URL` of the Prometheus that Grafana queries")
+	cmd.Flags().DurationVar(&interval, "scrape-interval", measure.SampleInterval, "time between two scrapes in the runs: K seconds if time was slowed down K times")
 	return cmd
 }
 

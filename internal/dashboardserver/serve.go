@@ -122,6 +122,15 @@ func phasesOf(runs []record.Run) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
+// scrapeInterval returns the time between two scrapes of the control plane in the run that was slowed down most.
+func scrapeInterval(runs []record.Run) time.Duration {
+	longest := measure.SampleInterval
+	for _, run := range runs {
+		longest = max(longest, time.Duration(run.Slowdown()*float64(measure.SampleInterval)))
+	}
+	return longest
+}
+
 // Serve serves runs in a Prometheus, and in a Grafana if there is one. It calls ready
 // once, when everything can be opened; the end of ctx after that is no error, because it
 // is the normal end. It leaves nothing behind.
@@ -204,6 +213,7 @@ func (s *server) startPrometheus(ctx context.Context) (_ steps.Undo, err error) 
 		Group:      s.group,
 		Log:        s.dir("prometheus.log"),
 		Address:    s.spec.PrometheusAddress,
+		Interval:   scrapeInterval(s.spec.Runs),
 	})
 	return nil, err
 }
@@ -214,11 +224,11 @@ func (s *server) startGrafana(ctx context.Context) (_ steps.Undo, err error) {
 	}
 	s.log(fmt.Sprintf("starting Grafana (%s)", s.launcher))
 	s.grafana, err = s.launcher.Start(ctx, grafana.StartOptions{
-		Dir:           s.dir("grafana"),
-		Group:         s.group,
-		Log:           s.dir("grafana.log"),
-		Address:       s.spec.GrafanaAddress,
-		PrometheusURL: s.prometheus.URL(),
+		Dir:     s.dir("grafana"),
+		Group:   s.group,
+		Log:     s.dir("grafana.log"),
+		Address: s.spec.GrafanaAddress,
+		Source:  dashboards.Source{URL: s.prometheus.URL(), ScrapeInterval: scrapeInterval(s.spec.Runs)},
 	})
 	if err == nil || ctx.Err() != nil {
 		return nil, err

@@ -49,6 +49,23 @@ func TestServeWithoutTheImage(t *testing.T) {
 	}
 }
 
+// The series of a run that was slowed down 12 times have a value every 12 s.
+func TestScrapeInterval(t *testing.T) {
+	slow := record.Run{}
+	slow.Scenario.Instrument.Dilation.Factor = 12
+	for _, test := range []struct {
+		runs []record.Run
+		want time.Duration
+	}{
+		{[]record.Run{{}}, time.Second},
+		{[]record.Run{slow, {}}, 12 * time.Second},
+	} {
+		if got := scrapeInterval(test.runs); got != test.want {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
+	}
+}
+
 func TestPhasesOf(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Date(2026, 11, 21, 10, 0, seconds, 0, time.UTC) }
 	ended := func(from, to int) record.Phase { return record.Phase{Start: at(from), End: new(at(to))} }

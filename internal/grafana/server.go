@@ -34,8 +34,8 @@ type StartOptions struct {
 	Log string
 	// Address is HOST:PORT; "" means a free port of 127.0.0.1.
 	Address string
-	// PrometheusURL is the address that its data source queries.
-	PrometheusURL string
+	// Source is what its data source queries.
+	Source dashboards.Source
 }
 
 // Server is a running Grafana with scaler's dashboards. Anybody who can reach it can view
@@ -52,7 +52,7 @@ type Server struct {
 // Start starts a Grafana and returns when it serves the dashboards. On error it may have
 // been started: it is in the group.
 func (l Launcher) Start(ctx context.Context, opts StartOptions) (*Server, error) {
-	exported, err := dashboards.Export(opts.Dir, opts.PrometheusURL)
+	exported, err := dashboards.Export(opts.Dir, opts.Source)
 	if err != nil {
 		return nil, fmt.Errorf("starting Grafana: %w", err)
 	}

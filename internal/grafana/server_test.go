@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"scaler.mesh/scaler/dashboards"
 	"scaler.mesh/scaler/internal/process"
 )
 
@@ -109,7 +111,7 @@ var _ = Describe("Start", func() {
 		DeferCleanup(grafana.Close)
 		opts = StartOptions{
 			Dir: filepath.Join(group.Dir(), "grafana"), Group: group, Log: filepath.Join(dir, "log"),
-			Address: strings.TrimPrefix(grafana.URL, "http://"), PrometheusURL: "http://127.0.0.1:9090",
+			Address: strings.TrimPrefix(grafana.URL, "http://"), Source: dashboards.Source{URL: "http://127.0.0.1:9090", ScrapeInterval: 8 * time.Second},
 		}
 	})
 

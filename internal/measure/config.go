@@ -30,7 +30,7 @@ type Target struct {
 	BearerTokenFile string
 	// Labels are added to all its series; nil adds none.
 	Labels map[string]string
-	// Interval is the time between two scrapes; 0 means that of Options.
+	// Interval is the time between two scrapes if it is longer than that of Options.
 	Interval time.Duration
 }
 
@@ -41,8 +41,7 @@ type Target struct {
 // the buckets of request and admission times.
 //
 // Dropping is done after the scrape: it spares Prometheus time and disk. The
-// API server still pays for writing them out, 0.02 to 0.03 cores at one scrape
-// a second; only a longer Interval of its target would spare that.
+// API server still pays for writing them out, which [ClusterInterval] limits.
 var dropped = []string{
 	"apiserver_flowcontrol_.+",
 	"apiserver_request_body_size_bytes",
@@ -117,7 +116,7 @@ func config(targets []Target, interval time.Duration) ([]byte, error) {
 		ClassicHistograms: true,
 	}}
 	for i, t := range targets {
-		scrape, err := t.scrape(i)
+		scrape, err := t.scrape(i, interval)
 		if err != nil {
 			return nil, fmt.Errorf("configuring the scrape of %q: %w", t.Job, err)
 		}
@@ -126,8 +125,9 @@ func config(targets []Target, interval time.Duration) ([]byte, error) {
 	return yaml.Marshal(c)
 }
 
-// scrape returns the target's own entry; index distinguishes it from others of its job.
-func (t Target) scrape(index int) (promScrape, error) {
+// scrape returns the target's own entry; index distinguishes it from others of its job, and least is the time between two
+// scrapes of most targets.
+func (t Target) scrape(index int, least time.Duration) (promScrape, error) {
 	if t.Job == "" {
 		return promScrape{}, fmt.Errorf("job is empty")
 	}
@@ -156,7 +156,7 @@ func (t Target) scrape(index int) (promScrape, error) {
 			Action:  "drop",
 		}},
 	}
-	if t.Interval != 0 {
+	if t.Interval > least {
 		s.ScrapeInterval, s.ScrapeTimeout = promDuration(t.Interval), promDuration(timeout(t.Interval))
 	}
 	if t.BearerTokenFile != "" {

@@ -93,23 +93,23 @@ func (r *Recorder) samples(ctx context.Context, selector string, from, to time.T
 	return matrix(result)
 }
 
-// Scraped returns when every target has been scraped with success after since.
+// Scraped returns when every target of these jobs, of all if none is given, has been scraped with success after since.
 // Call it with a phase's end before asking for the phase: a scrape takes up to
 // an interval to come and to be stored. When ctx is done first, or 10 s and two
 // intervals have passed, the error names the targets that are missing and what their last
 // scrapes met.
-func (r *Recorder) Scraped(ctx context.Context, since time.Time) error {
+func (r *Recorder) Scraped(ctx context.Context, since time.Time, jobs ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, lateScrapes+2*slices.Max(slices.Collect(maps.Values(r.intervals))))
 	defer cancel()
-	return r.awaitScrapes(ctx, since)
+	return r.awaitScrapes(ctx, since, jobs)
 }
 
-func (r *Recorder) awaitScrapes(ctx context.Context, since time.Time) error {
+func (r *Recorder) awaitScrapes(ctx context.Context, since time.Time, jobs []string) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	last := errors.New("prometheus was not asked yet")
 	for {
-		switch missing, err := r.missing(ctx, since); {
+		switch missing, err := r.missing(ctx, since, jobs); {
 		case err == nil && len(missing) == 0:
 			return nil
 		case err == nil:
@@ -130,11 +130,14 @@ func (r *Recorder) awaitScrapes(ctx context.Context, since time.Time) error {
 	}
 }
 
-// missing names the jobs with fewer instances scraped after since than they
+// missing names those of the jobs, of all if none is given, with fewer instances scraped after since than they
 // have targets.
-func (r *Recorder) missing(ctx context.Context, since time.Time) ([]string, error) {
+func (r *Recorder) missing(ctx context.Context, since time.Time, jobs []string) ([]string, error) {
 	var missing []string
 	for job, targets := range r.expected() {
+		if len(jobs) > 0 && !slices.Contains(jobs, job) {
+			continue
+		}
 		// Only of a bare selector does timestamp give the samples' own time.
 		expr := fmt.Sprintf("count(timestamp(up{job=%q}) > %.3f and up{job=%q} == 1)", job, float64(since.UnixMilli())/1000, job)
 		scraped, _, err := r.Value(ctx, expr, time.Now())

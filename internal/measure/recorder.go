@@ -124,10 +124,7 @@ func open(opts Options) (*Recorder, error) {
 		if r.targets[t.Job] += 0; !t.Later { // also 0 of a job that comes later
 			r.targets[t.Job]++
 		}
-		if t.Interval == 0 {
-			t.Interval = opts.Interval
-		}
-		r.intervals[t.Job] = max(r.intervals[t.Job], t.Interval)
+		r.intervals[t.Job] = max(r.intervals[t.Job], t.Interval, opts.Interval)
 	}
 	return r, nil
 }
@@ -173,7 +170,7 @@ func (r *Recorder) start(ctx context.Context, opts Options) error {
 	}
 	scraped, cancel := context.WithTimeout(ctx, firstScrapes)
 	defer cancel()
-	return r.awaitScrapes(scraped, begun)
+	return r.awaitScrapes(scraped, begun, nil)
 }
 
 // Expect says that so many more targets of a job are there from now on, or fewer.

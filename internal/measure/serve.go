@@ -21,10 +21,11 @@ const (
 	// openTimeout bounds the start of Prometheus on data that is there; a log
 	// of a killed run takes longest.
 	openTimeout = 2 * time.Minute
-	// lookback is the time for which the last sample of a series counts.
-	// Prometheus's 5 minutes would draw every run that long beyond its end; it
-	// is more than the scrapes that a busy program may miss.
-	lookback = "10s"
+	// minLookback is the shortest time for which the last sample of a series counts, and lookbackScrapes the number of
+	// scrapes that it has at least: a busy program may miss some. Prometheus's 5 minutes would draw every run that
+	// long beyond its end.
+	minLookback     = 10 * time.Second
+	lookbackScrapes = 4
 	// maxTSDB bounds the bytes of a run's time series: hours of a run of thousands of pods
 	// have a few hundred million.
 	maxTSDB = 16 << 30
@@ -51,6 +52,8 @@ type ServeOptions struct {
 	Log string
 	// Address is HOST:PORT; "" means a free port of 127.0.0.1.
 	Address string
+	// Interval is the longest time between two scrapes in the TSDBs; 0 = some seconds.
+	Interval time.Duration
 }
 
 // Served is a Prometheus that serves the time series of runs, and scrapes
@@ -85,7 +88,7 @@ func Serve(ctx context.Context, opts ServeOptions) (*Served, error) {
 			"--storage.tsdb.path=" + data,
 			"--storage.tsdb.no-lockfile",
 			"--storage.tsdb.retention.time=" + forever,
-			"--query.lookback-delta=" + lookback,
+			"--query.lookback-delta=" + promDuration(max(minLookback, lookbackScrapes*opts.Interval)),
 			"--web.listen-address=" + opts.Address,
 			"--log.level=warn",
 		},

@@ -68,7 +68,7 @@ func liveHeap(ctx context.Context, from *measure.Recorder, name string, urls ...
 		}
 	}
 	done := time.Now()
-	if err := from.Scraped(limited, done); err != nil {
+	if err := from.Scraped(limited, done, name); err != nil {
 		return nil, err
 	}
 	heap, ok, err := from.HeapAt(limited, name, time.Now())

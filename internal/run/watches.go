@@ -95,7 +95,7 @@ func (c apiClients) awaitWatches(ctx context.Context, about string, before time.
 // missingWatches counts the kinds of object that fewer clients watch than at a
 // moment before, as of the next scrape.
 func (c apiClients) missingWatches(ctx context.Context, before time.Time) (int, error) {
-	if err := c.recorder.Scraped(ctx, time.Now()); err != nil {
+	if err := c.recorder.Scraped(ctx, time.Now(), place.APIServer); err != nil {
 		return 0, err
 	}
 	recent := fmt.Sprintf("%ds", int(c.recent.Seconds()))

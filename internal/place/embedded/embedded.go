@@ -51,9 +51,11 @@ func (e *Environment) Components() []place.Component {
 			settings[s.Name] = s.Value
 		}
 		all = append(all, place.Component{
-			Name:   c.Name,
-			Target: &measure.Target{Job: c.Name, URL: c.MetricsURL, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile},
-			Usage:  measure.OfProcess(c.Process),
+			Name: c.Name,
+			Target: &measure.Target{
+				Job: c.Name, URL: c.MetricsURL, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Interval: measure.ClusterInterval,
+			},
+			Usage: measure.OfProcess(c.Process),
 
 			Settings: settings,
 			Note:     cluster.Note(c.Name),
