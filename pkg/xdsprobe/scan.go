@@ -1,6 +1,7 @@
 package xdsprobe
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -24,56 +25,14 @@ const (
 
 // envoyScan returns the Scan function of one of Envoy's types.
 func envoyScan(t convergence.Type) func([]byte) (Scanned, error) {
-	return func(b []byte) (Scanned, error) {
-		s, err := scan(t, b)
-		if err != nil {
-			return Scanned{}, err
-		}
-		return s.found(), nil
-	}
-}
-
-// found returns the scanned properties of an Envoy resource in the neutral vocabulary of
-// Scanned.
-func (s *scanned) found() Scanned {
-	found := Scanned{Name: s.name, Wait: s.timeout, Secured: s.secured, Content: s.content}
-	n := len(s.routes) + len(s.extensions)
-	if s.assignment != "" {
-		n++
-	}
-	if n == 0 {
-		return found
-	}
-	found.Names = make([]Reference, 0, n)
-	if s.assignment != "" {
-		found.Names = append(found.Names, Reference{convergence.EDS, s.assignment})
-	}
-	for _, name := range s.routes {
-		found.Names = append(found.Names, Reference{convergence.RDS, name})
-	}
-	for _, name := range s.extensions {
-		found.Names = append(found.Names, Reference{convergence.ECDS, name})
-	}
-	return found
-}
-
-// scanned is the part of one of Envoy's resources that the subscription graph and
-// convergence depend on.
-type scanned struct {
-	name       string
-	assignment string        // of a cluster: name of its load assignment, "" if not by ADS
-	timeout    time.Duration // of that, the wait for it; 0 means for ever
-	secured    bool          // of a cluster: it speaks TLS, to some of its endpoints at least
-	routes     []string      // of a listener: route configurations that it names by ADS
-	extensions []string      // of a listener: extension configurations that it names by ADS
-	content    *convergence.Content
+	return func(b []byte) (Scanned, error) { return scan(t, b) }
 }
 
 // scan reads a resource without decoding it into an object. It accepts what
 // proto.Unmarshal accepts, unpacks the HTTP connection managers of listeners, and returns
 // the values that the getters of that object would return.
-func scan(t convergence.Type, b []byte) (scanned, error) {
-	var s scanned
+func scan(t convergence.Type, b []byte) (Scanned, error) {
+	var s Scanned
 	shape := known().envoy[t]
 	ok := shape != nil && shape.valid(b)
 	if ok {
@@ -87,11 +46,11 @@ func scan(t convergence.Type, b []byte) (scanned, error) {
 		case convergence.RDS:
 			s = scanRoute(b)
 		case convergence.ECDS:
-			s.name = scanName(b)
+			s.Name = scanName(b)
 		}
 	}
 	if !ok {
-		return scanned{}, fmt.Errorf("parsing a resource of %v: %w", t, errWire)
+		return Scanned{}, fmt.Errorf("parsing a resource of %v: %w", t, errWire)
 	}
 	return s, nil
 }
@@ -150,7 +109,7 @@ func (s *source) merge(b []byte) {
 	}
 }
 
-func scanCluster(b []byte) (s scanned) {
+func scanCluster(b []byte) (s Scanned) {
 	var (
 		eds     bool
 		src     source
@@ -160,7 +119,7 @@ func scanCluster(b []byte) (s scanned) {
 	for m := read(b); m.next(); {
 		switch {
 		case m.is(1, protowire.BytesType):
-			s.name = string(m.bytes)
+			s.Name = string(m.bytes)
 		case m.is(2, protowire.VarintType): // type, one of two
 			eds = int32(m.varint) == 3
 		case m.is(38, protowire.BytesType): // cluster_type, the other
@@ -183,16 +142,13 @@ func scanCluster(b []byte) (s scanned) {
 					one.merge(c.bytes)
 				}
 			}
-			s.secured = s.secured || one.secured()
+			s.Secured = s.Secured || one.secured()
 		}
 	}
-	s.secured = s.secured || own.secured()
+	s.Secured = s.Secured || own.secured()
 	if eds && src.ads {
-		s.assignment = service
-		if service == "" {
-			s.assignment = s.name
-		}
-		s.timeout = src.timeout()
+		s.Names = []Reference{{convergence.EDS, cmp.Or(service, s.Name)}}
+		s.Wait = src.timeout()
 	}
 	return s
 }
@@ -213,12 +169,12 @@ func (t *transportSocket) merge(b []byte) {
 
 func (t *transportSocket) secured() bool { return string(t.config.typeURL) == tlsURL }
 
-func scanAssignment(b []byte) (s scanned) {
+func scanAssignment(b []byte) (s Scanned) {
 	endpoints := convergence.Endpoints{}
 	for m := read(b); m.next(); {
 		switch {
 		case m.is(1, protowire.BytesType):
-			s.name = string(m.bytes)
+			s.Name = string(m.bytes)
 		case m.is(2, protowire.BytesType): // endpoints, by locality
 			for l := read(m.bytes); l.next(); {
 				if l.is(2, protowire.BytesType) { // lb_endpoints
@@ -227,7 +183,7 @@ func scanAssignment(b []byte) (s scanned) {
 			}
 		}
 	}
-	s.content = &convergence.Content{Endpoints: endpoints}
+	s.Content = &convergence.Content{Endpoints: endpoints}
 	return s
 }
 
@@ -324,12 +280,12 @@ func healthOf(status int32) convergence.Health {
 	}
 }
 
-func scanRoute(b []byte) (s scanned) {
+func scanRoute(b []byte) (s Scanned) {
 	var domains []string
 	for m := read(b); m.next(); {
 		switch {
 		case m.is(1, protowire.BytesType):
-			s.name = string(m.bytes)
+			s.Name = string(m.bytes)
 		case m.is(2, protowire.BytesType): // virtual_hosts
 			for h := read(m.bytes); h.next(); {
 				if h.is(2, protowire.BytesType) {
@@ -339,6 +295,6 @@ func scanRoute(b []byte) (s scanned) {
 		}
 	}
 	slices.Sort(domains)
-	s.content = &convergence.Content{Members: slices.Compact(domains)}
+	s.Content = &convergence.Content{Members: slices.Compact(domains)}
 	return s
 }

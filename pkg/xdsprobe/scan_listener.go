@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"scaler.mesh/scaler/pkg/convergence"
 )
 
 // managerURL is the type of an HTTP connection manager in an Any.
@@ -11,7 +13,7 @@ const managerURL = "type.googleapis.com/envoy.extensions.filters.network.http_co
 
 // scanListener reads a Listener, its filters and the HTTP connection managers packed in
 // them. It returns false if one of those is an invalid message.
-func scanListener(b []byte) (s scanned, ok bool) {
+func scanListener(b []byte) (s Scanned, ok bool) {
 	ok = true
 	var (
 		api       packed
@@ -28,7 +30,7 @@ func scanListener(b []byte) (s scanned, ok bool) {
 		}
 		switch m.number {
 		case 1:
-			s.name = string(m.bytes)
+			s.Name = string(m.bytes)
 		case 3, 25: // filter_chains, default_filter_chain
 			var one chain
 			if m.number == 25 {
@@ -62,19 +64,17 @@ func scanListener(b []byte) (s scanned, ok bool) {
 		rules.chain(*fallback)
 	}
 	if direction == inbound {
-		s.content = rules.content()
+		s.Content = rules.content()
 	}
-	slices.Sort(s.routes)
-	s.routes = slices.Compact(s.routes)
-	slices.Sort(s.extensions)
-	s.extensions = slices.Compact(s.extensions)
+	slices.SortFunc(s.Names, Reference.compare)
+	s.Names = slices.Compact(s.Names)
 	return s, ok
 }
 
 // filter reads a filter of any kind and returns its typed_config, the field
 // numbered typed. All have their name in field 1 and their config_discovery in
 // field 5.
-func (s *scanned) filter(b []byte, typed protowire.Number) (config packed) {
+func (s *Scanned) filter(b []byte, typed protowire.Number) (config packed) {
 	var (
 		name       string
 		discovered bool // config_discovery, one of two
@@ -100,18 +100,18 @@ func (s *scanned) filter(b []byte, typed protowire.Number) (config packed) {
 		}
 	}
 	if discovered && src.ads && name != "" {
-		s.extensions = append(s.extensions, name)
+		s.Names = append(s.Names, Reference{convergence.ECDS, name})
 	}
 	return config
 }
 
 // manager reads a packed message if it is an HTTP connection manager, including the
 // policies that it enforces.
-func (s *scanned) manager(config packed, rules *enforced) bool {
+func (s *Scanned) manager(config packed, rules *enforced) bool {
 	if string(config.typeURL) != managerURL {
 		return true
 	}
-	if !known().manager.valid(config.value) {
+	if !config.validAs(managerURL) {
 		return false
 	}
 	var (
@@ -139,7 +139,7 @@ func (s *scanned) manager(config packed, rules *enforced) bool {
 		}
 	}
 	if src.ads && route != "" {
-		s.routes = append(s.routes, route)
+		s.Names = append(s.Names, Reference{convergence.RDS, route})
 	}
 	return true
 }

@@ -65,7 +65,7 @@ func wrapped(b []byte, before uint64) uint64 {
 
 // demanding reports whether the chain refuses clients without a certificate.
 func (c *chain) demanding() bool {
-	if string(c.socket.typeURL) != downstreamTLSURL || !known().tls.valid(c.socket.value) {
+	if !c.socket.validAs(downstreamTLSURL) {
 		return false
 	}
 	var require uint64
@@ -87,16 +87,7 @@ func (e *enforced) chain(c chain) {
 
 // filter reads the configuration of an HTTP or network filter, if it is RBAC.
 func (e *enforced) filter(config packed) {
-	switch string(config.typeURL) {
-	case httpRBACURL:
-		if !known().httpRBAC.valid(config.value) {
-			return
-		}
-	case networkRBACURL:
-		if !known().networkRBAC.valid(config.value) {
-			return
-		}
-	default:
+	if !config.validAs(httpRBACURL, networkRBACURL) {
 		return
 	}
 	for m := read(config.value); m.next(); {

@@ -139,11 +139,11 @@ var _ = It("scans what a listener enforces", func() {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (got.content == nil) != (c.want == nil) {
-				t.Fatalf("content is %+v, want %q", got.content, c.want)
+			if (got.Content == nil) != (c.want == nil) {
+				t.Fatalf("content is %+v, want %q", got.Content, c.want)
 			}
-			if c.want != nil && !slices.Equal(got.content.Members, c.want) {
-				t.Errorf("(-want +got):\n%s", cmp.Diff(c.want, got.content.Members))
+			if c.want != nil && !slices.Equal(got.Content.Members, c.want) {
+				t.Errorf("(-want +got):\n%s", cmp.Diff(c.want, got.Content.Members))
 			}
 			// merged: the same listener twice over is one listener
 			checkScan(t, convergence.LDS, append(slices.Clone(b), b...))

@@ -87,16 +87,7 @@ func secretsOfSocket(b []byte) []string {
 // DownstreamTlsContext names. Both have their CommonTlsContext in field 1. It returns nil
 // for any other type and for an invalid message.
 func secretsOfContext(config packed) (names []string) {
-	switch string(config.typeURL) {
-	case tlsURL:
-		if !known().upstreamTLS.valid(config.value) {
-			return nil
-		}
-	case downstreamTLSURL:
-		if !known().tls.valid(config.value) {
-			return nil
-		}
-	default:
+	if !config.validAs(tlsURL, downstreamTLSURL) {
 		return nil
 	}
 	for m := read(config.value); m.next(); {

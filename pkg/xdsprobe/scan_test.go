@@ -2,6 +2,7 @@ package xdsprobe
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	"net/netip"
 	"slices"
 	"testing"
@@ -25,31 +26,28 @@ import (
 )
 
 // byObject answers as scan does, by unmarshalling.
-func byObject(t convergence.Type, b []byte) (s scanned, err error) {
+func byObject(t convergence.Type, b []byte) (s Scanned, err error) {
 	switch t {
 	case convergence.CDS:
 		var c clusterv3.Cluster
 		if err = proto.Unmarshal(b, &c); err == nil {
-			s.name = c.GetName()
+			s.Name = c.GetName()
 			if c.GetType() == clusterv3.Cluster_EDS && isADS(c.GetEdsClusterConfig().GetEdsConfig()) {
-				s.assignment = c.GetEdsClusterConfig().GetServiceName()
-				if s.assignment == "" {
-					s.assignment = s.name
-				}
-				s.timeout = FetchTimeout
+				s.Names = []Reference{{convergence.EDS, stdcmp.Or(c.GetEdsClusterConfig().GetServiceName(), s.Name)}}
+				s.Wait = FetchTimeout
 				if d := c.GetEdsClusterConfig().GetEdsConfig().GetInitialFetchTimeout(); d != nil {
-					s.timeout = max(0, d.AsDuration())
+					s.Wait = max(0, d.AsDuration())
 				}
 			}
-			s.secured = c.GetTransportSocket().GetTypedConfig().GetTypeUrl() == tlsURL
+			s.Secured = c.GetTransportSocket().GetTypedConfig().GetTypeUrl() == tlsURL
 			for _, m := range c.GetTransportSocketMatches() {
-				s.secured = s.secured || m.GetTransportSocket().GetTypedConfig().GetTypeUrl() == tlsURL
+				s.Secured = s.Secured || m.GetTransportSocket().GetTypedConfig().GetTypeUrl() == tlsURL
 			}
 		}
 	case convergence.EDS:
 		var a endpointv3.ClusterLoadAssignment
 		if err = proto.Unmarshal(b, &a); err == nil {
-			s.name, s.content = a.GetClusterName(), &convergence.Content{Endpoints: endpointsOf(&a)}
+			s.Name, s.Content = a.GetClusterName(), &convergence.Content{Endpoints: endpointsOf(&a)}
 		}
 	case convergence.LDS:
 		var l listenerv3.Listener
@@ -59,17 +57,17 @@ func byObject(t convergence.Type, b []byte) (s scanned, err error) {
 	case convergence.RDS:
 		var r routev3.RouteConfiguration
 		if err = proto.Unmarshal(b, &r); err == nil {
-			s.name, s.content = r.GetName(), &convergence.Content{}
+			s.Name, s.Content = r.GetName(), &convergence.Content{}
 			for _, h := range r.GetVirtualHosts() {
-				s.content.Members = append(s.content.Members, h.GetDomains()...)
+				s.Content.Members = append(s.Content.Members, h.GetDomains()...)
 			}
-			slices.Sort(s.content.Members)
-			s.content.Members = slices.Compact(s.content.Members)
+			slices.Sort(s.Content.Members)
+			s.Content.Members = slices.Compact(s.Content.Members)
 		}
 	case convergence.ECDS:
 		var e corev3.TypedExtensionConfig
 		if err = proto.Unmarshal(b, &e); err == nil {
-			s.name = e.GetName()
+			s.Name = e.GetName()
 		}
 	}
 	return s, err
@@ -111,11 +109,11 @@ func endpointsOf(a *endpointv3.ClusterLoadAssignment) convergence.Endpoints {
 	return endpoints
 }
 
-func listenerByObject(l *listenerv3.Listener) (s scanned, err error) {
-	s.name = l.GetName()
+func listenerByObject(l *listenerv3.Listener) (s Scanned, err error) {
+	s.Name = l.GetName()
 	discovered := func(name string, c *corev3.ExtensionConfigSource) {
 		if name != "" && isADS(c.GetConfigSource()) {
-			s.extensions = append(s.extensions, name)
+			s.Names = append(s.Names, Reference{convergence.ECDS, name})
 		}
 	}
 	unpack := func(a *anypb.Any) {
@@ -128,7 +126,7 @@ func listenerByObject(l *listenerv3.Listener) (s scanned, err error) {
 			return
 		}
 		if rds := m.GetRds(); rds.GetRouteConfigName() != "" && isADS(rds.GetConfigSource()) {
-			s.routes = append(s.routes, rds.GetRouteConfigName())
+			s.Names = append(s.Names, Reference{convergence.RDS, rds.GetRouteConfigName()})
 		}
 		for _, f := range m.GetHttpFilters() {
 			discovered(f.GetName(), f.GetConfigDiscovery())
@@ -144,16 +142,14 @@ func listenerByObject(l *listenerv3.Listener) (s scanned, err error) {
 		discovered(f.GetName(), f.GetConfigDiscovery())
 	}
 	unpack(l.GetApiListener().GetApiListener())
-	slices.Sort(s.routes)
-	s.routes = slices.Compact(s.routes)
-	slices.Sort(s.extensions)
-	s.extensions = slices.Compact(s.extensions)
-	s.content = enforcedByObject(l)
+	slices.SortFunc(s.Names, Reference.compare)
+	s.Names = slices.Compact(s.Names)
+	s.Content = enforcedByObject(l)
 	return s, err
 }
 
 var scannedEqual = cmp.Options{
-	cmp.AllowUnexported(scanned{}), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }), cmpopts.EquateEmpty(),
+	cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }), cmpopts.EquateEmpty(),
 	cmpopts.EquateComparable(convergence.Type{}),
 }
 
@@ -245,7 +241,7 @@ var _ = It("scans clusters", func() {
 		t.Fatal(err)
 	}
 	got, err := scan(convergence.CDS, b)
-	if err != nil || got.name != "outbound|80||a.ns" || got.assignment != "service" {
+	if err != nil || got.Name != "outbound|80||a.ns" || !slices.Equal(got.Names, []Reference{{convergence.EDS, "service"}}) {
 		t.Errorf("scan = %+v, %v", got, err)
 	}
 })

@@ -1,6 +1,7 @@
 package xdsprobe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,6 +59,11 @@ type Scanned struct {
 type Reference struct {
 	Type convergence.Type
 	Name string
+}
+
+// compare orders references by type and name.
+func (r Reference) compare(o Reference) int {
+	return cmp.Or(r.Type.Compare(o.Type), cmp.Compare(r.Name, o.Name))
 }
 
 // Secret is a certificate that was received as a resource.

@@ -51,14 +51,11 @@ type field struct {
 type shapes struct {
 	envoy                 map[convergence.Type]*shape
 	resources             map[string]*shape // by type URL: those, and secrets
-	manager               *shape
-	httpRBAC, networkRBAC *shape
-	tls, upstreamTLS      *shape
 	sotw, delta, resource *shape
 
-	// packed maps type URLs to the messages that an Any may contain and that hold maps:
-	// those of Envoy that istiod and the reference control plane send. Istio's own
-	// (stats.PluginConfig) are not included.
+	// packed maps type URLs to the messages that an Any may contain and that are read, or
+	// hold maps: those of Envoy that istiod and the reference control plane send. Istio's
+	// own (stats.PluginConfig) are not included.
 	packed map[string]*shape
 }
 
@@ -74,12 +71,6 @@ var known = sync.OnceValue(func() *shapes {
 			convergence.RDS:  of(&routev3.RouteConfiguration{}),
 			convergence.ECDS: of(&corev3.TypedExtensionConfig{}),
 		},
-
-		manager:     of(&hcmv3.HttpConnectionManager{}),
-		httpRBAC:    of(&httprbacv3.RBAC{}),
-		networkRBAC: of(&networkrbacv3.RBAC{}),
-		tls:         of(&tlsv3.DownstreamTlsContext{}),
-		upstreamTLS: of(&tlsv3.UpstreamTlsContext{}),
 
 		sotw:     of(&discoveryv3.DiscoveryResponse{}),
 		delta:    of(&discoveryv3.DeltaDiscoveryResponse{}),

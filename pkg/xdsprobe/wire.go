@@ -2,6 +2,7 @@ package xdsprobe
 
 import (
 	"errors"
+	"slices"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -86,4 +87,9 @@ func (a *packed) merge(b []byte) error {
 		}
 	}
 	return m.err
+}
+
+// validAs reports whether a is a valid message of one of these types, which known has.
+func (a *packed) validAs(typeURLs ...string) bool {
+	return slices.Contains(typeURLs, string(a.typeURL)) && known().packed[string(a.typeURL)].valid(a.value)
 }
