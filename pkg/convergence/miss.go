@@ -12,19 +12,16 @@ func (t *Tracker) Miss(ids ...string) {
 			if old == nil {
 				continue
 			}
-			before := map[*slot]version{}
-			s := &sidecar{id: id, scope: old.scope, slots: make([]slot, len(old.slots)), behind: len(old.slots), missing: true, before: before}
+			s := newSidecar(id, old.scope)
+			s.missing, s.before = true, map[*slot]version{}
 			for i := range s.slots {
-				s.slots[i].sidecar = s
 				if was, had := old.before[&old.slots[i]]; had {
-					before[&s.slots[i]] = was
+					s.before[&s.slots[i]] = was
 				} else if old.slots[i].held != nil {
-					before[&s.slots[i]] = old.slots[i].delivered
+					s.before[&s.slots[i]] = old.slots[i].delivered
 				}
 			}
-			t.remove(id)
-			t.sidecars[id] = s
-			t.counts.Sidecars++
+			t.add(s)
 			for _, f := range t.following {
 				f.miss(id)
 			}

@@ -62,6 +62,13 @@ func (s *sidecar) converged() bool { return s.certified && s.behind == 0 }
 
 func (sl *slot) standing() standing { return sl.held.standing(sl.want) }
 
+// add registers a sidecar in place of the one that has its id, if any.
+func (t *Tracker) add(s *sidecar) {
+	t.remove(s.id)
+	t.sidecars[s.id] = s
+	t.counts.Sidecars++
+}
+
 // remove forgets a sidecar, if it is registered.
 func (t *Tracker) remove(id string) {
 	s := t.sidecars[id]
@@ -87,6 +94,15 @@ func (t *Tracker) remove(id string) {
 			sl.held.detach(sl)
 		}
 	}
+}
+
+// newSidecar returns a sidecar that holds nothing and is not registered.
+func newSidecar(id string, scope *Scope) *sidecar {
+	s := &sidecar{id: id, scope: scope, slots: make([]slot, len(scope.wants)), behind: len(scope.wants)}
+	for i := range s.slots {
+		s.slots[i].sidecar = s
+	}
+	return s
 }
 
 // request records the versions that a sidecar needs to be complete.
@@ -183,19 +199,11 @@ func (t *Tracker) note(sl *slot, was standing) {
 
 // count updates the number of slots that lack something.
 func (s *sidecar) count(was, is standing) {
-	s.lacking += lost(was.enough, is.enough)
-}
-
-// lost returns 1 for something that was and is no longer, -1 for something that is and
-// was not, else 0.
-func lost(was, is bool) int {
 	switch {
-	case was == is:
-		return 0
-	case was:
-		return 1
-	default:
-		return -1
+	case was.enough && !is.enough:
+		s.lacking++
+	case !was.enough && is.enough:
+		s.lacking--
 	}
 }
 

@@ -132,15 +132,7 @@ func (t *Tracker) SetEndpoints(service string, eps Endpoints, at time.Time) {
 // Add registers a sidecar. A sidecar that is already registered under this id is replaced
 // by a new one that holds nothing.
 func (t *Tracker) Add(id string, scope *Scope) {
-	t.apply(func() {
-		t.remove(id)
-		s := &sidecar{id: id, scope: scope, slots: make([]slot, len(scope.wants)), behind: len(scope.wants)}
-		for i := range s.slots {
-			s.slots[i].sidecar = s
-		}
-		t.sidecars[id] = s
-		t.counts.Sidecars++
-	})
+	t.apply(func() { t.add(newSidecar(id, scope)) })
 }
 
 // Remove unregisters a sidecar. Convergence no longer waits for it.

@@ -1,6 +1,9 @@
 package convergence
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Version identifies one version of one object that is changed repeatedly. Later versions
 // have greater numbers. Version 0 is the object as it was created.
@@ -106,12 +109,7 @@ func (f *VersionFollowing) Stop() map[int][]VersionArrivals {
 	t := f.tracker
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, o := range t.versions {
-		if o == f {
-			t.versions = append(t.versions[:i:i], t.versions[i+1:]...)
-			break
-		}
-	}
+	t.versions = slices.DeleteFunc(t.versions, func(o *VersionFollowing) bool { return o == f })
 	all := map[int][]VersionArrivals{}
 	for object, versions := range f.objects {
 		for _, one := range versions {
