@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -277,11 +276,8 @@ func (f *Fleet) Differences() []convergence.Difference {
 			found[d.Key] = d
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(found), func(a, b convergence.Key) int {
-		return cmp.Or(a.Type.Compare(b.Type), cmp.Compare(a.Name, b.Name))
-	})
 	var all []convergence.Difference
-	for _, key := range keys {
+	for _, key := range slices.SortedFunc(maps.Keys(found), convergence.Key.Compare) {
 		all = append(all, found[key])
 	}
 	return all

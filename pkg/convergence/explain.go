@@ -1,7 +1,6 @@
 package convergence
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -86,12 +85,9 @@ func (t *Tracker) Differences() []Difference {
 		}
 	}
 	var all []Difference
-	for _, d := range found {
-		all = append(all, *d)
+	for _, key := range slices.SortedFunc(maps.Keys(found), Key.Compare) {
+		all = append(all, *found[key])
 	}
-	slices.SortFunc(all, func(a, b Difference) int {
-		return cmp.Or(a.Type.Compare(b.Type), cmp.Compare(a.Name, b.Name))
-	})
 	return all
 }
 

@@ -10,6 +10,7 @@
 package convergence
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -23,6 +24,9 @@ type Key struct {
 
 // String returns the key as "EDS outbound|80||a.b".
 func (k Key) String() string { return k.Type.String() + " " + k.Name }
+
+// Compare orders keys by type and name.
+func (k Key) Compare(o Key) int { return cmp.Or(k.Type.Compare(o.Type), cmp.Compare(k.Name, o.Name)) }
 
 // AskedFor returns a key that names no resource: a sidecar holds it once everything that
 // it requested was answered and acknowledged. It is used where nothing else is known of

@@ -147,7 +147,7 @@ func scanCluster(b []byte) (s Scanned) {
 	}
 	s.Secured = s.Secured || own.secured()
 	if eds && src.ads {
-		s.Names = []Reference{{convergence.EDS, cmp.Or(service, s.Name)}}
+		s.Names = []convergence.Key{{Type: convergence.EDS, Name: cmp.Or(service, s.Name)}}
 		s.Wait = src.timeout()
 	}
 	return s

@@ -66,7 +66,7 @@ func scanListener(b []byte) (s Scanned, ok bool) {
 	if direction == inbound {
 		s.Content = rules.content()
 	}
-	slices.SortFunc(s.Names, Reference.compare)
+	slices.SortFunc(s.Names, convergence.Key.Compare)
 	s.Names = slices.Compact(s.Names)
 	return s, ok
 }
@@ -100,7 +100,7 @@ func (s *Scanned) filter(b []byte, typed protowire.Number) (config packed) {
 		}
 	}
 	if discovered && src.ads && name != "" {
-		s.Names = append(s.Names, Reference{convergence.ECDS, name})
+		s.Names = append(s.Names, convergence.Key{Type: convergence.ECDS, Name: name})
 	}
 	return config
 }
@@ -139,7 +139,7 @@ func (s *Scanned) manager(config packed, rules *enforced) bool {
 		}
 	}
 	if src.ads && route != "" {
-		s.Names = append(s.Names, Reference{convergence.RDS, route})
+		s.Names = append(s.Names, convergence.Key{Type: convergence.RDS, Name: route})
 	}
 	return true
 }

@@ -70,7 +70,7 @@ func withSecrets(t convergence.Type, scan func([]byte) (Scanned, error)) func([]
 		}
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
-			s.Names = append(s.Names, Reference{convergence.SDS, name})
+			s.Names = append(s.Names, convergence.Key{Type: convergence.SDS, Name: name})
 		}
 		return s, nil
 	}

@@ -33,7 +33,7 @@ func byObject(t convergence.Type, b []byte) (s Scanned, err error) {
 		if err = proto.Unmarshal(b, &c); err == nil {
 			s.Name = c.GetName()
 			if c.GetType() == clusterv3.Cluster_EDS && isADS(c.GetEdsClusterConfig().GetEdsConfig()) {
-				s.Names = []Reference{{convergence.EDS, stdcmp.Or(c.GetEdsClusterConfig().GetServiceName(), s.Name)}}
+				s.Names = []convergence.Key{{Type: convergence.EDS, Name: stdcmp.Or(c.GetEdsClusterConfig().GetServiceName(), s.Name)}}
 				s.Wait = FetchTimeout
 				if d := c.GetEdsClusterConfig().GetEdsConfig().GetInitialFetchTimeout(); d != nil {
 					s.Wait = max(0, d.AsDuration())
@@ -113,7 +113,7 @@ func listenerByObject(l *listenerv3.Listener) (s Scanned, err error) {
 	s.Name = l.GetName()
 	discovered := func(name string, c *corev3.ExtensionConfigSource) {
 		if name != "" && isADS(c.GetConfigSource()) {
-			s.Names = append(s.Names, Reference{convergence.ECDS, name})
+			s.Names = append(s.Names, convergence.Key{Type: convergence.ECDS, Name: name})
 		}
 	}
 	unpack := func(a *anypb.Any) {
@@ -126,7 +126,7 @@ func listenerByObject(l *listenerv3.Listener) (s Scanned, err error) {
 			return
 		}
 		if rds := m.GetRds(); rds.GetRouteConfigName() != "" && isADS(rds.GetConfigSource()) {
-			s.Names = append(s.Names, Reference{convergence.RDS, rds.GetRouteConfigName()})
+			s.Names = append(s.Names, convergence.Key{Type: convergence.RDS, Name: rds.GetRouteConfigName()})
 		}
 		for _, f := range m.GetHttpFilters() {
 			discovered(f.GetName(), f.GetConfigDiscovery())
@@ -142,7 +142,7 @@ func listenerByObject(l *listenerv3.Listener) (s Scanned, err error) {
 		discovered(f.GetName(), f.GetConfigDiscovery())
 	}
 	unpack(l.GetApiListener().GetApiListener())
-	slices.SortFunc(s.Names, Reference.compare)
+	slices.SortFunc(s.Names, convergence.Key.Compare)
 	s.Names = slices.Compact(s.Names)
 	s.Content = enforcedByObject(l)
 	return s, err
@@ -241,7 +241,7 @@ var _ = It("scans clusters", func() {
 		t.Fatal(err)
 	}
 	got, err := scan(convergence.CDS, b)
-	if err != nil || got.Name != "outbound|80||a.ns" || !slices.Equal(got.Names, []Reference{{convergence.EDS, "service"}}) {
+	if err != nil || got.Name != "outbound|80||a.ns" || !slices.Equal(got.Names, []convergence.Key{{Type: convergence.EDS, Name: "service"}}) {
 		t.Errorf("scan = %+v, %v", got, err)
 	}
 })

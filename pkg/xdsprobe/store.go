@@ -99,9 +99,9 @@ type Resource struct {
 	proxy.Resource
 
 	version   string
-	sum       uint64       // its digest
-	encodings atomic.Int32 // that are known
-	names     []Reference  // of other resources, of types that are subscribed to by name
+	sum       uint64            // its digest
+	encodings atomic.Int32      // that are known
+	names     []convergence.Key // of other resources, of types that are subscribed to by name
 	wait      time.Duration
 	secured   bool
 	repeats   bool // it names resources of a type that is Resubscribed
@@ -170,7 +170,7 @@ func (s *Store) resource(t *kind, b *body) (*Resource, error) {
 		secret:  found.Secret,
 	}
 	r.repeats = slices.ContainsFunc(t.children, func(c *kind) bool {
-		return c.Resubscribed && slices.ContainsFunc(r.names, func(n Reference) bool { return n.Type == c.Name })
+		return c.Resubscribed && slices.ContainsFunc(r.names, func(n convergence.Key) bool { return n.Type == c.Name })
 	})
 	if s.Keep {
 		r.Message = slices.Clone(value)

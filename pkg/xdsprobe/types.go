@@ -1,7 +1,6 @@
 package xdsprobe
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,7 +44,7 @@ type ResourceType struct {
 // Scanned is the part of a resource that a client reads.
 type Scanned struct {
 	Name  string
-	Names []Reference // of other resources, of types whose parent this one's is
+	Names []convergence.Key // of other resources, of types whose parent this one's is
 	// Wait limits how long a named Warming resource is waited for; 0 means no limit.
 	Wait time.Duration
 	// Secured means that the resource needs the workload's certificate; see
@@ -53,17 +52,6 @@ type Scanned struct {
 	Secured bool
 	Secret  *Secret              // of a certificate; else nil
 	Content *convergence.Content // nil where only the presence matters
-}
-
-// Reference names a resource of another type.
-type Reference struct {
-	Type convergence.Type
-	Name string
-}
-
-// compare orders references by type and name.
-func (r Reference) compare(o Reference) int {
-	return cmp.Or(r.Type.Compare(o.Type), cmp.Compare(r.Name, o.Name))
 }
 
 // Secret is a certificate that was received as a resource.
