@@ -44,29 +44,14 @@ type kindCounters struct {
 	bytes     atomic.Int64 // of those responses, as messages
 }
 
-// response counts a response of a type; nil means a type that is not subscribed to.
-func (c *Counters) response(k *kind, size int) {
-	i := len(c.kinds) - 1
-	if k != nil {
-		i = k.index
-	}
-	c.kinds[i].take(size)
-}
-
-// Received counts a message of a type, with its size in bytes, that was not received by a
-// Client.
+// Received counts a response of a type, with its size in bytes. Clients count their own.
 func (c *Counters) Received(t convergence.Type, size int) {
 	i := slices.Index(c.types, t)
 	if i < 0 {
 		i = len(c.kinds) - 1
 	}
-	c.kinds[i].take(size)
-}
-
-// take counts a response of so many bytes.
-func (c *kindCounters) take(size int) {
-	c.responses.Add(1)
-	c.bytes.Add(int64(size))
+	c.kinds[i].responses.Add(1)
+	c.kinds[i].bytes.Add(int64(size))
 }
 
 // wait counts a response that was left unread for this time; 0 = it was not.

@@ -83,7 +83,11 @@ func (s *stream) answer(r *response) error {
 	}
 	c.backoff.reset() // as Envoy does, with each response
 	k := c.store.types.byURL(r.typeURL)
-	c.store.counters.response(k, r.size)
+	var t convergence.Type // none if it is not subscribed to
+	if k != nil {
+		t = k.Name
+	}
+	c.store.counters.Received(t, r.size)
 
 	c.holding.Lock()
 	steps := c.state.receive(k, r)
@@ -94,7 +98,7 @@ func (s *stream) answer(r *response) error {
 	if err := s.send(steps); err != nil {
 		return err
 	}
-	if c.config.OnSecret != nil && k != nil && k.Name == convergence.SDS {
+	if c.config.OnSecret != nil && t == convergence.SDS {
 		c.reportSecrets(k, steps)
 	}
 	return nil
