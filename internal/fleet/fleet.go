@@ -177,51 +177,36 @@ func (f *Fleet) leave(p *pod) {
 
 // OnEndpoints takes the present endpoints of a service: as the API server lists them or, where the
 // control plane reads pods instead, as PodEndpoints derives them.
-func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) {
-	f.noteChange(ev.Seen)
-	f.Revisions.mu.Lock()
-	for port, listed := range ev.Ports {
-		name := ev.Service + ":" + port
-		l := listing{endpoints: listed, seen: ev.Seen}
-		f.Revisions.listed[name] = l
-		for i, r := range f.Revisions.list() {
-			endpoints := r.endpoints(l)
-			r.set(name, endpoints, ev.Seen)
-			if i == 0 && !f.listed && name != controlplane.Serviceless && !f.nodes.isWaypoint(ev.Service) {
-				f.Endpoints.set(name, endpoints, ev.Seen)
-			}
-		}
-	}
-	f.Revisions.mu.Unlock()
-	f.notify()
-}
+func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) { f.takeEndpoints(ev, false) }
 
 // OnListed takes the present endpoints of a service as the API server lists them, where OnEndpoints
 // takes those of pods. Waypoints receive these, and so do the sidecars of a mesh that has both.
-func (f *Fleet) OnListed(ev observe.EndpointsEvent) {
-	f.noteChange(ev.Seen)
+func (f *Fleet) OnListed(ev observe.EndpointsEvent) { f.takeEndpoints(ev, true) }
+
+// takeEndpoints takes the endpoints of OnListed, or those of OnEndpoints.
+func (f *Fleet) takeEndpoints(ev observe.EndpointsEvent, listed bool) {
+	if f.bursting.Load() {
+		f.Endpoints.change(ev.Seen)
+	}
 	f.Revisions.mu.Lock()
-	for port, listed := range ev.Ports {
-		name := controlplane.Listed(ev.Service + ":" + port)
-		l := listing{listed, ev.Seen, true}
+	for port, present := range ev.Ports {
+		service := ev.Service + ":" + port
+		name := service
+		if listed {
+			name = controlplane.Listed(service)
+		}
+		l := listing{present, ev.Seen, listed}
 		f.Revisions.listed[name] = l
 		for i, r := range f.Revisions.list() {
 			endpoints := r.endpoints(l)
 			r.set(name, endpoints, ev.Seen)
-			if i == 0 && f.listed && !f.nodes.isWaypoint(ev.Service) {
-				f.Endpoints.set(ev.Service+":"+port, endpoints, ev.Seen)
+			if i == 0 && listed == f.listed && service != controlplane.Serviceless && !f.nodes.isWaypoint(ev.Service) {
+				f.Endpoints.set(service, endpoints, ev.Seen)
 			}
 		}
 	}
 	f.Revisions.mu.Unlock()
 	f.notify()
-}
-
-// noteChange records when a change of endpoints was seen in the rollout.
-func (f *Fleet) noteChange(seen time.Time) {
-	if f.bursting.Load() {
-		f.Endpoints.change(seen)
-	}
 }
 
 // withMachines adds the Machines of a service port to the endpoints that the API server lists.
