@@ -92,13 +92,9 @@ type connection struct {
 
 // Streams counts the streams that are open and have been answered, those of terminating pods too.
 func (s *Pods) Streams() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	n := 0
-	for _, p := range s.simulated {
-		if p.connection.answered && p.ended.IsZero() {
-			n++
-		}
+	for _, streams := range s.StreamsTo() {
+		n += streams
 	}
 	return n
 }

@@ -34,12 +34,8 @@ const completeInterval = 100 * time.Millisecond
 
 // AwaitComplete returns once so many sidecars are complete.
 func (f *Fleet) AwaitComplete(ctx context.Context, sidecars int) error {
-	tick := time.NewTicker(completeInterval)
-	defer tick.Stop()
 	for f.Count().Complete < sidecars {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !task.Sleep(ctx, completeInterval) {
 			return context.Cause(ctx)
 		}
 	}

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,7 +84,7 @@ func (p *containerPod) start(ctx context.Context, object *corev1.Pod) {
 				why = err
 				p.real.Say(fmt.Sprintf("the sidecar of pod %s is not reached, and tried again: %v", p.id, err))
 			}
-			_ = task.WaitUntil(ctx, time.Now().Add(adminAgain)) // the loop ends with ctx
+			task.Sleep(ctx, adminAgain) // the loop ends with ctx
 		}
 	})
 }
@@ -101,16 +100,11 @@ func (p *containerPod) followConnection(ctx context.Context, object *corev1.Pod)
 	if err != nil {
 		return err
 	}
-	p.update(func() { p.sidecar = s })
-	life, end := context.WithCancel(ctx)
-	var following sync.WaitGroup
-	following.Go(func() { p.follow(life) })
+	defer p.startFollowing(ctx, s)()
 	select {
 	case <-admin.Done:
 	case <-ctx.Done():
 	}
-	end()
-	following.Wait()
 	return nil
 }
 

@@ -98,6 +98,18 @@ func (p *realPod) crashed(at time.Time, said, why string) {
 	p.fleet.Event(record.RealSidecarEnded{Pod: p.id, Error: why})
 }
 
+// startFollowing has the sidecar followed until end is called, which returns when nothing of that runs any more.
+func (p *realPod) startFollowing(ctx context.Context, s *sidecar.Sidecar) (end func()) {
+	p.update(func() { p.sidecar = s })
+	ctx, cancel := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	following.Go(func() { p.follow(ctx) })
+	return func() {
+		cancel()
+		following.Wait()
+	}
+}
+
 // follow reads what an Envoy holds whenever it received something, until
 // ctx is done. While nothing is touched it is not asked: that would be part of
 // what it is measured to need.

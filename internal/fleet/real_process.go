@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +36,7 @@ func (p *processPod) start(ctx context.Context, object *corev1.Pod) {
 	ctx, p.stop = context.WithCancel(ctx)
 	delay := f.delay(p.order, false)
 	f.reals.Go(func() {
-		if delay > 0 && task.WaitUntil(ctx, time.Now().Add(delay)) != nil {
+		if delay > 0 && !task.Sleep(ctx, delay) {
 			return
 		}
 		application, err := p.startApplication()
@@ -80,14 +79,8 @@ func (p *processPod) run(ctx context.Context, object *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	p.update(func() { p.sidecar = s })
-	var following sync.WaitGroup
-	life, end := context.WithCancel(ctx)
-	following.Go(func() { p.follow(life) })
-	err = s.Run(ctx)
-	end()
-	following.Wait()
-	return err
+	defer p.startFollowing(ctx, s)()
+	return s.Run(ctx)
 }
 
 // observe has the sidecar report its token, its lives and their ends.
