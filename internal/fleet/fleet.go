@@ -18,6 +18,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/observe"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/kwok"
@@ -291,8 +292,5 @@ func (f *Fleet) observe(h *stats.Histogram, name measure.Latency, d time.Duratio
 // notify wakes up AwaitSettled.
 func (f *Fleet) notify() {
 	f.events.Add(1)
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
+	task.Notify(f.changed)
 }

@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"sync"
+
+	"scaler.mesh/scaler/internal/task"
 )
 
 // queue holds the pods that a report is due to. It has no bound: a sidecar's
@@ -20,14 +22,7 @@ func (q *queue) push(p *pod) {
 	q.mu.Lock()
 	q.pods = append(q.pods, p)
 	q.mu.Unlock()
-	q.notify()
-}
-
-func (q *queue) notify() {
-	select {
-	case q.more <- struct{}{}:
-	default: // there is a notice already
-	}
+	task.Notify(q.more)
 }
 
 // pop waits for a pod; nil means that ctx has ended.
@@ -48,7 +43,7 @@ func (q *queue) pop(ctx context.Context) *pod {
 		left := len(q.pods)
 		q.mu.Unlock()
 		if left > 0 {
-			q.notify() // another one may go on
+			task.Notify(q.more) // another one may go on
 		}
 		return p
 	}

@@ -3,6 +3,8 @@ package observe
 import (
 	"context"
 	"sync"
+
+	"scaler.mesh/scaler/internal/task"
 )
 
 // queue takes events from the watches, which must not wait for callbacks, and calls the
@@ -20,10 +22,7 @@ func (q *queue) push(event func()) {
 	q.mu.Lock()
 	q.events = append(q.events, event)
 	q.mu.Unlock()
-	select {
-	case q.ready <- struct{}{}:
-	default: // there is a notice already
-	}
+	task.Notify(q.ready)
 }
 
 // run calls the callbacks until ctx ends; events left then are dropped.

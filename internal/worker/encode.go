@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 )
@@ -14,8 +15,8 @@ const tableSize = 1 << 16
 // encoder is the proxy.Observer of a worker's proxies, and makes batches of their events. It never
 // blocks: events that are not sent yet are kept.
 type encoder struct {
-	base time.Time // that times are counted from; before any event
-	more chan struct{}
+	base time.Time     // that times are counted from; before any event
+	more chan struct{} // holds a notice when a batch is due
 
 	mu      sync.Mutex
 	numbers map[string]int // of proxies, by id
@@ -74,14 +75,7 @@ func (e *encoder) add(id string, o observed) {
 	o.Proxy = e.numbers[id]
 	e.waiting = append(e.waiting, o)
 	e.mu.Unlock()
-	e.notify()
-}
-
-func (e *encoder) notify() {
-	select {
-	case e.more <- struct{}{}:
-	default: // a batch is due already
-	}
+	task.Notify(e.more)
 }
 
 // TokenFetched is part of proxy.Observer.

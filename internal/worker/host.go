@@ -20,6 +20,7 @@ import (
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
@@ -112,7 +113,7 @@ func (h *host) answer(set func(*batch)) {
 	h.mu.Lock()
 	set(&h.pending)
 	h.mu.Unlock()
-	h.encoder.notify()
+	task.Notify(h.encoder.more)
 }
 
 // failed adds an error to the next batch, unless it has one.

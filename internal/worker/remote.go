@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -124,15 +125,7 @@ func (w *Remote) send(c command) {
 	w.mu.Lock()
 	w.commands = append(w.commands, c)
 	w.mu.Unlock()
-	w.notify()
-}
-
-// notify wakes up the goroutine that writes.
-func (w *Remote) notify() {
-	select {
-	case w.more <- struct{}{}:
-	default: // it is about to
-	}
+	task.Notify(w.more)
 }
 
 // sendPing queries the clock of the other end.
@@ -311,7 +304,7 @@ func (w *Remote) Start(p Proxy) error {
 	c.Start = []start{s}
 	w.commands = append(w.commands, c)
 	w.mu.Unlock()
-	w.notify()
+	task.Notify(w.more)
 	return nil
 }
 

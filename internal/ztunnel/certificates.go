@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/svid"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
@@ -80,7 +81,7 @@ func (c *certificates) take(u *proxy.NodeUpdate, report func()) {
 		c.of[p.Identity] = one
 		c.queue = append(c.queue, one)
 	}
-	c.notify()
+	task.Notify(c.wake)
 }
 
 // renew requests all certificates anew, now.
@@ -88,14 +89,7 @@ func (c *certificates) renew() {
 	c.renewing.Lock()
 	c.all = true
 	c.renewing.Unlock()
-	c.notify()
-}
-
-func (c *certificates) notify() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // there is a notice already
-	}
+	task.Notify(c.wake)
 }
 
 // run requests certificates until ctx ends, and returns when no request is in progress.
@@ -177,7 +171,7 @@ func (c *certificates) request(ctx context.Context, one *certificate) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer c.notify()
+	defer task.Notify(c.wake)
 	one.running = false
 	c.running--
 	if c.first == one {
