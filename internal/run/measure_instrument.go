@@ -80,7 +80,7 @@ func (m instrumentFigures) measureWorkers(rollout phases.Window) error {
 			Name: state.Name, Sidecars: state.Started,
 			Cores: &usage.CoresMean, MemoryBytes: &usage.MemoryPeak, OpenFiles: &usage.OpenFilesPeak,
 			Clock: record.WorkerClock{
-				Name: state.Clock.Name, OffsetSeconds: state.Clock.Offset.Seconds(), UncertaintySeconds: state.Clock.Uncertainty.Seconds(),
+				Name: state.Name, OffsetSeconds: state.Clock.Offset.Seconds(), UncertaintySeconds: state.Clock.Uncertainty.Seconds(),
 			},
 		}
 		if lag := m.lags.of(state.Name).Summary(); lag.Count > 0 {

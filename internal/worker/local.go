@@ -141,7 +141,7 @@ func (p *running) kept() []*proxy.Resource {
 func (w *Local) State() State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return State{Name: w.name, Started: w.started, Counts: w.services.Store.Counters().Now(), Clock: Clock{Name: w.name}}
+	return State{Name: w.name, Started: w.started, Counts: w.services.Store.Counters().Now()}
 }
 
 // Close is part of Worker.

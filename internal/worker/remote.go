@@ -356,7 +356,7 @@ func (w *Remote) Holdings(ctx context.Context, names bool) ([]Holding, error) {
 
 // State is part of Worker.
 func (w *Remote) State() State {
-	clock := Clock{Name: w.options.Name}
+	var clock Clock
 	clock.Offset, clock.Uncertainty = w.clock.estimate()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -200,7 +200,7 @@ func (s *Share) Holdings(ctx context.Context, names bool) ([]Holding, error) {
 func (s *Share) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state := State{Name: s.options.Name, Clock: Clock{Name: s.options.Name}}
+	state := State{Name: s.options.Name}
 	if s.current != nil {
 		state = s.current.State()
 	}

@@ -72,7 +72,6 @@ type State struct {
 // Clock compares the clock of a worker with that of this process, in whose
 // time its events are delivered.
 type Clock struct {
-	Name string // of the worker that it belongs to
 	// Offset is subtracted from a time of that clock, which counts from the start of its
 	// process, to get the time here, which counts from the moment at which the connection was
 	// made.
