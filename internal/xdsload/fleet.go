@@ -31,7 +31,7 @@ type fleet struct {
 // standaloneSidecar is one sidecar. Except for the pointer, only the events of its own
 // stream touch it, and these are never concurrent.
 type standaloneSidecar struct {
-	sidecar atomic.Pointer[xdsprobe.Client] // nil until it was started
+	sidecar *xdsprobe.Client // fixed before it runs
 
 	dialed    time.Time // its first attempt began
 	served    time.Time // the connection was up of its last attempt before it was answered

@@ -137,7 +137,10 @@ func (f *fleet) configurationBytes() *record.ConfigurationBytes {
 	n := 0
 	for i := range f.sidecars {
 		if s := &f.sidecars[i]; s.complete {
-			held := float64(s.sidecar.Load().ConfigurationBytes())
+			held := 0.0
+			for _, h := range s.sidecar.Holdings() {
+				held += float64(h.Bytes)
+			}
 			sum, most, n = sum+held, max(most, held), n+1
 		}
 	}

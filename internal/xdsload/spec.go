@@ -175,7 +175,7 @@ func (n *nodes) config(index int) (c xdsprobe.Config, err error) {
 // address returns the address of a sidecar, different for each: from the block for
 // carriers' networks (RFC 6598), which is unlikely to be used by pods or machines.
 func address(index int) netip.Addr {
-	base := netip.AddrFrom4([4]byte{100, 64, 0, 1}).As4()
+	base := [4]byte{100, 64, 0, 1}
 	var ip [4]byte
 	binary.BigEndian.PutUint32(ip[:], binary.BigEndian.Uint32(base[:])+uint32(index))
 	return netip.AddrFrom4(ip)

@@ -202,7 +202,7 @@ func (r *run) arrive(ctx, life context.Context, group *errgroup.Group) error {
 		c := r.base
 		c.ID, c.NodeID, c.NodeCluster, c.Metadata = strconv.Itoa(i), node.NodeID, node.NodeCluster, node.Metadata
 		sidecar := xdsprobe.New(c, r.fleet.store, r.fleet)
-		r.fleet.sidecars[i].sidecar.Store(sidecar)
+		r.fleet.sidecars[i].sidecar = sidecar
 		group.Go(func() error { return sidecar.Run(life) })
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -42,7 +41,6 @@ type Client struct {
 	// answered is true if the server ended the last attempt with a status.
 	answered bool
 
-	held    atomic.Int64
 	holding sync.Mutex // held while the state's tables change or are read from outside
 
 	cutting sync.Mutex
@@ -109,10 +107,6 @@ func (c *Config) encodeNode() ([]byte, error) {
 	}
 	return proto.Marshal(node)
 }
-
-// ConfigurationBytes returns the size of all resources that the client holds.
-// It may be called while the client runs.
-func (s *Client) ConfigurationBytes() int64 { return s.held.Load() }
 
 // Err returns the error of the Config, or nil if it is valid.
 func (s *Client) Err() error { return s.err }

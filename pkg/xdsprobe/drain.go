@@ -49,7 +49,6 @@ func (st *state) drained(now time.Time) (steps []step) {
 			steps = st.subscribe(steps, k, &c, now)
 		}
 	}
-	st.bytes += c.bytes
 	st.gone = append(st.gone, c.gone...)
 	return steps
 }
@@ -92,9 +91,7 @@ func (s *Client) Draining() []convergence.Key {
 func (s *Client) giveUpDrained() []step {
 	s.holding.Lock()
 	defer s.holding.Unlock()
-	steps := s.state.drained(time.Now())
-	s.held.Store(int64(s.state.bytes))
-	return steps
+	return s.state.drained(time.Now())
 }
 
 // scheduleDrained schedules giveUpDrained for the time at which the next draining

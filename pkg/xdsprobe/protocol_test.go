@@ -83,7 +83,6 @@ var _ = Describe("a conversation", func() {
 		t.answer(lds, "3", "-l")
 		t.expect("RDS -r1 -r3", "ECDS -wasm", "LDS nonce=3")
 		Eventually(sidecar.Held).Should(BeEmpty())
-		Expect(sidecar.sidecar.ConfigurationBytes()).To(BeZero())
 		t.finish(nil)
 		server.next().expect("CDS node=test", "LDS")
 	})

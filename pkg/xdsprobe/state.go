@@ -41,7 +41,6 @@ type state struct {
 	store   *Store
 	types   *Types  // that are subscribed to, of the store's
 	tables  []table // by the index of the type
-	bytes   int     // of all that is held
 
 	// drain is the time that a removed listener lives on; 0 means that it is gone at once.
 	drain    time.Duration
@@ -157,7 +156,6 @@ func (st *state) receive(k *kind, r *response) []step {
 	if !secured {
 		steps = st.proceed(steps)
 	}
-	st.bytes += c.bytes
 	u.Set, u.Removed = c.set, append(st.takeGone(&c), c.gone...)
 	u.Wasted = c.empty() && len(r.resources) > 0
 	steps = st.finish(steps, k, u)

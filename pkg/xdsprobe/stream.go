@@ -91,7 +91,6 @@ func (s *stream) answer(r *response) error {
 
 	c.holding.Lock()
 	steps := c.state.receive(k, r)
-	c.held.Store(int64(c.state.bytes))
 	c.holding.Unlock()
 	s.wait()
 	s.scheduleDrained()

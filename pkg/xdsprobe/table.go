@@ -54,9 +54,8 @@ func seek(resources []*Resource, from int, name string) (int, bool) {
 
 // change collects the effects of a response on one or more tables.
 type change struct {
-	set   []convergence.Resource
-	gone  []convergence.Key
-	bytes int // held more than before
+	set  []convergence.Resource
+	gone []convergence.Key
 
 	// repeats means that a resource was added, changed or removed which names resources
 	// of a Resubscribed type.
@@ -64,9 +63,7 @@ type change struct {
 }
 
 func (c *change) add(old, r *Resource) {
-	c.bytes += r.Size
 	if old != nil {
-		c.bytes -= old.Size
 		if old.equal(r) {
 			return
 		}
@@ -77,7 +74,6 @@ func (c *change) add(old, r *Resource) {
 }
 
 func (c *change) remove(r *Resource) {
-	c.bytes -= r.Size
 	c.repeats = c.repeats || r.repeats
 	c.gone = append(c.gone, r.Key)
 }
