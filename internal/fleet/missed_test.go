@@ -34,7 +34,7 @@ func TestMissed(t *testing.T) {
 	start := func(id string, from int) {
 		o.TokenFetched(id, proxy.TokenFetched{Asked: at(from), Received: at(from + 1)})
 		o.StreamOpened(id, proxy.StreamOpened{Dialed: at(from), Connected: at(from + 1), Requested: at(from + 1)})
-		o.Updated(id, proxy.Update{First: true, Complete: true, Update: convergence.Update{ReceivedAt: at(from + 2), AckedAt: at(from + 2)}})
+		o.Updated(id, proxy.Update{Complete: true, Update: convergence.Update{ReceivedAt: at(from + 2), AckedAt: at(from + 2)}})
 		o.Certified(id, proxy.Certificate{Sent: at(from), Verified: at(from + 3)})
 	}
 	start("ns/pod-00", 0) // pod-01 has reported nothing

@@ -81,7 +81,6 @@ func (c *certificate) obtain(ctx context.Context, event *proxy.Certificate) (tim
 	if err != nil {
 		return 0, err
 	}
-	called := time.Now()
 	issued, err := a.services.Issuer.Issue(ctx, token, c.pending.PEM)
 	if !issued.Sent.IsZero() {
 		a.services.Store.Counters().CertificateRequests.Add(1)
@@ -89,12 +88,11 @@ func (c *certificate) obtain(ctx context.Context, event *proxy.Certificate) (tim
 	if err != nil {
 		return 0, fmt.Errorf("requesting a certificate: %w", err)
 	}
-	leaf, err := a.verify(issued.Chain, c.pending.Public)
+	leaf, err := svid.Verify(issued.Chain, a.roots, a.identity, c.pending.Public)
 	if err != nil {
 		return 0, fmt.Errorf("verifying a certificate: %w", err)
 	}
-	event.Sent, event.Wait = issued.Sent, issued.Sent.Sub(called)
-	event.Verified, event.Expires = time.Now(), leaf.NotAfter
+	event.Sent, event.Verified, event.Expires = issued.Sent, time.Now(), leaf.NotAfter
 	return leaf.NotAfter.Sub(event.Verified), nil
 }
 

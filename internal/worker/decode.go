@@ -66,7 +66,7 @@ func (d *decoder) deliver(e *event) error {
 	case e.Certificate != nil:
 		c := e.Certificate
 		d.observer.Certified(id, proxy.Certificate{
-			Identity: c.Identity, Attempt: c.Attempt, Key: c.Key, Wait: c.Wait, Sent: d.clock.here(c.Sent), Verified: d.clock.here(c.Verified),
+			Identity: c.Identity, Attempt: c.Attempt, Key: c.Key, Sent: d.clock.here(c.Sent), Verified: d.clock.here(c.Verified),
 			Expires: c.Expires, Backoff: c.Backoff, Err: failure(c.Err),
 		})
 	}
@@ -75,7 +75,7 @@ func (d *decoder) deliver(e *event) error {
 
 func (d *decoder) update(u *updated) (proxy.Update, error) {
 	update := proxy.Update{
-		Type: u.Type, First: u.First, Bytes: u.Bytes, Wasted: u.Wasted, Complete: u.Complete, Rejected: failure(u.Rejected), Node: u.Node,
+		Type: u.Type, Bytes: u.Bytes, Wasted: u.Wasted, Complete: u.Complete, Rejected: failure(u.Rejected), Node: u.Node,
 		Update: convergence.Update{ReceivedAt: d.clock.here(u.ReceivedAt), AckedAt: d.clock.here(u.AckedAt)},
 	}
 	for _, r := range u.Set {

@@ -91,7 +91,7 @@ func (e *encoder) StreamOpened(id string, s proxy.StreamOpened) {
 // Updated is part of proxy.Observer.
 func (e *encoder) Updated(id string, u proxy.Update) {
 	e.add(id, observed{event: event{Updated: &updated{
-		Type: u.Type, First: u.First, Wasted: u.Wasted, Complete: u.Complete, Bytes: u.Bytes, Rejected: text(u.Rejected),
+		Type: u.Type, Wasted: u.Wasted, Complete: u.Complete, Bytes: u.Bytes, Rejected: text(u.Rejected),
 		ReceivedAt: e.at(u.ReceivedAt), AckedAt: e.at(u.AckedAt), Node: u.Node,
 	}}, update: &u})
 }
@@ -106,7 +106,7 @@ func (e *encoder) StreamEnded(id string, s proxy.StreamEnded) {
 // Certified is part of proxy.Observer.
 func (e *encoder) Certified(id string, c proxy.Certificate) {
 	e.add(id, observed{event: event{Certificate: &certificate{
-		c.Identity, c.Attempt, c.Key, c.Wait, e.at(c.Sent), e.at(c.Verified), c.Expires, c.Backoff, text(c.Err),
+		c.Identity, c.Attempt, c.Key, e.at(c.Sent), e.at(c.Verified), c.Expires, c.Backoff, text(c.Err),
 	}}})
 }
 

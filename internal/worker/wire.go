@@ -109,14 +109,14 @@ type streamOpened struct {
 }
 
 type updated struct {
-	Type                    convergence.Type
-	First, Wasted, Complete bool
-	Bytes                   int
-	Rejected                string
-	ReceivedAt, AckedAt     time.Duration
-	Set                     []resource
-	Removed                 []int // keys
-	Node                    *proxy.NodeUpdate
+	Type                convergence.Type
+	Wasted, Complete    bool
+	Bytes               int
+	Rejected            string
+	ReceivedAt, AckedAt time.Duration
+	Set                 []resource
+	Removed             []int // keys
+	Node                *proxy.NodeUpdate
 }
 
 type resource struct{ Key, Content int } // Content 0 = nil
@@ -133,7 +133,7 @@ type streamEnded struct {
 type certificate struct {
 	Identity       string
 	Attempt        int
-	Key, Wait      time.Duration
+	Key            time.Duration
 	Sent, Verified time.Duration
 	Expires        time.Time // on the wall clock, as the certificate says
 	Backoff        time.Duration

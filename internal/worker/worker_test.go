@@ -89,10 +89,10 @@ func script(now time.Time) []any {
 		proxy.TokenFetched{Asked: at(0), Received: at(1), Waited: time.Microsecond},
 		proxy.TokenFetched{Asked: at(1), Received: at(2), Err: errors.New("no token")},
 		proxy.StreamOpened{Attempt: 1, Dialed: at(2), Connected: at(3), Requested: at(4)},
-		proxy.Update{Type: convergence.EDS, First: true, Bytes: 12, Complete: true, Update: convergence.Update{ReceivedAt: at(5), AckedAt: at(6), Set: set}},
+		proxy.Update{Type: convergence.EDS, Bytes: 12, Complete: true, Update: convergence.Update{ReceivedAt: at(5), AckedAt: at(6), Set: set}},
 		proxy.Update{Type: convergence.RDS, Wasted: true, Update: convergence.Update{ReceivedAt: at(7), AckedAt: at(8), Removed: []convergence.Key{set[0].Key}}},
 		proxy.Update{Type: convergence.CDS, Rejected: errors.New("bad"), Update: convergence.Update{ReceivedAt: at(9), AckedAt: at(9)}},
-		proxy.Certificate{Attempt: 1, Key: time.Millisecond, Wait: time.Microsecond, Sent: at(9), Verified: at(10), Expires: time.Unix(2e9, 0).UTC()},
+		proxy.Certificate{Attempt: 1, Key: time.Millisecond, Sent: at(9), Verified: at(10), Expires: time.Unix(2e9, 0).UTC()},
 		proxy.Certificate{Attempt: 2, Backoff: time.Second, Err: errors.New("refused")},
 		proxy.StreamEnded{Attempt: 1, Dialed: at(2), Ended: at(11), Class: proxy.Lost, Responses: 3, Backoff: time.Second, Err: errors.New("EOF")},
 	}

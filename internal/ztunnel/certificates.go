@@ -218,7 +218,6 @@ func (c *certificates) obtain(ctx context.Context, one *certificate, event *prox
 	if err != nil {
 		return renewal, err
 	}
-	called := time.Now()
 	issued, err := c.z.services.Issuer.IssueFor(ctx, token, one.identity, request.PEM)
 	if !issued.Sent.IsZero() {
 		c.z.services.Store.Counters().CertificateRequests.Add(1)
@@ -230,7 +229,6 @@ func (c *certificates) obtain(ctx context.Context, one *certificate, event *prox
 	if err != nil {
 		return renewal, fmt.Errorf("verifying a certificate of %s: %w", one.identity, err)
 	}
-	event.Sent, event.Wait = issued.Sent, issued.Sent.Sub(called)
-	event.Verified, event.Expires = time.Now(), leaf.NotAfter
+	event.Sent, event.Verified, event.Expires = issued.Sent, time.Now(), leaf.NotAfter
 	return leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 2), nil
 }

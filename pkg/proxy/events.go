@@ -46,7 +46,6 @@ type StreamOpened struct {
 // stream acknowledges.
 type Update struct {
 	Type   convergence.Type
-	First  bool // the first response of its stream
 	Bytes  int  // length of the response message
 	Wasted bool // it held resources, and the sidecar held every one of them already
 	// Complete means that everything that the proxy subscribed to on its stream has now
@@ -109,7 +108,6 @@ type Certificate struct {
 	Identity string        // that it is for, of a proxy with several; "" = the proxy's own
 	Attempt  int           // counts requests since the last certificate; 1 is the first
 	Key      time.Duration // getting the private key and signing the request; 0 if a retry reuses them
-	Wait     time.Duration // from the call of the Issuer until the request was sent
 	Sent     time.Time     // zero if nothing was sent: the request failed before, or the certificate was sent unasked
 	Verified time.Time     // the chain was received and verified; zero if Err is not nil
 	Expires  time.Time     // of the leaf

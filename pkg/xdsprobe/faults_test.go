@@ -173,7 +173,6 @@ var _ = Describe("a server at fault", func() {
 				t := server.next()
 				t.answer(cds, "1")
 				Eventually(sidecar.Updates).Should(HaveLen(1))
-				Expect(sidecar.Updates()[0].First).To(BeTrue())
 
 				ended := sidecar.Ended()
 				Expect(ended).To(HaveLen(3))

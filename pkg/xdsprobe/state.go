@@ -55,7 +55,6 @@ type state struct {
 
 	waiting []step          // cluster ACKs that wait for load assignments
 	owed    []*proxy.Update // of responses whose ACK was lost with its stream
-	opened  bool            // a response was received on the current stream
 }
 
 // step is one request to send, with the updates to report after it was sent.
@@ -82,7 +81,7 @@ func (st *state) open() []step {
 	for _, s := range st.waiting {
 		st.owed = append(st.owed, s.updates...)
 	}
-	st.waiting, st.opened = nil, false
+	st.waiting = nil
 
 	var steps []step
 	for _, k := range st.types.kinds {
@@ -127,9 +126,8 @@ func (st *state) receive(k *kind, r *response) []step {
 		return nil
 	}
 	table := &st.tables[k.index]
-	u := &proxy.Update{Type: k.Name, First: !st.opened, Bytes: r.size}
+	u := &proxy.Update{Type: k.Name, Bytes: r.size}
 	u.ReceivedAt = r.receivedAt
-	st.opened = true
 	table.nonce = r.nonce
 
 	resources, err := st.resources(k, r)

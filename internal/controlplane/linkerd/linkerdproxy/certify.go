@@ -82,14 +82,12 @@ func (p *Proxy) obtain(ctx context.Context, request *svid.Request, event *proxy.
 	if err != nil {
 		return fmt.Errorf("getting a token: %w", err)
 	}
-	called := time.Now()
 	conn, err := p.dial(ctx, p.spec.Authority)
 	if err != nil {
 		return &dialError{err}
 	}
 	defer conn.Close()
 	event.Sent = time.Now()
-	event.Wait = event.Sent.Sub(called)
 	p.services.Counters.CertificateRequests.Add(1)
 	answer, err := identity.NewIdentityClient(conn).Certify(ctx, &identity.CertifyRequest{
 		Identity: p.spec.Identity, Token: []byte(token), CertificateSigningRequest: request.DER,

@@ -195,7 +195,7 @@ func (a *attempt) received(held *proxy.Resource, first bool, bytes int, at time.
 	if first {
 		a.waiting--
 	}
-	e := proxy.Update{Type: held.Type, First: a.ended.Responses == 0, Bytes: bytes, Complete: a.waiting == 0}
+	e := proxy.Update{Type: held.Type, Bytes: bytes, Complete: a.waiting == 0}
 	a.ended.Responses++
 	e.ReceivedAt, e.AckedAt = at, at
 	if e.Wasted = a.hold(held); e.Wasted {
