@@ -51,8 +51,7 @@ func (r Refusal) String() string { return r.Resource + ": " + r.Words }
 // Ready reports whether Envoy is LIVE: its initialization has ended, for which it waits until clusters have endpoints,
 // and listeners have routes and certificates.
 func (s *Sidecar) Ready(ctx context.Context) bool {
-	_, err := s.admin.get(ctx, "/ready") // 503 before
-	return err == nil
+	return s.admin.ready(ctx) == nil
 }
 
 // Configuration reads what Envoy holds now. It returns an error while Envoy does not run.
@@ -68,39 +67,25 @@ func (s *Sidecar) Configuration(ctx context.Context) (Configuration, error) {
 	return c, nil
 }
 
-// Stats reads those counters and gauges of Envoy whose names match a regular
-// expression (RE2).
-func (s *Sidecar) Stats(ctx context.Context, filter string) (map[string]int64, error) {
-	text, err := s.admin.get(ctx, "/stats?filter="+url.QueryEscape(filter))
-	if err != nil {
-		return nil, fmt.Errorf("reading the statistics of sidecar %s: %w", s.opts.Name, err)
-	}
-	stats := map[string]int64{}
-	for line := range strings.Lines(string(text)) {
-		// Histograms and texts are no numbers.
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
-			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-				stats[name] = n
-			}
-		}
-	}
-	return stats, nil
-}
-
 // Received reads the bytes that Envoy received so far over the connections of the cluster
 // used for ADS. It returns an error while Envoy does not run.
 func (s *Sidecar) Received(ctx context.Context) (int64, error) {
 	// Istio's bootstrap appends a semicolon to the name in statistics.
-	stats, err := s.Stats(ctx, `^cluster\.`+regexp.QuoteMeta(s.opts.Cluster)+`;?\.upstream_cx_rx_bytes_total$`)
+	filter := `^cluster\.` + regexp.QuoteMeta(s.opts.Cluster) + `;?\.upstream_cx_rx_bytes_total$`
+	text, err := s.admin.get(ctx, "/stats?filter="+url.QueryEscape(filter))
 	if err != nil {
-		return 0, err
-	}
-	if len(stats) == 0 {
-		return 0, fmt.Errorf("reading the statistics of sidecar %s: it has no cluster %s yet", s.opts.Name, s.opts.Cluster)
+		return 0, fmt.Errorf("reading the statistics of sidecar %s: %w", s.opts.Name, err)
 	}
 	var total int64
-	for _, n := range stats {
-		total += n
+	found := false
+	for line := range strings.Lines(string(text)) {
+		_, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			total, found = total+n, true
+		}
+	}
+	if !found {
+		return 0, fmt.Errorf("reading the statistics of sidecar %s: it has no cluster %s yet", s.opts.Name, s.opts.Cluster)
 	}
 	return total, nil
 }
@@ -121,7 +106,7 @@ func (a *admin) get(ctx context.Context, path string) ([]byte, error) {
 	return httpget.Get(ctx, a.client, a.url+path)
 }
 
-// ready returns nil when Envoy reports that it is live.
+// ready returns nil when Envoy reports that it is live; before, it answers 503.
 func (a *admin) ready(ctx context.Context) error {
 	_, err := a.get(ctx, "/ready")
 	return err

@@ -43,10 +43,7 @@ func Exec(args []string) error {
 	if !process.SameGroup(os.Getppid()) {
 		return errors.New("starting Envoy: its agent has ended")
 	}
-	if err := writeFile(pidName+".new", []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
-		return fmt.Errorf("starting Envoy: %w", err)
-	}
-	if err := os.Rename(pidName+".new", pidName); err != nil {
+	if err := replaceFile(pidName, []byte(strconv.Itoa(os.Getpid())), 0o644, 0); err != nil {
 		return fmt.Errorf("starting Envoy: %w", err)
 	}
 	if err := unix.Exec(args[0], args, os.Environ()); err != nil {
@@ -75,10 +72,8 @@ func removePID(dir string) error {
 // findEnvoy finds the process that Exec has replaced by Envoy.
 func findEnvoy(dir string) (process.Handle, error) {
 	text, err := os.ReadFile(filepath.Join(dir, pidName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return process.Handle{}, errNotThere
-	} else if err != nil {
-		return process.Handle{}, err
+	if err != nil {
+		return process.Handle{}, err // it is not there yet
 	}
 	pid, err := strconv.Atoi(string(text))
 	if err != nil {

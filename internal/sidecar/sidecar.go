@@ -24,6 +24,7 @@ import (
 
 	"scaler.mesh/scaler/internal/interrupt"
 	"scaler.mesh/scaler/internal/process"
+	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
@@ -54,9 +55,6 @@ type Options struct {
 	// Envoy is the path of the real Envoy. The program to start as Envoy is EnvoyIn(Dir),
 	// which ensures that no Envoy outlives its parent.
 	Envoy string
-	// Scaler is a program that calls Exec if its first argument is ExecCommand; "" means
-	// the running program.
-	Scaler string
 	// Agent is the path of the agent that starts Envoy; "" means that Envoy is started
 	// directly.
 	Agent string
@@ -114,6 +112,7 @@ type Crash struct {
 type Sidecar struct {
 	// fixed after New
 	opts    Options
+	scaler  string // this program, which calls Exec if its first argument is ExecCommand
 	admin   *admin
 	backoff time.Duration
 
@@ -128,11 +127,9 @@ type Sidecar struct {
 
 // New makes a sidecar, which does not run until Run.
 func New(opts Options) (*Sidecar, error) {
-	var err error
-	if opts.Scaler == "" {
-		if opts.Scaler, err = os.Executable(); err != nil {
-			return nil, fmt.Errorf("finding scaler's own program: %w", err)
-		}
+	scaler, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding scaler's own program: %w", err)
 	}
 	if opts.Dir, err = filepath.Abs(opts.Dir); err != nil {
 		return nil, fmt.Errorf("finding the folder of sidecar %s: %w", opts.Name, err)
@@ -140,7 +137,7 @@ func New(opts Options) (*Sidecar, error) {
 	if opts.TokenFile != "" && opts.Token == nil {
 		return nil, fmt.Errorf("making sidecar %s: a token file without a token", opts.Name)
 	}
-	return &Sidecar{opts: opts, admin: newAdmin(opts.AdminPort, opts.Dial), backoff: backoff, ready: make(chan struct{}), ended: make(chan struct{})}, nil
+	return &Sidecar{opts: opts, scaler: scaler, admin: newAdmin(opts.AdminPort, opts.Dial), backoff: backoff, ready: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
 // Name returns the Name of its Options.
@@ -161,7 +158,7 @@ func (s *Sidecar) Run(ctx context.Context) error {
 
 func (s *Sidecar) run(ctx context.Context) error {
 	if err := s.prepare(); err != nil {
-		return err
+		return fmt.Errorf("preparing sidecar %s: %w", s.opts.Name, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
@@ -192,12 +189,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 		if failures >= maxFailures {
 			return fmt.Errorf("sidecar %s ended %d times without having been ready: %w", s.opts.Name, failures, crash.Err)
 		}
-		pause := time.NewTimer(min(maxBackoff, s.backoff<<(failures-1)))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-		}
+		task.Sleep(ctx, min(maxBackoff, s.backoff<<(failures-1)))
 	}
 	return nil
 }
@@ -324,36 +316,22 @@ func (s *Sidecar) Life() Life {
 func (s *Sidecar) prepare() error {
 	for name, text := range s.opts.Files {
 		if err := writeFile(filepath.Join(s.opts.Dir, name), text, 0o600); err != nil {
-			return fmt.Errorf("preparing sidecar %s: %w", s.opts.Name, err)
+			return err
 		}
 	}
-	if err := wrapEnvoy(s.opts.Dir, s.opts.Scaler, s.opts.Envoy); err != nil {
-		return fmt.Errorf("preparing sidecar %s: %w", s.opts.Name, err)
+	if err := wrapEnvoy(s.opts.Dir, s.scaler, s.opts.Envoy); err != nil || s.opts.User == 0 {
+		return err
 	}
-	if s.opts.User == 0 {
-		return nil
-	}
-	err := filepath.WalkDir(s.opts.Dir, func(path string, _ fs.DirEntry, err error) error {
+	return filepath.WalkDir(s.opts.Dir, func(path string, _ fs.DirEntry, err error) error {
 		return errors.Join(err, os.Chown(path, int(s.opts.User), int(s.opts.User)))
 	})
-	if err != nil {
-		return fmt.Errorf("preparing sidecar %s: %w", s.opts.Name, err)
-	}
-	return nil
 }
 
 // renew replaces the token in time. It retries while the API server is unavailable.
 func (s *Sidecar) renew(ctx context.Context, token proxy.Token) {
 	const retry = 10 * time.Second
 	wait := time.Until(token.Expires) * 2 / 3
-	for {
-		timer := time.NewTimer(max(retry, wait))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
+	for task.Sleep(ctx, max(retry, wait)) {
 		wait = retry
 		token, err := s.opts.Token(ctx)
 		if err == nil {
@@ -365,21 +343,24 @@ func (s *Sidecar) renew(ctx context.Context, token proxy.Token) {
 	}
 }
 
-// writeToken replaces the file atomically: an agent may read it at any time.
+// writeToken replaces the file at once: an agent may read it at any time.
 func (s *Sidecar) writeToken(token proxy.Token) error {
-	path := filepath.Join(s.opts.Dir, s.opts.TokenFile)
-	if err := writeFile(path+".new", []byte(token.Value), 0o600); err != nil {
-		return fmt.Errorf("writing the token: %w", err)
-	}
-	if s.opts.User > 0 {
-		if err := os.Chown(path+".new", int(s.opts.User), int(s.opts.User)); err != nil {
-			return fmt.Errorf("writing the token: %w", err)
-		}
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := replaceFile(filepath.Join(s.opts.Dir, s.opts.TokenFile), []byte(token.Value), 0o600, s.opts.User); err != nil {
 		return fmt.Errorf("writing the token: %w", err)
 	}
 	return nil
+}
+
+// replaceFile writes a file and puts it in the place of an older one. It belongs to the user; 0 = this program's.
+func replaceFile(path string, text []byte, mode os.FileMode, user uint32) error {
+	err := writeFile(path+".new", text, mode)
+	if err == nil && user > 0 {
+		err = os.Chown(path+".new", int(user), int(user))
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 func writeFile(path string, text []byte, mode os.FileMode) error {
@@ -388,5 +369,3 @@ func writeFile(path string, text []byte, mode os.FileMode) error {
 	}
 	return os.WriteFile(path, text, mode)
 }
-
-var errNotThere = errors.New("not there yet")
