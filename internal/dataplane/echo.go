@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"scaler.mesh/scaler/internal/task"
 )
 
 // HeadersPath is answered with the headers of the request as a JSON object of lists,
@@ -77,14 +79,8 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(r.Header) // fails only if the client has disconnected
 		return
 	}
-	if e.opts.Wait > 0 {
-		timer := time.NewTimer(e.opts.Wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-r.Context().Done():
-			return
-		}
+	if e.opts.Wait > 0 && !task.Sleep(r.Context(), e.opts.Wait) {
+		return
 	}
 	if e.next != nil {
 		e.next.forward(w, r)

@@ -97,19 +97,6 @@ func (h *http1) call(due time.Duration) bool {
 	return true
 }
 
-// forget removes a connection from all counts. The caller holds mu.
-func (h *http1) forget(c *conn) {
-	if c.place < 0 {
-		return
-	}
-	last := len(h.open) - 1
-	h.open[c.place] = h.open[last]
-	h.open[c.place].place = c.place
-	h.open = h.open[:last]
-	c.place = -1
-	h.count--
-}
-
 // write sends the request. The reader notices errors.
 func (h *http1) write(c *conn) {
 	if _, err := c.net.Write(h.heads[c.address]); err != nil {
@@ -190,12 +177,16 @@ func (h *http1) read(c *conn) {
 	}
 }
 
-// drop removes a connection, which may be idle. The caller holds mu.
+// drop removes a connection, which may be idle, from all counts. The caller holds mu.
 func (h *http1) drop(c *conn) {
 	if i := slices.Index(h.idle[c.address], c); i >= 0 {
 		h.idle[c.address] = slices.Delete(h.idle[c.address], i, i+1)
 	}
-	h.forget(c)
+	last := len(h.open) - 1
+	h.open[c.place] = h.open[last]
+	h.open[c.place].place = c.place
+	h.open = h.open[:last]
+	h.count--
 }
 
 // reapEvery is the interval at which requests past their timeout are given up. An answer
