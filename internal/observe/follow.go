@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"scaler.mesh/scaler/internal/task"
 )
 
 // retry is the backoff before a lost watch is resumed. It is shorter than that of other
@@ -96,10 +98,7 @@ func follow(ctx context.Context, s source, store cache.ReflectorStore, o Options
 		if time.Since(started) > retry.Cap {
 			delay = retry
 		}
-		select {
-		case <-time.After(delay.Step()):
-		case <-ctx.Done():
-		}
+		task.Sleep(ctx, delay.Step())
 	}
 	select {
 	case err := <-refused:
@@ -156,13 +155,13 @@ func (c *changes[T]) Delete(obj any) error {
 // which case objects that are not in it were deleted meanwhile.
 func (c *changes[T]) Replace(list []any, _ string) error {
 	seen := time.Now()
-	listed := make(map[cache.ObjectName]bool, len(list))
-	for _, obj := range list {
+	objects, listed := make([]T, len(list)), make(map[cache.ObjectName]bool, len(list))
+	for i, obj := range list {
 		o, err := c.object(obj)
 		if err != nil {
 			return err
 		}
-		listed[name(o)] = true
+		objects[i], listed[name(o)] = o, true
 	}
 	for n, o := range c.kept {
 		if !listed[n] {
@@ -170,11 +169,7 @@ func (c *changes[T]) Replace(list []any, _ string) error {
 			c.report(seen, Deleted, o)
 		}
 	}
-	for _, obj := range list {
-		o, err := c.object(obj)
-		if err != nil {
-			return err
-		}
+	for _, o := range objects {
 		c.set(seen, o)
 	}
 	c.end(seen)
