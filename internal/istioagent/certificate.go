@@ -2,8 +2,6 @@ package istioagent
 
 import (
 	"context"
-	"crypto"
-	"crypto/x509"
 	"fmt"
 	mathrand "math/rand/v2"
 	"sync"
@@ -100,10 +98,4 @@ func (c *certificate) obtain(ctx context.Context, event *proxy.Certificate) (tim
 func renewal(lifetime time.Duration) time.Duration {
 	ratio := graceRatio + graceJitter*(2*mathrand.Float64()-1)
 	return max(lifetime-time.Duration(ratio*float64(lifetime)), 0)
-}
-
-// verify returns the leaf of a chain. The chain must lead to the agent's roots, and the
-// leaf must be for the agent's identity and, unless public is nil, for that public key.
-func (a *Agent) verify(chain [][]byte, public crypto.PublicKey) (*x509.Certificate, error) {
-	return svid.Verify(chain, a.roots, a.identity, public)
 }

@@ -19,6 +19,7 @@ import (
 	"io"
 	"time"
 
+	"scaler.mesh/scaler/internal/svid"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
@@ -146,7 +147,7 @@ func (a *Agent) onSecret(_ string, secret *xdsprobe.Secret, requested, received 
 	if !requested.IsZero() {
 		a.services.Store.Counters().CertificateRequests.Add(1)
 	}
-	leaf, err := a.verify([][]byte{secret.Chain}, nil)
+	leaf, err := svid.Verify([][]byte{secret.Chain}, a.roots, a.identity, nil)
 	if err != nil {
 		event.Err = fmt.Errorf("verifying a certificate: %w", err)
 	} else {

@@ -96,10 +96,8 @@ func (s Spec) resources() corev1.ResourceRequirements {
 
 func (s Spec) job() *batchv1.Job {
 	labels := s.meta("").Labels
-	podLabels := map[string]string{"sidecar.istio.io/inject": "false"}
-	for k, v := range labels {
-		podLabels[k] = v
-	}
+	podLabels := s.meta("").Labels
+	podLabels["sidecar.istio.io/inject"] = "false"
 	workers := int32(s.Workers)
 	return &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: s.meta(Name),

@@ -199,10 +199,7 @@ func (c *certificates) request(ctx context.Context, one *certificate) {
 
 // retryAfter returns the wait after this number of failures, at least one.
 func retryAfter(failures int) time.Duration {
-	wait := longestWait
-	if failures <= 8 {
-		wait = min(longestWait, firstRetry<<(failures-1))
-	}
+	wait := min(longestWait, firstRetry<<min(failures-1, 8))
 	return time.Duration(float64(wait) * (1 + retryJitter*(2*mathrand.Float64()-1)))
 }
 

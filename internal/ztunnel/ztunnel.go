@@ -16,6 +16,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"sync"
 
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -94,14 +95,11 @@ func (z *Ztunnel) Run(ctx context.Context) error {
 	}
 	defer z.services.Issuer.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		z.certificates.run(ctx)
-	}()
+	var requesting sync.WaitGroup
+	requesting.Go(func() { z.certificates.run(ctx) })
 	err := z.client.Run(ctx)
 	cancel()
-	<-done
+	requesting.Wait()
 	return err
 }
 
