@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,10 +89,7 @@ func addToCache(file string, points []record.CalibrationPoint) error {
 		c.Points = append(c.Points, p)
 	}
 	slices.SortFunc(c.Points, func(a, b record.CalibrationPoint) int {
-		if a.XDS != b.XDS {
-			return strings.Compare(a.XDS, b.XDS)
-		}
-		return a.Sidecars - b.Sidecars
+		return cmp.Or(strings.Compare(a.XDS, b.XDS), a.Sidecars-b.Sidecars)
 	})
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return fmt.Errorf("keeping the calibration: %w", err)

@@ -35,13 +35,10 @@ const arrivalTimeout = 10 * time.Minute
 // Run measures the instrument's floor, its figures with a control plane of almost no
 // cost, at each of the given numbers of sidecars. Unless the control plane was asked to
 // make faults, the points are kept for the records of rollouts. log receives a line for
-// each step; nil = nowhere.
+// each step.
 func Run(ctx context.Context, spec Spec, log func(string)) (record.Calibration, error) {
 	if err := spec.Validate(); err != nil {
 		return record.Calibration{}, err
-	}
-	if log == nil {
-		log = func(string) {}
 	}
 	c := record.Calibration{
 		APIVersion: record.APIVersion, Kind: record.CalibrationKind, Schema: record.Schema,

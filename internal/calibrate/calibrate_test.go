@@ -24,7 +24,7 @@ var _ = Describe("calibrating", func() {
 	})
 	calibrate := func() record.CalibrationPoint {
 		GinkgoHelper()
-		c, err := Run(context.Background(), spec, nil)
+		c, err := Run(context.Background(), spec, func(string) {})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(c.Points).To(HaveLen(1))
 		Expect(os.ReadDir(spec.State + "/calibrations")).To(BeEmpty())
