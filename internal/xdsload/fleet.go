@@ -135,8 +135,3 @@ func (f *fleet) StreamEnded(id string, e proxy.StreamEnded) {
 
 // Certified implements proxy.Observer. These sidecars request no certificates.
 func (f *fleet) Certified(string, proxy.Certificate) {}
-
-// received counts responses and their bytes.
-func (f *fleet) received() (responses, bytes int64) {
-	return f.store.Counters().Now().AllResponses()
-}

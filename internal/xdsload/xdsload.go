@@ -25,10 +25,10 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Progress receives the progress of a run. The zero value receives nothing.
+// Progress receives the progress of a run.
 type Progress struct {
 	Log    func(msg string) // one line, about an event
-	Status func(Status)     // about once a second
+	Status func(Status)     // about once a second; nil = nobody is shown it
 }
 
 // Status is the state of a run at one moment, for showing progress.
@@ -84,7 +84,7 @@ func Run(ctx context.Context, spec Spec, progress Progress) (record.XDSRun, erro
 		if err != nil {
 			return r.record, fmt.Errorf("using --metrics-address %s: %w", spec.MetricsAddress, err)
 		}
-		r.log("metrics: " + server.URL())
+		r.progress.Log("metrics: " + server.URL())
 		group.Go(func() error { return server.Run(measuring) })
 	}
 	group.Go(func() error { return r.sampler.Run(measuring) })
@@ -131,7 +131,7 @@ func newRun(spec Spec, progress Progress) (*run, error) {
 		return nil, err
 	}
 	r.metrics = measure.NewMetrics(measure.Build{Version: component.ScalerVersion()}, r.sampler)
-	r.fleet = newFleet(spec.Clients, r.metrics, r.log)
+	r.fleet = newFleet(spec.Clients, r.metrics, progress.Log)
 	r.record = record.XDSRun{
 		APIVersion: record.APIVersion, Kind: record.XDSKind, Schema: record.Schema,
 		Started: time.Now().UTC(),
@@ -173,7 +173,7 @@ func (r *run) runSidecars(ctx, measuring context.Context) error {
 		case <-ctx.Done():
 		case <-complete:
 			complete = nil
-			r.log(fmt.Sprintf("all %d sidecars are complete after %.1f s", r.spec.Clients, time.Since(r.edges[0].at).Seconds()))
+			r.progress.Log(fmt.Sprintf("all %d sidecars are complete after %.1f s", r.spec.Clients, time.Since(r.edges[0].at).Seconds()))
 			err = errors.Join(err, r.edge())
 		case <-ticker.C:
 			r.showStatus()
@@ -228,7 +228,7 @@ func (r *run) edge() error {
 	if err != nil {
 		return fmt.Errorf("reading scaler's own counters: %w", err)
 	}
-	responses, bytes := r.fleet.received()
+	responses, bytes := r.fleet.store.Counters().Now().AllResponses()
 	r.edges = append(r.edges, edge{at, responses, bytes})
 	return nil
 }
@@ -238,16 +238,10 @@ func (r *run) recordLag(d time.Duration) {
 	r.metrics.Observe(measure.SchedulingLag, d)
 }
 
-func (r *run) log(msg string) {
-	if r.progress.Log != nil {
-		r.progress.Log(msg)
-	}
-}
-
 // showStatus shows how far the run is.
 func (r *run) showStatus() {
 	c := r.fleet.store.Counters().Now()
-	responses, bytes := r.fleet.received()
+	responses, bytes := c.AllResponses()
 	s := Status{
 		Elapsed: time.Since(r.edges[0].at), Length: r.spec.Duration, Clients: r.spec.Clients,
 		Open: int(c.Connected), Complete: int(r.fleet.complete.Load()),
