@@ -247,8 +247,8 @@ func (c *comparison) exchangeSince(past, now *exchange) error {
 		if len(streams) != 1 {
 			return fmt.Errorf("the stream of the %s ended while the mesh changed", c.sideName(side))
 		}
-		now.requests[side] = textsOf(streams[0].Requests(nil))[len(past.requests[side]):]
-		now.responses[side] = textsOf(streams[0].Responses())[len(past.responses[side]):]
+		now.requests[side] = streams[0].Requests(nil)[len(past.requests[side]):]
+		now.responses[side] = streams[0].Responses()[len(past.responses[side]):]
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ type exchange struct{ requests, responses [2][]string }
 
 // add takes a whole stream of one side.
 func (e *exchange) add(side int, stream wiretap.Stream, versions map[wiretap.Key]string) {
-	e.requests[side], e.responses[side] = textsOf(stream.Requests(versions)), textsOf(stream.Responses())
+	e.requests[side], e.responses[side] = stream.Requests(versions), stream.Responses()
 }
 
 // after returns past followed by e.
@@ -117,11 +117,3 @@ func subscriptions(requests []string) []string {
 }
 
 func sorted(words []string) []string { return slices.Sorted(slices.Values(words)) }
-
-func textsOf(all []wiretap.Asked) []string {
-	words := make([]string, 0, len(all))
-	for _, a := range all {
-		words = append(words, a.Text)
-	}
-	return words
-}

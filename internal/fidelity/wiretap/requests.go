@@ -21,49 +21,43 @@ var typeNames = map[string]string{
 	"type.googleapis.com/istio.security.Authorization":                   "Authorization",
 }
 
-// TypeName returns the short name of a resource type, such as CDS, or its URL if it has
+// typeName returns the short name of a resource type, such as CDS, or its URL if it has
 // none.
-func TypeName(url string) string {
+func typeName(url string) string {
 	if name, ok := typeNames[url]; ok {
 		return name
 	}
 	return url
 }
 
-// Asked describes a request or a response without anything that differs between two
-// proxies that behave the same: a request names the response that it answers by its
-// content.
-type Asked struct {
-	At   time.Time
-	Text string
-}
-
 // Requests returns the requests of a stream in order, each as text: its type, + the names
 // subscribed to, - those unsubscribed from, ~ those of initial_resource_versions (~!
 // where the version is not the one received last), and "ack" or "nack" with the names in
-// that response. Names are sorted: their order means nothing.
+// that response. The text has nothing that differs between two proxies that behave the
+// same: a request names the response that it answers by its content. Names are sorted:
+// their order means nothing.
 //
 // versions holds those received on earlier streams, by type and name, as [Versions] gives
 // them; nil if there were none.
-func (s *Stream) Requests(versions map[Key]string) []Asked {
+func (s *Stream) Requests(versions map[Key]string) []string {
 	responses := map[string]Message{}
 	held := map[Key]string{}
 	maps.Copy(held, versions)
-	var requests []Asked
+	var requests []string
 	for _, m := range s.Messages {
 		if !m.Request {
 			responses[m.Type+" "+m.Nonce] = m
 			for _, r := range m.Resources {
-				held[Key{TypeName(m.Type), r.Name}] = r.Version
+				held[Key{m.Type, r.Name}] = r.Version
 			}
 			continue
 		}
-		words := []string{TypeName(m.Type)}
+		words := []string{m.Type}
 		words = append(words, signed("+", m.Subscribe)...)
 		words = append(words, signed("-", m.Unsubscribe)...)
 		var initial []string
 		for name, version := range m.Initial {
-			if held[Key{TypeName(m.Type), name}] != version {
+			if held[Key{m.Type, name}] != version {
 				name = "!" + name
 			}
 			initial = append(initial, name)
@@ -72,19 +66,19 @@ func (s *Stream) Requests(versions map[Key]string) []Asked {
 		if m.Nonce != "" {
 			words = append(words, answered(responses[m.Type+" "+m.Nonce], m)...)
 		}
-		requests = append(requests, Asked{m.At, strings.Join(words, " ")})
+		requests = append(requests, strings.Join(words, " "))
 	}
 	return requests
 }
 
 // Responses returns the responses of a stream in order, each as text: its type, the names
 // of its resources, and with a - the names of removed ones.
-func (s *Stream) Responses() []Asked {
-	var responses []Asked
+func (s *Stream) Responses() []string {
+	var responses []string
 	for _, m := range s.Messages {
 		if !m.Request {
-			words := append([]string{TypeName(m.Type)}, answered(m, m)[1:]...)
-			responses = append(responses, Asked{m.At, strings.Join(words, " ")})
+			words := append([]string{m.Type}, answered(m, m)[1:]...)
+			responses = append(responses, strings.Join(words, " "))
 		}
 	}
 	return responses
@@ -116,7 +110,7 @@ func signed(sign string, names []string) []string {
 	return words
 }
 
-// Key is the type, as TypeName gives it, and name of a resource.
+// Key is the type, as in Message, and name of a resource.
 type Key struct{ Type, Name string }
 
 // String returns the key as `CDS name`.
@@ -130,21 +124,20 @@ func Held(streams []Stream) map[Key]Resource {
 	for i := range streams {
 		asked := map[Key]bool{}
 		for _, m := range streams[i].Messages {
-			kind := TypeName(m.Type)
 			for _, name := range m.Subscribe {
-				asked[Key{kind, name}] = true
+				asked[Key{m.Type, name}] = true
 			}
 			for _, name := range m.Unsubscribe {
-				delete(asked, Key{kind, name})
-				delete(held, Key{kind, name})
+				delete(asked, Key{m.Type, name})
+				delete(held, Key{m.Type, name})
 			}
 			for _, r := range m.Resources {
-				if k := (Key{kind, r.Name}); asked[k] || wildcard(kind) {
+				if k := (Key{m.Type, r.Name}); asked[k] || wildcard(m.Type) {
 					held[k] = r
 				}
 			}
 			for _, name := range m.Removed {
-				delete(held, Key{kind, name})
+				delete(held, Key{m.Type, name})
 			}
 		}
 	}
@@ -160,7 +153,7 @@ func Versions(streams []Stream) map[Key]string {
 	for i := range streams {
 		for _, m := range streams[i].Messages {
 			for _, r := range m.Resources {
-				versions[Key{TypeName(m.Type), r.Name}] = r.Version
+				versions[Key{m.Type, r.Name}] = r.Version
 			}
 		}
 	}
@@ -174,25 +167,24 @@ func (s *Stream) Complete(kinds ...string) bool {
 	due, owed := map[Key]bool{}, map[string]bool{}
 	seen := map[string]bool{}
 	for _, m := range s.Messages {
-		kind := TypeName(m.Type)
 		if m.Request {
-			delete(owed, kind+" "+m.Nonce)
+			delete(owed, m.Type+" "+m.Nonce)
 			for _, name := range m.Subscribe {
 				if _, held := m.Initial[name]; !held {
-					due[Key{kind, name}] = true
+					due[Key{m.Type, name}] = true
 				}
 			}
 			for _, name := range m.Unsubscribe {
-				delete(due, Key{kind, name})
+				delete(due, Key{m.Type, name})
 			}
 			continue
 		}
-		seen[kind], owed[kind+" "+m.Nonce] = true, true
+		seen[m.Type], owed[m.Type+" "+m.Nonce] = true, true
 		for _, r := range m.Resources {
-			delete(due, Key{kind, r.Name})
+			delete(due, Key{m.Type, r.Name})
 		}
 		for _, name := range m.Removed {
-			delete(due, Key{kind, name})
+			delete(due, Key{m.Type, name})
 		}
 	}
 	return len(due) == 0 && len(owed) == 0 && !slices.ContainsFunc(kinds, func(k string) bool { return !seen[k] })

@@ -12,8 +12,6 @@ import (
 // Stream is a recorded ADS stream.
 type Stream struct {
 	From     string            // address of the proxy's end
-	Opened   time.Time         // when the call arrived
-	Closed   time.Time         // when it had ended; zero before
 	Headers  map[string]string // of the call, as headersOf has them
 	Node     *Node             // of the first request that had one; nil before it
 	Nodes    int               // requests that had one
@@ -33,7 +31,7 @@ type Node struct {
 type Message struct {
 	At      time.Time
 	Request bool   // by the proxy; else a response of the control plane
-	Type    string // URL of the resources' type
+	Type    string // of the resources: its short name, such as CDS, or its URL if it has none
 	Nonce   string // of a request: of the response that it acknowledges or rejects
 	Bytes   int    // length of the message
 
@@ -62,7 +60,7 @@ func readRequest(b []byte) (Message, *Node) {
 		m.Rejected = err.Error()
 		return m, nil
 	}
-	m.Type, m.Nonce = r.GetTypeUrl(), r.GetResponseNonce()
+	m.Type, m.Nonce = typeName(r.GetTypeUrl()), r.GetResponseNonce()
 	m.Subscribe, m.Unsubscribe, m.Initial = r.GetResourceNamesSubscribe(), r.GetResourceNamesUnsubscribe(), r.GetInitialResourceVersions()
 	if r.GetErrorDetail() != nil {
 		m.Rejected = r.GetErrorDetail().GetMessage()
@@ -89,7 +87,7 @@ func readResponse(b []byte) Message {
 		m.Rejected = err.Error()
 		return m
 	}
-	m.Type, m.Nonce, m.Removed = r.GetTypeUrl(), r.GetNonce(), r.GetRemovedResources()
+	m.Type, m.Nonce, m.Removed = typeName(r.GetTypeUrl()), r.GetNonce(), r.GetRemovedResources()
 	for _, one := range r.GetResources() {
 		m.Resources = append(m.Resources, Resource{
 			one.GetName(), one.GetVersion(), len(one.GetResource().GetValue()), xxhash.Sum64(one.GetResource().GetValue()),

@@ -17,7 +17,6 @@ import (
 	"math"
 	"net"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -237,7 +236,7 @@ func (w *Wiretap) relay(up grpc.ClientStream, down grpc.ServerStream, t tape, ca
 
 // open begins to write a stream down.
 func (w *Wiretap) open(ctx context.Context, cut context.CancelCauseFunc) *Stream {
-	s := &Stream{Opened: time.Now(), Headers: headersOf(ctx)}
+	s := &Stream{Headers: headersOf(ctx)}
 	if from, ok := peer.FromContext(ctx); ok {
 		s.From = from.Addr.String()
 	}
@@ -252,7 +251,7 @@ func (w *Wiretap) open(ctx context.Context, cut context.CancelCauseFunc) *Stream
 func (w *Wiretap) close(s *Stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.Ended, s.Closed = true, time.Now()
+	s.Ended = true
 	delete(w.cuts, s)
 	w.notify()
 }
