@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"scaler.mesh/scaler/internal/controlplane"
@@ -65,27 +64,27 @@ func (r *run) startSimulated(ctx context.Context) (*tappedProxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := len(r.tap.Streams(identity.NodeID)) // it may open one at once
+	return r.launch(ctx, identity.NodeID, s.Run, func(context.Context) (map[wiretap.Key]string, error) {
+		held := map[wiretap.Key]string{}
+		for _, one := range s.Held() {
+			held[wiretap.Key{Type: one.Type.String(), Name: one.Name}] = contentText(one.Key, one.Content)
+		}
+		return held, nil
+	}), nil
+}
+
+// launch runs a proxy until it is stopped.
+func (r *run) launch(ctx context.Context, node string, run func(context.Context) error, held func(context.Context) (map[wiretap.Key]string, error)) *tappedProxy {
+	before := len(r.tap.Streams(node)) // it may open one at once
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	var failed error
-	running.Go(func() {
-		failed = s.Run(life)
-	})
 	ended := make(chan struct{})
-	go func() { running.Wait(); close(ended) }()
+	var failed error
+	go func() { failed = run(life); close(ended) }()
 	return &tappedProxy{
-		node: identity.NodeID, before: before,
+		node: node, before: before, held: held,
 		stop:  func(context.Context) error { end(); <-ended; return failed },
 		ended: ended, failure: func() error { return failed },
-		held: func(context.Context) (map[wiretap.Key]string, error) {
-			held := map[wiretap.Key]string{}
-			for _, one := range s.Held() {
-				held[wiretap.Key{Type: one.Type.String(), Name: one.Name}] = contentText(one.Key, one.Content)
-			}
-			return held, nil
-		},
-	}, nil
+	}
 }
 
 // startAgent starts pilot-agent with an Envoy, as the sidecar of the pod.
@@ -106,30 +105,20 @@ func (r *run) startAgent(ctx context.Context) (*tappedProxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := len(r.tap.Streams(identity.NodeID)) // it may open one at once
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	var failed error
-	go func() { failed = s.Run(life); close(ended) }()
-	return &tappedProxy{
-		node: identity.NodeID, before: before,
-		stop:  func(context.Context) error { end(); <-ended; return failed },
-		ended: ended, failure: func() error { return failed },
-		held: func(ctx context.Context) (map[wiretap.Key]string, error) {
-			configuration, err := s.Configuration(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if len(configuration.Refused) > 0 {
-				return nil, fmt.Errorf("envoy refused %s", configuration.Refused[0])
-			}
-			held := map[wiretap.Key]string{}
-			for _, one := range configuration.Held {
-				held[wiretap.Key{Type: one.Type.String(), Name: one.Name}] = contentText(one.Key, one.Content)
-			}
-			return held, nil
-		},
-	}, nil
+	return r.launch(ctx, identity.NodeID, s.Run, func(ctx context.Context) (map[wiretap.Key]string, error) {
+		configuration, err := s.Configuration(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(configuration.Refused) > 0 {
+			return nil, fmt.Errorf("envoy refused %s", configuration.Refused[0])
+		}
+		held := map[wiretap.Key]string{}
+		for _, one := range configuration.Held {
+			held[wiretap.Key{Type: one.Type.String(), Name: one.Name}] = contentText(one.Key, one.Content)
+		}
+		return held, nil
+	}), nil
 }
 
 // awaitQuiet returns when no stream had a message for this time, since the call or the
