@@ -128,7 +128,8 @@ func spin(t *testing.T) (src Source, end func() float64) {
 	return OfProcess(child.Handle()), func() float64 {
 		child.Kill()
 		<-child.Done()
-		return child.ExitCPUSeconds()
+		used, _ := child.Handle().ExitCPU()
+		return used.Seconds()
 	}
 }
 

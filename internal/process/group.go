@@ -341,12 +341,3 @@ func (g *Group) collect() error {
 		}
 	}
 }
-
-func (p *Process) ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}

@@ -37,8 +37,9 @@ func (h Handle) PID() int { return h.id.PID }
 // field 22 of /proc/PID/stat; 0 for a process that had ended when the handle was made.
 func (h Handle) StartTicks() uint64 { return h.id.Start }
 
-// ExitCPU returns the [Process.ExitCPUSeconds] of a child that has ended; false while it
-// runs and for a process that is no child.
+// ExitCPU returns the processor time, user and system, that a child used in its life, as
+// the kernel accounted it when the child was reaped; false while it runs and for a process
+// that is no child. Threads are included, children that it did not wait for are not.
 func (h Handle) ExitCPU() (time.Duration, bool) {
 	if h.child == nil || !h.child.ended() {
 		return 0, false

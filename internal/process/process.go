@@ -98,32 +98,20 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // is nil while the child runs, and when it ended because Stop or Kill was called; an end
 // that was not requested is an error whatever the exit status.
 func (p *Process) Err() error {
-	select {
-	case <-p.done:
-		return p.err
-	default:
+	if !p.ended() {
 		return nil
 	}
-}
-
-// ExitCPUSeconds returns the processor time, user and system, that the child used in its
-// life, as the kernel accounted it when the child was reaped; 0 while it runs. Threads
-// are included, children that it did not wait for are not.
-func (p *Process) ExitCPUSeconds() float64 {
-	select {
-	case <-p.done:
-		return p.cpu.Seconds()
-	default:
-		return 0
-	}
+	return p.err
 }
 
 // OutOfMemory reports whether the child ended because the kernel killed it for
 // exceeding its MemoryLimit; false while it runs.
-func (p *Process) OutOfMemory() bool {
+func (p *Process) OutOfMemory() bool { return p.ended() && p.outOfMemory }
+
+func (p *Process) ended() bool {
 	select {
 	case <-p.done:
-		return p.outOfMemory
+		return true
 	default:
 		return false
 	}
