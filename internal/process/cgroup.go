@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -96,7 +95,7 @@ func isOwnGroup(dir string) bool { return filepath.Clean(dir) == dir && ownGroup
 type memoryGroup struct {
 	dir   string
 	files memoryFiles
-	kills int // processes that the kernel killed in it, as of its end
+	kills int64 // processes that the kernel killed in it, as of its end
 }
 
 // CanLimitMemory returns the reason why children cannot be given a memory limit; nil if
@@ -192,9 +191,7 @@ func parseCgroups(text, wanted string) (mount, group string, v2 bool, err error)
 
 func (g *memoryGroup) make(limit int64) error {
 	if g.files.limit == memoryV2.limit {
-		// Fails if the controller is enabled already and the file may not be written:
-		// then the limit's file exists.
-		_ = os.WriteFile(filepath.Join(filepath.Dir(g.dir), "cgroup.subtree_control"), []byte("+memory"), 0)
+		enableControllers(filepath.Dir(g.dir), "memory")
 	}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		return err
@@ -219,6 +216,14 @@ func (g *memoryGroup) make(limit int64) error {
 
 func (g *memoryGroup) write(name, value string) error { return writeControl(g.dir, name, value) }
 
+// enableControllers enables controllers for the groups below one of version 2. Where the
+// file may not be written they are enabled already, or writing their control files fails.
+func enableControllers(dir string, controllers ...string) {
+	for _, c := range controllers {
+		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0)
+	}
+}
+
 // writeControl writes an existing control file; control groups do not allow to create
 // files.
 func writeControl(dir, name, value string) error {
@@ -239,23 +244,9 @@ func (g *memoryGroup) add(pid int) error { return g.write("cgroup.procs", strcon
 func (g *memoryGroup) close() error {
 	text, err := os.ReadFile(filepath.Join(g.dir, g.files.kills))
 	if err == nil {
-		g.kills = parseKills(string(text))
+		g.kills, _ = statCount(string(text), "oom_kill") // 0 where there is no such line
 	}
 	return g.remove()
-}
-
-// parseKills reads the line "oom_kill N" of memory.oom_control or memory.events.
-func parseKills(text string) int {
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), "oom_kill "); ok {
-			n, err := strconv.Atoi(strings.TrimSpace(value))
-			if err == nil {
-				return n
-			}
-		}
-	}
-	return 0
 }
 
 // remove deletes the group. A process that was just killed may still be in it for a

@@ -50,10 +50,7 @@ func (p placement) quotaGroup(name string, q Quota, planned func(dir string) err
 	}
 	_, v1 := os.Stat(filepath.Join(p.dir, "cpu.cfs_quota_us"))
 	if v1 != nil {
-		// Fails if the controllers are enabled already and the file may not be written: then
-		// their files exist.
-		_ = os.WriteFile(filepath.Join(p.dir, "cgroup.subtree_control"), []byte("+cpu"), 0)
-		_ = os.WriteFile(filepath.Join(p.dir, "cgroup.subtree_control"), []byte("+memory"), 0)
+		enableControllers(p.dir, "cpu", "memory")
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", fmt.Errorf(doing, err)

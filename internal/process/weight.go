@@ -161,11 +161,7 @@ func (w *weightGroups) makeOne(dir string, level int) error {
 	file := "cpu.shares"
 	if w.v2 {
 		file = "cpu.weight"
-		// Fails if the controller is enabled already and the file may not be written:
-		// then the weight's file exists.
-		_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"), []byte("+cpu"), 0)
-		// Enables counting of memory in the group, where that is permitted.
-		_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"), []byte("+memory"), 0)
+		enableControllers(filepath.Dir(dir), "cpu", "memory") // memory to count it, where that is permitted
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

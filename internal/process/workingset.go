@@ -104,7 +104,7 @@ func readCount(dir, name string) (int64, error) {
 	return n, nil
 }
 
-// statCount finds the line "NAME N" of memory.stat.
+// statCount finds the line "NAME N" of a control file.
 func statCount(text, name string) (int64, error) {
 	lines := bufio.NewScanner(strings.NewReader(text))
 	for lines.Scan() {
