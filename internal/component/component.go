@@ -148,10 +148,8 @@ func Names() []string {
 // Version is the pinned version of a program, as "v1.36.3"; empty for a program that is not
 // known. A program from Options.BinDir may be of another version: see List.
 func Version(name string) string {
-	if _, p := pinned.find(name); p != nil {
-		return p.Version
-	}
-	return ""
+	_, p := pinned.find(name)
+	return p.Version
 }
 
 // Paths gives the absolute path of every named program, having built what was missing: minutes
@@ -365,8 +363,8 @@ func (s *store) intact(g *Graph, p Program, tc toolchain) string {
 // lookup gives the path of a program in the cache, or "". Without a toolchain, a build by any Go
 // version does.
 func (s *store) lookup(g *Graph, p Program, tc toolchain) string {
-	if r, ok := s.imageOf(g, p); ok {
-		if path := filepath.Join(r.place(s.dir), p.Name); Executable(path) == nil {
+	if s.hasImage(p) {
+		if path := filepath.Join(p.imagePlace(s.dir), p.Name); Executable(path) == nil {
 			return path
 		}
 	}
@@ -393,15 +391,12 @@ func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
 	// Without Go the cache can still be read; what has to be built says so when it is.
 	tc, _ := probeToolchain(ctx, s.dir)
 	var all []Status
-	for i := range s.graphs {
-		g := &s.graphs[i]
-		for _, p := range g.Programs {
-			st := s.status(g, p, tc)
-			if binDir != "" {
-				st = p.inBinDir(ctx, binDir)
-			}
-			all = append(all, st)
+	for g, p := range s.graphs.programs() {
+		st := s.status(g, p, tc)
+		if binDir != "" {
+			st = p.inBinDir(ctx, binDir)
 		}
+		all = append(all, st)
 	}
 	return all, ctx.Err()
 }
@@ -409,7 +404,6 @@ func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
 // status describes a program that is in the cache, or would be put there.
 func (s *store) status(g *Graph, p Program, tc toolchain) Status {
 	st := Status{Name: p.Name, Version: p.Version, Path: s.lookup(g, p, tc), Source: SourceBuild}
-	r, ok := s.imageOf(g, p)
 	switch {
 	case st.Path != "":
 		st.Source = SourceCache
@@ -418,8 +412,8 @@ func (s *store) status(g *Graph, p Program, tc toolchain) Status {
 		}
 	case g.wheel != nil:
 		st.Source = SourcePip
-	case ok && !r.asked:
-		st.Image = r.reference(s.registries)
+	case s.hasImage(p) && !p.image.asked:
+		st.Image = p.image.reference(s.registries)
 		if g.Mod == "" {
 			st.Source = SourceImage
 		}

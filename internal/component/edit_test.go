@@ -43,7 +43,7 @@ func TestEditsNameBuilds(t *testing.T) {
 	changed := *g
 	changed.edits = append(changed.edits[:0:0], g.edits...)
 	changed.edits[0].new += "\n"
-	if g.key(*p, "go1", "") == changed.key(*p, "go1", "") {
+	if g.key(p, "go1", "") == changed.key(p, "go1", "") {
 		t.Error("an edit that changed names the same build")
 	}
 }

@@ -157,7 +157,6 @@ func istioGraphs(release string) graphs {
 		"istio.io/istio/pkg/version.buildTag=" + version,
 		"istio.io/istio/pkg/version.buildStatus=Clean",
 	}
-	control, agentImages, _ := istioImages(release)
 	completes := istioModulePath
 	if release == IstioDefault {
 		completes = ""
@@ -169,28 +168,22 @@ func istioGraphs(release string) graphs {
 			// matter here: vtprotobuf is the faster of two ways to marshal configuration.
 			Tags: "vtprotobuf,disable_pgv",
 			Programs: []Program{
-				{Istiod, version, "istio.io/istio/pilot/cmd/pilot-discovery", "pilot-discovery", []string{"version", "-o", "json"}},
-				{Istioctl, version, "istio.io/istio/istioctl/cmd/istioctl", Istioctl, []string{"version", "--remote=false"}},
+				{Istiod, version, "istio.io/istio/pilot/cmd/pilot-discovery", "pilot-discovery", []string{"version", "-o", "json"}, istioImage(release, "pilot", "pilot-discovery")},
+				{Istioctl, version, "istio.io/istio/istioctl/cmd/istioctl", Istioctl, []string{"version", "--remote=false"}, istioImage(release, "istioctl", Istioctl)},
 			},
-			images: control,
 		},
 		{
 			Name: agent, Title: "Istio's agent" + title, Mod: mod, Sum: sum, SumFrom: completes, Stamps: stamps,
 			// AGENT_TAGS of the same file.
 			Tags: "agent,disable_pgv,grpcnotrace,retrynotrace",
 			Programs: []Program{
-				{PilotAgent, version, "istio.io/istio/pilot/cmd/pilot-agent", PilotAgent, []string{"version", "-o", "json"}},
+				{PilotAgent, version, "istio.io/istio/pilot/cmd/pilot-agent", PilotAgent, []string{"version", "-o", "json"}, istioImage(release, "proxyv2", PilotAgent)},
 			},
-			images: agentImages,
 		},
 	}
 }
 
 // graphsOf gives all graphs, with Istio of a release.
 func graphsOf(release string) graphs {
-	all := slices.Concat(firstGraphs, istioGraphs(release), lastGraphs)
-	if g, _ := all.find(Envoy); g != nil {
-		_, _, g.images = istioImages(release)
-	}
-	return all
+	return slices.Concat(firstGraphs, istioGraphs(release), lastGraphs, []Graph{envoyGraph(release)})
 }

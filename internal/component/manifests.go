@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,11 +85,8 @@ func (s *store) istioManifests(ctx context.Context, release, revision string) (s
 		}
 		charts = ""
 	}
-	h := sha256.New()
-	for _, part := range append(renderArgs(charts, release, revision), mod, sum, istioctl, GatewayAPIFile) {
-		fmt.Fprintf(h, "%d:%s\n", len(part), part)
-	}
-	place := filepath.Join(s.dir, IstioManifests, release+"-"+hex.EncodeToString(h.Sum(nil))[:12])
+	inputs := append(renderArgs(charts, release, revision), mod, sum, istioctl, GatewayAPIFile)
+	place := filepath.Join(s.dir, IstioManifests, release+"-"+fingerprint(sha256.New(), inputs...))
 	if manifestsIntact(place) {
 		return place, nil
 	}

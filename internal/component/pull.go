@@ -78,21 +78,16 @@ func Get(ctx context.Context, o Options, wanted ...string) ([]Status, error) {
 		digests[name] = digest
 	}
 	var all []pull
-	for i := range s.graphs {
-		g := &s.graphs[i]
-		for _, p := range g.Programs {
-			digest, named := digests[p.Name]
-			delete(digests, p.Name)
-			if len(wanted) > 0 && !named {
-				continue
-			}
-			r, ok := s.imageOf(g, p)
-			if !ok && named {
-				return nil, fmt.Errorf("getting %s %s: %s", p.Name, p.Version, g.withoutImage(p))
-			}
-			if ok {
-				all = append(all, pull{g: g, p: p, image: r, digest: digest})
-			}
+	for g, p := range s.graphs.programs() {
+		digest, named := digests[p.Name]
+		delete(digests, p.Name)
+		if len(wanted) > 0 && !named {
+			continue
+		}
+		if s.hasImage(p) {
+			all = append(all, pull{g, p, digest})
+		} else if named {
+			return nil, fmt.Errorf("getting %s %s: %s", p.Name, p.Version, p.withoutImage())
 		}
 	}
 	for name := range digests {
@@ -100,7 +95,7 @@ func Get(ctx context.Context, o Options, wanted ...string) ([]Status, error) {
 	}
 	// A program that is there already is taken again only where another digest is wanted.
 	missing := slices.DeleteFunc(slices.Clone(all), func(p pull) bool {
-		path := s.intact(p.g, p.p, toolchain{})
+		path := s.intact(p.g, p.Program, toolchain{})
 		return path != "" && originIn(path).Image != "" && (p.digest == "" || strings.HasSuffix(originIn(path).Image, "@"+p.digest))
 	})
 	if failed := s.pullAll(ctx, missing); len(failed) > 0 {
@@ -112,34 +107,30 @@ func Get(ctx context.Context, o Options, wanted ...string) ([]Status, error) {
 	}
 	var got []Status
 	for _, p := range all {
-		got = append(got, s.status(p.g, p.p, toolchain{}))
+		got = append(got, s.status(p.g, p.Program, toolchain{}))
 	}
 	return got, ctx.Err()
 }
 
 // withoutImage states why no image is known for a program.
-func (g *Graph) withoutImage(p Program) string {
-	r, released := g.image(p)
-	if !released {
+func (p Program) withoutImage() string {
+	project := p.image.project
+	if project == "" {
 		return "it is not released in an image; scaler builds it: components build " + p.Name
 	}
-	return fmt.Sprintf("no registry with images of %s is set; name one by --image-registry %s=HOST[:PORT][/PATH]", r.project, r.project)
+	return fmt.Sprintf("no registry with images of %s is set; name one by --image-registry %s=HOST[:PORT][/PATH]", project, project)
 }
 
-// imageOf gives the image of a program, if it is released in one and a registry for it is set.
-func (s *store) imageOf(g *Graph, p Program) (released, bool) {
-	r, ok := g.image(p)
-	if _, set := s.registries[r.project]; !ok || !set {
-		return released{}, false
-	}
-	return r, true
+// hasImage reports whether a program is released in an image and a registry for it is set.
+func (s *store) hasImage(p Program) bool {
+	_, set := s.registries[p.image.project]
+	return set
 }
 
-// pull is a program that is to be taken from an image.
+// pull is a program that is to be taken from its image.
 type pull struct {
-	g      *Graph
-	p      Program
-	image  released
+	g *Graph
+	Program
 	digest string // that the image must have; "" = whichever it has
 }
 
@@ -171,9 +162,8 @@ func (s *store) pullMissing(ctx context.Context, missing [][]Program) map[string
 	var wanted []pull
 	for i := range s.graphs {
 		for _, p := range missing[i] {
-			r, ok := s.imageOf(&s.graphs[i], p)
-			one := pull{g: &s.graphs[i], p: p, image: r}
-			if ok && !r.asked && !s.unreachable.has(ofHost(image.Registry(one.reference(s.registries)))) {
+			one := pull{g: &s.graphs[i], Program: p}
+			if s.hasImage(p) && !p.image.asked && !s.unreachable.has(ofHost(image.Registry(one.reference(s.registries)))) {
 				wanted = append(wanted, one)
 			}
 		}
@@ -181,8 +171,8 @@ func (s *store) pullMissing(ctx context.Context, missing [][]Program) map[string
 	failed := s.pullAll(ctx, wanted)
 	taken := map[string]string{}
 	for _, p := range wanted {
-		if !slices.ContainsFunc(failed, func(f failure) bool { return slices.Contains(f.programs, p.p.Name) }) {
-			taken[p.p.Name] = filepath.Join(p.image.place(s.dir), p.p.Name)
+		if !slices.ContainsFunc(failed, func(f failure) bool { return slices.Contains(f.programs, p.Name) }) {
+			taken[p.Name] = filepath.Join(p.imagePlace(s.dir), p.Name)
 		}
 	}
 	if len(failed) == 0 || ctx.Err() != nil {
@@ -207,7 +197,7 @@ func (s *store) pullAll(ctx context.Context, wanted []pull) (failed []failure) {
 			i, failed = len(failed), append(failed, failure{registry: registry, err: err})
 		}
 		for _, p := range from {
-			failed[i].programs = append(failed[i].programs, p.p.Name)
+			failed[i].programs = append(failed[i].programs, p.Name)
 		}
 	}
 
@@ -284,8 +274,8 @@ func (s *store) take(ctx context.Context, from *image.Image, programs []pull) er
 	files := map[string]string{}
 	var all []Program
 	for _, p := range programs {
-		files[p.image.path] = filepath.Join(dir, p.p.Name)
-		all = append(all, p.p)
+		files[p.image.path] = filepath.Join(dir, p.Name)
+		all = append(all, p.Program)
 	}
 	s.progress(fmt.Sprintf("taking %s from the image %s, this once; kept in %s", list(all), from.Reference, s.dir))
 	if err := from.Take(files); err != nil {
@@ -293,12 +283,12 @@ func (s *store) take(ctx context.Context, from *image.Image, programs []pull) er
 	}
 	var size int64
 	for _, p := range programs {
-		taken := filepath.Join(dir, p.p.Name)
+		taken := filepath.Join(dir, p.Name)
 		version, err := p.check(ctx, taken)
 		if err != nil {
 			return err
 		}
-		n, err := p.p.place(taken, p.image.place(s.dir), map[string]string{imageName: from.Reference + "\n" + version + "\n"}, "")
+		n, err := p.place(taken, p.imagePlace(s.dir), map[string]string{imageName: from.Reference + "\n" + version + "\n"}, "")
 		if err != nil {
 			return hinted(err, "")
 		}
@@ -311,12 +301,12 @@ func (s *store) take(ctx context.Context, from *image.Image, programs []pull) er
 // check runs a program that was taken, and gives its version: it must work here, and be of the
 // version that is wanted.
 func (p pull) check(ctx context.Context, path string) (version string, err error) {
-	reported, err := p.p.report(ctx, path)
+	reported, err := p.report(ctx, path)
 	if err != nil {
-		return "", fmt.Errorf("trying the released %s: %w", p.p.Name, err)
+		return "", fmt.Errorf("trying the released %s: %w", p.Name, err)
 	}
 	if p.image.version != "" && reported.Version != p.image.version {
-		return "", fmt.Errorf("trying the released %s: it is of version %s, want %s", p.p.Name, reported.Version, p.image.version)
+		return "", fmt.Errorf("trying the released %s: it is of version %s, want %s", p.Name, reported.Version, p.image.version)
 	}
 	return reported.Version, nil
 }

@@ -71,10 +71,9 @@ func releasedFakes(t *testing.T, handler http.Handler) (s *store, host string, r
 	s.silence = time.Minute
 	s.registries = registries{imagesOfKubernetes: host + "/"}
 	s.unreachable = new(Unreachable)
-	for _, name := range []string{"fake", "other"} {
-		s.graphs[0].images = append(s.graphs[0].images, released{
-			program: name, project: imagesOfKubernetes, repository: "fakes/all", tag: "v1.2.3", path: "bin/" + name, version: "v1.2.3",
-		})
+	for i := range s.graphs[0].Programs {
+		p := &s.graphs[0].Programs[i]
+		p.image = released{project: imagesOfKubernetes, repository: "fakes/all", tag: "v1.2.3", path: "bin/" + p.Name, version: "v1.2.3"}
 	}
 	return s, host, reported
 }
@@ -191,7 +190,7 @@ func TestSilentRegistries(t *testing.T) {
 	second := strings.TrimPrefix(server.URL, "http://")
 	s.registries[imagesOfIstio] = second + "/"
 	s.silence = time.Second
-	s.graphs[0].images[1].project = imagesOfIstio
+	s.graphs[0].Programs[1].image.project = imagesOfIstio
 	for range 2 {
 		paths, err := s.paths(t.Context(), "", []string{"fake", "other"})
 		if err != nil || originIn(paths["fake"]).Source != SourceBuild || originIn(paths["other"]).Source != SourceBuild {
@@ -343,9 +342,8 @@ func TestRegistries(t *testing.T) {
 		s := store{graphs: graphsOf("1.29.1"), registries: all}
 		var found []string
 		for _, name := range []string{Etcd, Kwok, Istiod, Promtool} {
-			g, p := s.graphs.find(name)
-			if r, ok := s.imageOf(g, *p); ok {
-				found = append(found, r.reference(all))
+			if _, p := s.graphs.find(name); s.hasImage(p) {
+				found = append(found, p.image.reference(all))
 			}
 		}
 		return strings.Join(found, " ")
@@ -380,7 +378,7 @@ func TestImagesOfReleases(t *testing.T) {
 		places := map[string]string{}
 		for _, g := range graphsOf(version) {
 			for _, p := range g.Programs {
-				r, ok := g.image(p)
+				ok := p.image.project != ""
 				ofBranch := strings.Contains(version, "-") && (p.Name == Envoy || strings.HasPrefix(p.Package, istioModulePath))
 				if ok == (ofBranch || g.edits != nil) {
 					t.Errorf("%s of %s: image %v", p.Name, version, ok)
@@ -388,8 +386,8 @@ func TestImagesOfReleases(t *testing.T) {
 				if !ok {
 					continue
 				}
-				place := filepath.Join(r.place("/cache"), p.Name)
-				if other := places[place]; other != "" || !strings.HasPrefix(place, "/cache/"+p.Name+"/"+r.tag+"-image-") {
+				place := filepath.Join(p.imagePlace("/cache"), p.Name)
+				if other := places[place]; other != "" || !strings.HasPrefix(place, "/cache/"+p.Name+"/"+p.image.tag+"-image-") {
 					t.Errorf("%s of %s is in %s, as %s", p.Name, version, place, other)
 				}
 				places[place] = p.Name

@@ -2,8 +2,6 @@ package component
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -76,7 +74,6 @@ func parseRegistries(values []string) (registries, error) {
 
 // released describes the container image that a project releases a program in.
 type released struct {
-	program    string
 	project    string
 	repository string // path below the registry
 	tag        string
@@ -92,46 +89,25 @@ func (r released) reference(all registries) string {
 	return all[r.project] + r.repository + ":" + r.tag
 }
 
-// place gives the folder of the program in a cache. The registry is not part of it: a mirror has the
+// imagePlace gives the folder in a cache of a program from its image. The registry is not part of it: a mirror has the
 // same image.
-func (r released) place(cache string) string {
-	h := sha256.New()
-	for _, part := range []string{r.repository, r.tag, r.path, runtime.GOOS, runtime.GOARCH} {
-		fmt.Fprintf(h, "%d:%s\n", len(part), part)
-	}
-	return filepath.Join(cache, r.program, fmt.Sprintf("%s-image-%s", r.tag, hex.EncodeToString(h.Sum(nil))[:12]))
+func (p Program) imagePlace(cache string) string {
+	r := p.image
+	return filepath.Join(cache, p.Name, r.tag+"-image-"+fingerprint(sha256.New(), r.repository, r.tag, r.path, runtime.GOOS, runtime.GOARCH))
 }
 
-// istioImages gives the images of a release of Istio. The state of a branch has none.
-func istioImages(version string) (control, agent, envoy []released) {
-	if !istioNumber.MatchString(version) {
-		return nil, nil, nil
+// istioImage gives the image of a program of a release of Istio. The state of a branch has none.
+func istioImage(release, repository, program string) released {
+	if !istioNumber.MatchString(release) {
+		return released{}
 	}
-	of := func(program, repository, file string) released {
-		return released{program: program, project: imagesOfIstio, repository: "istio/" + repository, tag: version, path: "usr/local/bin/" + file, version: version}
-	}
-	// Istio's Envoy has filters that the one of the Python package lacks: which one runs is a
-	// choice, and not a matter of which is quicker to get.
-	proxy := of(Envoy, "proxyv2", Envoy)
-	proxy.version, proxy.asked = "", true
-	return []released{of(Istiod, "pilot", "pilot-discovery"), of(Istioctl, "istioctl", Istioctl)},
-		[]released{of(PilotAgent, "proxyv2", PilotAgent)},
-		[]released{proxy}
+	return released{project: imagesOfIstio, repository: "istio/" + repository, tag: release, path: "usr/local/bin/" + program, version: release}
 }
 
 func kubernetesImage(program, repository, tag, version string) released {
-	return released{program: program, project: imagesOfKubernetes, repository: repository, tag: tag, path: "usr/local/bin/" + program, version: version}
+	return released{project: imagesOfKubernetes, repository: repository, tag: tag, path: "usr/local/bin/" + program, version: version}
 }
 
 func prometheusImage(program, version string) released {
-	return released{program: program, project: imagesOfPrometheus, repository: "prom/prometheus", tag: "v" + version, path: "bin/" + program, version: version}
-}
-
-// image gives the image of a program of the graph, if it is released in one.
-func (g *Graph) image(p Program) (released, bool) {
-	i := slices.IndexFunc(g.images, func(r released) bool { return r.program == p.Name })
-	if i < 0 {
-		return released{}, false
-	}
-	return g.images[i], true
+	return released{project: imagesOfPrometheus, repository: "prom/prometheus", tag: "v" + version, path: "bin/" + program, version: version}
 }

@@ -86,22 +86,18 @@ func (o Options) sayNearest(release, why string) {
 // takeReleased takes those of the programs into the cache that it lacks, and gives what could not be had.
 func (s *store) takeReleased(ctx context.Context, names []string) ([]failure, error) {
 	var missing []pull
-	for i := range s.graphs {
-		g := &s.graphs[i]
-		for _, p := range g.Programs {
-			if !slices.Contains(names, p.Name) || s.intact(g, p, toolchain{}) != "" {
-				continue
-			}
-			r, ok := s.imageOf(g, p)
-			if !ok {
-				return nil, errors.New(g.withoutImage(p))
-			}
-			one := pull{g: g, p: p, image: r}
-			if host := image.Registry(one.reference(s.registries)); s.unreachable.has(ofHost(host)) {
-				return []failure{{registry: host, programs: names, err: errors.New("it does not answer")}}, nil
-			}
-			missing = append(missing, one)
+	for g, p := range s.graphs.programs() {
+		if !slices.Contains(names, p.Name) || s.intact(g, p, toolchain{}) != "" {
+			continue
 		}
+		if !s.hasImage(p) {
+			return nil, errors.New(p.withoutImage())
+		}
+		one := pull{g: g, Program: p}
+		if host := image.Registry(one.reference(s.registries)); s.unreachable.has(ofHost(host)) {
+			return []failure{{registry: host, programs: names, err: errors.New("it does not answer")}}, nil
+		}
+		missing = append(missing, one)
 	}
 	return s.pullAll(ctx, missing), nil
 }

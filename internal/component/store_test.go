@@ -64,8 +64,8 @@ func fakeGraphs(source string) []Graph {
 		Mod:    "module scaler.mesh/components/fake\n\ngo 1.26\n\nrequire fake.test/programs v0.0.0\n\nreplace fake.test/programs => " + source + "\n",
 		Stamps: []string{"main.version=v1.2.3"},
 		Programs: []Program{
-			{"fake", "v1.2.3", "fake.test/programs/fakemain", "fakemain", []string{"--version"}},
-			{"other", "v1.2.3", "fake.test/programs/other", "other", []string{"--version"}},
+			{Name: "fake", Version: "v1.2.3", Package: "fake.test/programs/fakemain", Output: "fakemain", Ask: []string{"--version"}},
+			{Name: "other", Version: "v1.2.3", Package: "fake.test/programs/other", Output: "other", Ask: []string{"--version"}},
 		},
 	}}
 }

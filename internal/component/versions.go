@@ -32,8 +32,8 @@ type Versions struct {
 // Of asks the program of this name (as in Names) at path. Its error names the
 // program and the end of its output.
 func (v *Versions) Of(ctx context.Context, name, path string) (Report, error) {
-	_, p := pinned.find(name)
-	if p == nil {
+	g, p := pinned.find(name)
+	if g == nil {
 		return Report{}, fmt.Errorf("asking for the version of an unknown program %q: want one of %s", name, strings.Join(Names(), ", "))
 	}
 	digest, err := Digest(path)
