@@ -32,9 +32,7 @@ const (
 
 // Client reads from registries. It is safe for concurrent use; Close it when done.
 type Client struct {
-	// Silence is the longest time in which a registry may send nothing; then it counts as unreachable.
-	Silence time.Duration
-
+	silence   time.Duration // the longest time in which a registry may send nothing; then it counts as unreachable
 	transport *http.Transport
 	keychain  authn.Keychain
 	platform  v1.Platform
@@ -44,7 +42,7 @@ type Client struct {
 // NewClient makes a client that gives up on a registry that sends nothing for the time silence.
 func NewClient(silence time.Duration) *Client {
 	return &Client{
-		Silence:   silence,
+		silence:   silence,
 		transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true},
 		keychain:  authn.DefaultKeychain,
 		platform:  v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH},
@@ -76,8 +74,6 @@ type Image struct {
 	// Reference names the image with its digest, as in REPOSITORY:TAG@sha256:.... For an image of
 	// several platforms, it is the digest of their list.
 	Reference string
-	// Digest is the digest in Reference.
-	Digest string
 
 	image v1.Image
 	guard *guard
@@ -91,7 +87,7 @@ func (c *Client) Find(ctx context.Context, reference string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := newGuard(ctx, c.Silence, ref.Context().RegistryStr())
+	g := newGuard(ctx, c.silence, ref.Context().RegistryStr())
 	var found *Image
 	err = g.watch(func() error {
 		found, err = c.find(g.ctx, ref)
@@ -126,9 +122,9 @@ func (c *Client) find(ctx context.Context, ref name.Reference) (*Image, error) {
 	if config.OS != c.platform.OS || config.Architecture != c.platform.Architecture {
 		return nil, fmt.Errorf("it is for %s/%s, want %s/%s", config.OS, config.Architecture, c.platform.OS, c.platform.Architecture)
 	}
-	found := &Image{Reference: ref.String(), Digest: described.Digest.String(), image: image}
+	found := &Image{Reference: ref.String(), image: image}
 	if _, pinned := ref.(name.Digest); !pinned {
-		found.Reference += "@" + found.Digest
+		found.Reference += "@" + described.Digest.String()
 	}
 	return found, nil
 }

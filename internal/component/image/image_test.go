@@ -214,8 +214,8 @@ func TestDigestsAndPlatforms(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer image.Close()
-			if image.Digest != tc.digest || !strings.HasPrefix(image.Reference, host+"/program") || !strings.HasSuffix(image.Reference, "@"+tc.digest) {
-				t.Errorf("%s of %s, want %s", image.Digest, image.Reference, tc.digest)
+			if !strings.HasPrefix(image.Reference, host+"/program") || !strings.HasSuffix(image.Reference, "@"+tc.digest) {
+				t.Errorf("%s, want %s", image.Reference, tc.digest)
 			}
 			to := filepath.Join(t.TempDir(), "out")
 			if err := image.Take(map[string]string{file: to}); err != nil {
