@@ -407,8 +407,8 @@ func (s *store) status(g *Graph, p Program, tc toolchain) Status {
 	switch {
 	case st.Path != "":
 		st.Source = SourceCache
-		if origin := originIn(st.Path); origin.Image != "" {
-			st.Source, st.Image, st.Version = SourceImage, origin.Image, origin.Version
+		if from := originIn(st.Path); from.image != "" {
+			st.Source, st.Image, st.Version = SourceImage, from.image, from.version
 		}
 	case g.wheel != nil:
 		st.Source = SourcePip

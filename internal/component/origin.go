@@ -1,48 +1,60 @@
 package component
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"scaler.mesh/scaler/pkg/record"
 )
 
-// Origin describes where a program comes from.
-type Origin struct {
-	// Source is one of the Source constants: bin-dir for a program that was given, or image, build or
-	// pip for one in the cache.
-	Source string
-	// Image is the container image that the program was taken from, as REPOSITORY:TAG@DIGEST; ""
-	// for others.
-	Image string
-	// Version is the version that a program from an image reported; "" for others.
-	Version string
-	// Digest is Report.Digest.
-	Digest string
+// ProgramOrigins returns where programs are from, as the record has it; paths says by
+// name where each is, as Paths gives it.
+func ProgramOrigins(options Options, paths map[string]string) (map[string]record.Program, error) {
+	all := map[string]record.Program{}
+	for name, path := range paths {
+		if name == IstioManifests {
+			continue // a folder
+		}
+		var err error
+		if all[name], err = programOrigin(options, path); err != nil {
+			return nil, fmt.Errorf("finding where %s is from: %w", name, err)
+		}
+	}
+	return all, nil
 }
 
-// OriginOf gives the origin of the program at a path, which is one that Paths gave.
-func OriginOf(o Options, path string) (Origin, error) {
-	cache, err := CacheDir(o)
+func programOrigin(options Options, path string) (record.Program, error) {
+	cache, err := CacheDir(options)
 	if err != nil {
-		return Origin{}, err
+		return record.Program{}, err
 	}
-	origin := Origin{Source: SourceBinDir}
+	program := record.Program{Source: "given"}
 	if strings.HasPrefix(path, cache+string(filepath.Separator)) {
-		origin = originIn(path)
+		from := originIn(path)
+		program.Source, program.Image = from.source, from.image
 	}
-	origin.Digest, err = Digest(path)
-	return origin, err
+	program.Digest, err = Digest(path)
+	return program, err
 }
 
-// originIn gives the origin of a program in the cache, without its digest.
-func originIn(path string) Origin {
+// origin describes where a program in the cache comes from.
+type origin struct {
+	source  string // one of the Source constants: image, build or pip
+	image   string // that it was taken from, as REPOSITORY:TAG@DIGEST; "" for others
+	version string // that a program from an image reported; "" for others
+}
+
+// originIn gives the origin of a program in the cache.
+func originIn(path string) origin {
 	dir := filepath.Dir(path)
 	if text, err := os.ReadFile(filepath.Join(dir, imageName)); err == nil {
 		reference, version, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-		return Origin{Source: SourceImage, Image: reference, Version: version}
+		return origin{source: SourceImage, image: reference, version: version}
 	}
 	if strings.Contains(filepath.Base(dir), "-pip-") {
-		return Origin{Source: SourcePip}
+		return origin{source: SourcePip}
 	}
-	return Origin{Source: SourceBuild}
+	return origin{source: SourceBuild}
 }

@@ -96,7 +96,11 @@ func Get(ctx context.Context, o Options, wanted ...string) ([]Status, error) {
 	// A program that is there already is taken again only where another digest is wanted.
 	missing := slices.DeleteFunc(slices.Clone(all), func(p pull) bool {
 		path := s.intact(p.g, p.Program, toolchain{})
-		return path != "" && originIn(path).Image != "" && (p.digest == "" || strings.HasSuffix(originIn(path).Image, "@"+p.digest))
+		if path == "" {
+			return false
+		}
+		from := originIn(path).image
+		return from != "" && (p.digest == "" || strings.HasSuffix(from, "@"+p.digest))
 	})
 	if failed := s.pullAll(ctx, missing); len(failed) > 0 {
 		var wrong []error

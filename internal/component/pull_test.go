@@ -94,7 +94,7 @@ func TestProgramsFromImages(t *testing.T) {
 		if content, err := os.ReadFile(paths[name]); err != nil || string(content) != reporter("v1.2.3") {
 			t.Errorf("%s is %q, %v; want the one of the image", name, content, err)
 		}
-		want := Origin{Source: SourceImage, Image: host + "/fakes/all:v1.2.3@" + digest, Version: "v1.2.3"}
+		want := origin{source: SourceImage, image: host + "/fakes/all:v1.2.3@" + digest, version: "v1.2.3"}
 		if got := originIn(paths[name]); got != want {
 			t.Errorf("%s is from %+v, want %+v", name, got, want)
 		}
@@ -129,7 +129,7 @@ func TestProgramsFromImages(t *testing.T) {
 	// Without registries, those in the cache are not used either.
 	s.registries = nil
 	built, err := s.paths(t.Context(), "", []string{"fake"})
-	if err != nil || originIn(built["fake"]) != (Origin{Source: SourceBuild}) {
+	if err != nil || originIn(built["fake"]) != (origin{source: SourceBuild}) {
 		t.Errorf("without registries: %v, %v; want it built", built, err)
 	}
 }
@@ -156,7 +156,7 @@ func TestProgramsAreBuiltInstead(t *testing.T) {
 				pushFakes(t, host, tc.platform, tc.files)
 			}
 			paths, err := s.paths(t.Context(), "", []string{"fake"})
-			if err != nil || originIn(paths["fake"]).Source != SourceBuild {
+			if err != nil || originIn(paths["fake"]).source != SourceBuild {
 				t.Errorf("%v, %v; want it built", paths, err)
 			}
 			checkClean(t, s)
@@ -193,7 +193,7 @@ func TestSilentRegistries(t *testing.T) {
 	s.graphs[0].Programs[1].image.project = imagesOfIstio
 	for range 2 {
 		paths, err := s.paths(t.Context(), "", []string{"fake", "other"})
-		if err != nil || originIn(paths["fake"]).Source != SourceBuild || originIn(paths["other"]).Source != SourceBuild {
+		if err != nil || originIn(paths["fake"]).source != SourceBuild || originIn(paths["other"]).source != SourceBuild {
 			t.Fatalf("%v, %v; want both built", paths, err)
 		}
 		if err := os.RemoveAll(s.dir); err != nil { // of the second call they are built again
@@ -256,9 +256,9 @@ func TestGet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	origin, err := OriginOf(o, paths[Prometheus])
-	if err != nil || origin.Source != SourceImage || len(origin.Digest) != 12 {
-		t.Errorf("%+v, %v: want that it is from an image", origin, err)
+	from, err := ProgramOrigins(o, paths)
+	if p := from[Prometheus]; err != nil || p.Source != SourceImage || !strings.HasSuffix(p.Image, "@"+digest) || len(p.Digest) != 12 {
+		t.Errorf("%+v, %v: want that it is from an image", from, err)
 	}
 	none := o
 	none.ImageRegistry = []string{NoImages}
@@ -327,8 +327,8 @@ func TestDefaultImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if origin := originIn(paths[name]); origin.Source != SourceImage || !strings.HasPrefix(origin.Image, host+"/official/") || origin.Version != Version(name) {
-			t.Errorf("%s is from %+v, want the official image", name, origin)
+		if from := originIn(paths[name]); from.source != SourceImage || !strings.HasPrefix(from.image, host+"/official/") || from.version != Version(name) {
+			t.Errorf("%s is from %+v, want the official image", name, from)
 		}
 	}
 }
@@ -401,11 +401,12 @@ func TestOriginOfGivenPrograms(t *testing.T) {
 	if err := os.WriteFile(given, []byte(reporter("v1.2.3")), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	got, err := OriginOf(Options{CacheDir: t.TempDir()}, given)
-	if err != nil || got.Source != SourceBinDir || got.Image != "" || len(got.Digest) != 12 {
+	got, err := ProgramOrigins(Options{CacheDir: t.TempDir()}, map[string]string{Kwok: given, IstioManifests: t.TempDir()})
+	if p := got[Kwok]; err != nil || len(got) != 1 || p.Source != "given" || p.Image != "" || len(p.Digest) != 12 {
 		t.Errorf("%+v, %v; want that it was given", got, err)
 	}
-	if got, err := OriginOf(Options{CacheDir: t.TempDir()}, filepath.Join(t.TempDir(), "nothing")); err == nil {
-		t.Errorf("%+v of nothing", got)
+	nothing := map[string]string{Kwok: filepath.Join(t.TempDir(), "nothing")}
+	if got, err := ProgramOrigins(Options{CacheDir: t.TempDir()}, nothing); err == nil || !strings.HasPrefix(err.Error(), "finding where kwok is from: ") {
+		t.Errorf("%+v of nothing, %v", got, err)
 	}
 }

@@ -49,13 +49,3 @@ func buildID(path string) string {
 	digest := sha256.Sum256(id)
 	return hex.EncodeToString(digest[:6])
 }
-
-// ProgramDigest distinguishes builds of a program that report the same version: the first 12
-// digits of its SHA-256; "" of one that cannot be read.
-func ProgramDigest(path string) string {
-	digest, err := Digest(path)
-	if err != nil {
-		return ""
-	}
-	return digest
-}

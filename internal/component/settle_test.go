@@ -65,8 +65,8 @@ func TestReleaseFromImages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if origin := originIn(paths[Istiod]); origin.Source != SourceImage || origin.Version != "1.31.7" {
-			t.Errorf("istiod is from %+v, want its image", origin)
+		if from := originIn(paths[Istiod]); from.source != SourceImage || from.version != "1.31.7" {
+			t.Errorf("istiod is from %+v, want its image", from)
 		}
 		rendered := read(t, filepath.Join(paths[IstioManifests], IstioManifestsFile))
 		if !strings.HasPrefix(rendered, "# manifest generate --set profile=minimal ") || !strings.Contains(rendered, "tag=1.31.7") || strings.Contains(rendered, "--manifests") ||

@@ -109,3 +109,14 @@ func Digest(path string) (string, error) {
 	}
 	return digest[:12], nil
 }
+
+// ClusterVersions returns the versions that a cluster's programs report; programs are their
+// paths.
+func ClusterVersions(ctx context.Context, versions *Versions, programs map[string]string) (kubernetes, kwok string, err error) {
+	server, err := versions.Of(ctx, KubeAPIServer, programs[KubeAPIServer])
+	if err != nil {
+		return "", "", err
+	}
+	nodes, err := versions.Of(ctx, Kwok, programs[Kwok])
+	return server.Version, nodes.Version, err
+}

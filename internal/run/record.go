@@ -124,12 +124,13 @@ func (r *run) describeControlPlane() {
 }
 
 // programDigest returns the digest of a control plane's own program; "" if it has no
-// program but scaler.
+// program but scaler, or the program cannot be read.
 func programDigest(programs map[string]string, d controlplane.Driver) string {
 	if len(d.Programs.Own) == 0 {
 		return ""
 	}
-	return component.ProgramDigest(programs[d.Programs.Own[0]])
+	digest, _ := component.Digest(programs[d.Programs.Own[0]])
+	return digest
 }
 
 // finish writes the record for the last time: how the run ended is known now,
