@@ -115,7 +115,7 @@ func (v *clusterVariant) plan(s Spec, f *Found, objects dynamic.Interface, sidec
 				}
 				var pods []*clusterPod
 				for n := range tier.replicas {
-					pods = append(pods, pod(service, i+1, n, node, echoContainer(s.Latency.Image, s, service, tier.wait, next)))
+					pods = append(pods, pod(service, i+1, n, node, echoContainer(s, service, tier.wait, next)))
 				}
 				mesh.Services, tiers = append(mesh.Services, service), append(tiers, pods)
 			}
@@ -168,13 +168,13 @@ func agentContainer(image string) corev1.Container {
 // echoContainer returns a server. next is the service that it forwards to, at the address
 // that the kubelet puts into the environment, so that the cluster needs no DNS; "" means
 // that the server answers itself.
-func echoContainer(image string, s Spec, service topology.Service, wait time.Duration, next string) corev1.Container {
+func echoContainer(s Spec, service topology.Service, wait time.Duration, next string) corev1.Container {
 	args := []string{dataplane.EchoCommand, "--listen", ":" + strconv.Itoa(appPort), "--name", service.Name, "--wait", wait.String(), "--http", strconv.Itoa(s.Latency.HTTP)}
 	if next != "" {
 		variable := strings.ToUpper(strings.ReplaceAll(next, "-", "_")) + "_SERVICE_HOST"
 		args = append(args, "--next", fmt.Sprintf("$(%s):%d", variable, servicePort), "--next-host", serviceHost(next, service.Namespace))
 	}
-	c := container("app", image, args...)
+	c := container("app", s.Latency.Image, args...)
 	c.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: appPort}}
 	return c
 }

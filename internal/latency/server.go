@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"scaler.mesh/scaler/internal/dataplane"
@@ -19,13 +18,12 @@ import (
 // serverStart limits the start of an echo server.
 const serverStart = 30 * time.Second
 
-// echoServer is an echo server in a separate process.
+// echoServer is an echo server in a separate process. One goroutine at a time starts or
+// kills it.
 type echoServer struct {
-	spec  process.Spec
-	group *process.Group
-	at    serverPlace
-
-	mu      sync.Mutex
+	spec    process.Spec
+	group   *process.Group
+	at      serverPlace
 	process *process.Process
 }
 
@@ -68,9 +66,7 @@ func (s *echoServer) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
 	s.process = p
-	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, serverStart)
 	defer cancel()
 	dial := new(net.Dialer).DialContext
@@ -88,11 +84,8 @@ func (s *echoServer) start(ctx context.Context) error {
 
 // kill kills the process and starts it again at once.
 func (s *echoServer) kill(ctx context.Context) error {
-	s.mu.Lock()
-	p := s.process
-	s.mu.Unlock()
-	p.Kill()
-	<-p.Done()
+	s.process.Kill()
+	<-s.process.Done()
 	return s.start(ctx)
 }
 
