@@ -90,7 +90,12 @@ func (d *dangling) object(o *unstructured.Unstructured) {
 	from := Identity(o.GetKind(), o.GetNamespace(), o.GetName())
 	switch o.GetKind() {
 	case "VirtualService":
-		d.destinations(from, o.GetNamespace(), o.Object["spec"])
+		eachField(o.Object["spec"], func(name string, value any) {
+			if to, ok := value.(map[string]any); ok && (name == "destination" || name == "mirror") {
+				host, _ := to["host"].(string)
+				d.host(from, name+".host", host, o.GetNamespace())
+			}
+		})
 		gateways, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "gateways")
 		for _, gateway := range gateways {
 			full := gateway
@@ -105,7 +110,11 @@ func (d *dangling) object(o *unstructured.Unstructured) {
 		host, _, _ := unstructured.NestedString(o.Object, "spec", "host")
 		d.host(from, "spec.host", host, o.GetNamespace())
 	case "HTTPRoute", "GRPCRoute", "TCPRoute", "TLSRoute", "UDPRoute":
-		d.backends(from, o.GetNamespace(), o.Object["spec"])
+		eachField(o.Object["spec"], func(name string, value any) {
+			if list, ok := value.([]any); ok && name == "backendRefs" {
+				d.backends(from, o.GetNamespace(), list)
+			}
+		})
 	case "AuthorizationPolicy", "PeerAuthentication", "RequestAuthentication", "Sidecar":
 		path := []string{"spec", "selector", "matchLabels"}
 		if o.GetKind() == "Sidecar" {
@@ -138,24 +147,6 @@ func (d *dangling) selector(from, field, namespace string, selector map[string]s
 	d.add(from, field, text(selector))
 }
 
-// destinations checks the hosts that routes lead to, wherever they are in the value.
-func (d *dangling) destinations(from, namespace string, value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for name, of := range v {
-			if to, ok := of.(map[string]any); ok && (name == "destination" || name == "mirror") {
-				host, _ := to["host"].(string)
-				d.host(from, name+".host", host, namespace)
-			}
-			d.destinations(from, namespace, of)
-		}
-	case []any:
-		for _, of := range v {
-			d.destinations(from, namespace, of)
-		}
-	}
-}
-
 func (d *dangling) host(from, field, host, namespace string) {
 	full := FullHost(host, namespace, domain)
 	if d.hosts[full] || strings.HasPrefix(full, "*") {
@@ -169,29 +160,15 @@ func (d *dangling) host(from, field, host, namespace string) {
 	d.add(from, field, host)
 }
 
-// backends checks the services that routes of the Gateway API lead to.
-func (d *dangling) backends(from, namespace string, value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for name, of := range v {
-			list, _ := of.([]any)
-			if name != "backendRefs" {
-				d.backends(from, namespace, of)
-				continue
-			}
-			for _, b := range list {
-				backend, _ := b.(map[string]any)
-				kind, _ := backend["kind"].(string)
-				service, _ := backend["name"].(string)
-				in, _ := backend["namespace"].(string)
-				if host := FullHost(service, cmp.Or(in, namespace), domain); cmp.Or(kind, "Service") == "Service" && !d.hosts[host] {
-					d.add(from, name, cmp.Or(in, namespace)+"/"+service)
-				}
-			}
-		}
-	case []any:
-		for _, of := range v {
-			d.backends(from, namespace, of)
+// backends checks the services that a route of the Gateway API leads to.
+func (d *dangling) backends(from, namespace string, list []any) {
+	for _, b := range list {
+		backend, _ := b.(map[string]any)
+		kind, _ := backend["kind"].(string)
+		service, _ := backend["name"].(string)
+		in, _ := backend["namespace"].(string)
+		if host := FullHost(service, cmp.Or(in, namespace), domain); cmp.Or(kind, "Service") == "Service" && !d.hosts[host] {
+			d.add(from, "backendRefs", cmp.Or(in, namespace)+"/"+service)
 		}
 	}
 }

@@ -135,37 +135,42 @@ func plural(object *unstructured.Unstructured) string {
 
 func (g *Gatherer) configure(r Resource, object *unstructured.Unstructured) {
 	trimmed := r.trimmed(object)
-	g.selectors(trimmed.Object["spec"])
+	eachField(trimmed.Object["spec"], g.selector)
 	g.mesh.Objects = append(g.mesh.Objects, trimmed)
 }
 
-// selectors takes the names of the labels that a specification selects pods by, wherever it does.
-func (g *Gatherer) selectors(value any) {
+// selector takes the names of the labels that a field of a specification selects pods by.
+func (g *Gatherer) selector(field string, value any) {
+	switch field {
+	case "labels", "matchLabels", "selector":
+		labels, _ := value.(map[string]any)
+		for label, value := range labels {
+			if _, ok := value.(string); ok {
+				g.selected[label] = true
+			}
+		}
+	case "failoverPriority":
+		names, _ := value.([]any)
+		for _, label := range names {
+			if text, ok := label.(string); ok {
+				name, _, _ := strings.Cut(text, "=")
+				g.selected[name] = true
+			}
+		}
+	}
+}
+
+// eachField calls do for each field of an object, and of the objects in it.
+func eachField(value any, do func(name string, value any)) {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, of := range v {
-			labels, _ := of.(map[string]any)
-			switch name {
-			case "labels", "matchLabels", "selector":
-				for label, value := range labels {
-					if _, ok := value.(string); ok {
-						g.selected[label] = true
-					}
-				}
-			case "failoverPriority":
-				names, _ := of.([]any)
-				for _, label := range names {
-					if text, ok := label.(string); ok {
-						name, _, _ := strings.Cut(text, "=")
-						g.selected[name] = true
-					}
-				}
-			}
-			g.selectors(of)
+			do(name, of)
+			eachField(of, do)
 		}
 	case []any:
 		for _, of := range v {
-			g.selectors(of)
+			eachField(of, do)
 		}
 	}
 }
