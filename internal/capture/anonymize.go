@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"scaler.mesh/scaler/internal/mask"
 )
 
@@ -383,7 +385,7 @@ func (a *anonymizer) controlPlane(m *Mesh) map[string]int {
 		}
 		of.History = of.History.anonymous()
 		if of.MeshConfig != nil {
-			of.MeshConfig = r.fields(clone(of.MeshConfig))
+			of.MeshConfig = r.fields(runtime.DeepCopyJSON(of.MeshConfig))
 		}
 		if of.MeshNetworks != nil {
 			of.MeshNetworks = map[string]any{}

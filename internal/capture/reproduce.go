@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	quantity "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/output"
@@ -139,7 +141,7 @@ func (c *ControlPlane) withoutAmbient() *ControlPlane {
 		r := &to.Revisions[i]
 		r.Env = slices.DeleteFunc(slices.Clone(r.Env), func(v Variable) bool { return v.Name == servesZtunnels })
 		if r.MeshConfig != nil {
-			r.MeshConfig = clone(r.MeshConfig)
+			r.MeshConfig = runtime.DeepCopyJSON(r.MeshConfig)
 			delete(proxyMetadata(r.MeshConfig), takesHBONE)
 		}
 	}
@@ -251,7 +253,7 @@ func (r *Revision) Configuration(discovery string) (config map[string]any, not [
 	if r.MeshConfig == nil {
 		return nil, nil
 	}
-	config = clone(r.MeshConfig)
+	config = runtime.DeepCopyJSON(r.MeshConfig)
 	drop := func(in map[string]any, name, path, changes string) {
 		if _, there := in[name]; there {
 			delete(in, name)
@@ -332,31 +334,6 @@ func addresses(config map[string]any) (not []Difference) {
 	return not
 }
 
-// clone is a copy of a value of JSON.
-func clone(value map[string]any) map[string]any {
-	var copied func(any) any
-	copied = func(value any) any {
-		switch v := value.(type) {
-		case map[string]any:
-			to := make(map[string]any, len(v))
-			for name, of := range v {
-				to[name] = copied(of)
-			}
-			return to
-		case []any:
-			to := make([]any, len(v))
-			for i, of := range v {
-				to[i] = copied(of)
-			}
-			return to
-		default:
-			return v
-		}
-	}
-	to, _ := copied(value).(map[string]any)
-	return to
-}
-
 // Differences are the parts of a mesh that a replay of its served revision does not reproduce.
 func (m *Mesh) Differences() (all []Difference) {
 	if r := m.Served(); r != nil {
@@ -368,16 +345,14 @@ func (m *Mesh) Differences() (all []Difference) {
 		id := Identity(o.GetKind(), o.GetNamespace(), o.GetName())
 		switch o.GetKind() {
 		case "WasmPlugin":
-			if spec, _ := o.Object["spec"].(map[string]any); spec["url"] != nil {
-				all = append(all, Difference{id + ": url", fmt.Sprint(spec["url"]), "what the module does to requests: simulated sidecars hold its configuration and do not load it"})
+			if url, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "url"); url != nil {
+				all = append(all, Difference{id + ": url", fmt.Sprint(url), "what the module does to requests: simulated sidecars hold its configuration and do not load it"})
 			}
 		case "RequestAuthentication":
-			if rules, _ := o.Object["spec"].(map[string]any); rules != nil {
-				list, _ := rules["jwtRules"].([]any)
-				for _, one := range list {
-					if rule, _ := one.(map[string]any); rule["jwksUri"] != nil {
-						all = append(all, Difference{id + ": jwksUri", fmt.Sprint(rule["jwksUri"]), "keys in the configuration, where the address does not answer from here"})
-					}
+			rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "jwtRules")
+			for _, one := range rules {
+				if rule, _ := one.(map[string]any); rule["jwksUri"] != nil {
+					all = append(all, Difference{id + ": jwksUri", fmt.Sprint(rule["jwksUri"]), "keys in the configuration, where the address does not answer from here"})
 				}
 			}
 		}

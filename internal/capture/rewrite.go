@@ -148,7 +148,7 @@ func (r rewriter) value(field string, value any) any {
 	case map[string]any:
 		switch field {
 		case "labels", "matchLabels", "selector":
-			if plain, ok := texts(v); ok {
+			if plain, ok, _ := unstructured.NestedStringMap(v); ok {
 				return untyped(r.labels(plain))
 			}
 		}
@@ -192,19 +192,6 @@ func (r rewriter) fields(of map[string]any) map[string]any {
 		of[name] = r.value(name, value)
 	}
 	return of
-}
-
-// texts returns the entries of a map if all its values are strings.
-func texts(of map[string]any) (map[string]string, bool) {
-	all := map[string]string{}
-	for name, value := range of {
-		text, ok := value.(string)
-		if !ok {
-			return nil, false
-		}
-		all[name] = text
-	}
-	return all, true
 }
 
 // string rewrites the value of a string field, or an element of a list of strings.
