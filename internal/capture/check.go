@@ -1,7 +1,7 @@
 package capture
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,8 +32,8 @@ func (m *Mesh) check() error {
 	}
 	for _, s := range m.Services {
 		identity := Identity("Service", s.Namespace, s.Name)
-		if err := errors.Join(inNamespace(identity, s.Namespace), checkService(identity, s)); err != nil {
-			return m.at(identity, first(err))
+		if err := cmp.Or(inNamespace(identity, s.Namespace), checkService(identity, s)); err != nil {
+			return m.at(identity, err)
 		}
 	}
 	if err := m.checkServices(); err != nil {
@@ -42,8 +42,8 @@ func (m *Mesh) check() error {
 	pods := 0
 	for _, w := range m.Workloads {
 		identity := Identity(WorkloadKind, w.Namespace, w.Name)
-		if err := errors.Join(inNamespace(identity, w.Namespace), checkWorkload(identity, w)); err != nil {
-			return m.at(identity, first(err))
+		if err := cmp.Or(inNamespace(identity, w.Namespace), checkWorkload(identity, w)); err != nil {
+			return m.at(identity, err)
 		}
 		pods += w.Spec.Replicas
 	}
@@ -88,14 +88,6 @@ func (m *Mesh) checkServices() error {
 		return fmt.Errorf("the mesh has %d ports of services of type NodePort: want %d at most", ports, maxNodePorts)
 	}
 	return nil
-}
-
-// first returns the first of joined errors.
-func first(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()[0]
-	}
-	return err
 }
 
 // at adds where an object is in its file.
