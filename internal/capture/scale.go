@@ -10,6 +10,8 @@ import (
 
 	"scaler.mesh/scaler/pkg/scenario"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -107,28 +109,15 @@ func copyName(name string, copied int) string { return name + "-" + strconv.Itoa
 
 // copied returns the part of a mesh that is copied.
 func (m *Mesh) copied() Mesh {
-	part := Mesh{Header: m.Header}
-	for _, n := range m.Namespaces {
-		if !m.once(n.Name) {
-			part.Namespaces = append(part.Namespaces, n)
-		}
+	return Mesh{
+		Header:     m.Header,
+		Namespaces: slices.DeleteFunc(slices.Clone(m.Namespaces), func(n Namespace) bool { return m.once(n.Name) }),
+		Services:   slices.DeleteFunc(slices.Clone(m.Services), func(s corev1.Service) bool { return m.once(s.Namespace) }),
+		Workloads:  slices.DeleteFunc(slices.Clone(m.Workloads), func(w Workload) bool { return m.once(w.Namespace) }),
+		Objects: slices.DeleteFunc(slices.Clone(m.Objects), func(o *unstructured.Unstructured) bool {
+			return o.GetNamespace() == "" || m.once(o.GetNamespace())
+		}),
 	}
-	for _, s := range m.Services {
-		if !m.once(s.Namespace) {
-			part.Services = append(part.Services, s)
-		}
-	}
-	for _, w := range m.Workloads {
-		if !m.once(w.Namespace) {
-			part.Workloads = append(part.Workloads, w)
-		}
-	}
-	for _, o := range m.Objects {
-		if o.GetNamespace() != "" && !m.once(o.GetNamespace()) {
-			part.Objects = append(part.Objects, o)
-		}
-	}
-	return part
 }
 
 // serviceHosts matches hosts of services anywhere in a text.
