@@ -272,9 +272,8 @@ func (a *anonymizer) text(field, text string) string {
 			return text
 		}
 		return a.zones(text)
-	case "gatewayClassName", "network":
-		return a.name(text, maxLabel)
-	case "rootNamespace":
+	case "gatewayClassName", "network", "rootNamespace", "defaultServiceExportTo", "defaultVirtualServiceExportTo", "defaultDestinationRuleExportTo",
+		"metrics", "accessLogging": // lists of the names of providers
 		return a.name(text, maxLabel)
 	case "trustDomain", "trustDomainAliases":
 		return a.host(text)
@@ -292,13 +291,6 @@ func (a *anonymizer) text(field, text string) string {
 		if strings.HasPrefix(text, "/dev/") {
 			return text
 		}
-	case "metrics", "accessLogging": // lists of the names of providers
-		return a.name(text, maxLabel)
-	case "defaultServiceExportTo", "defaultVirtualServiceExportTo", "defaultDestinationRuleExportTo":
-		if text != "*" && text != "." && text != "~" {
-			return a.name(text, maxLabel)
-		}
-		return text
 	case "regex":
 		return a.hash(text, len(text))
 	case "key": // of a condition: the attribute that is compared, with a name in it
@@ -340,6 +332,11 @@ func (a *anonymizer) controlPlane(m *Mesh) map[string]int {
 	if m.ControlPlane == nil {
 		return left
 	}
+	leave := func(what string, n int) {
+		if n > 0 {
+			left[what] += n
+		}
+	}
 	r := a.rewriter()
 	c := *m.ControlPlane
 	c.Webhooks = slices.Clone(c.Webhooks)
@@ -368,9 +365,7 @@ func (a *anonymizer) controlPlane(m *Mesh) map[string]int {
 			_, value, joined := strings.Cut(arg, "=")
 			return !(strings.HasPrefix(arg, "--") && (!joined || isSetting(value)) || isSetting(arg) || arg == domain)
 		})
-		if left["arguments of the control plane"] += kept - len(of.Args); left["arguments of the control plane"] == 0 {
-			delete(left, "arguments of the control plane")
-		}
+		leave("arguments of the control plane", kept-len(of.Args))
 		kept = len(of.Env)
 		of.Env = slices.DeleteFunc(slices.Clone(of.Env), func(v Variable) bool {
 			return v.Value != "" && !isSetting(v.Value) && ownValues[v.Name] != v.Value
@@ -380,9 +375,7 @@ func (a *anonymizer) controlPlane(m *Mesh) map[string]int {
 				of.Env[k].From = kind
 			}
 		}
-		if left["settings of the control plane"] += kept - len(of.Env); left["settings of the control plane"] == 0 {
-			delete(left, "settings of the control plane")
-		}
+		leave("settings of the control plane", kept-len(of.Env))
 		of.History = of.History.anonymous()
 		if of.MeshConfig != nil {
 			of.MeshConfig = r.fields(runtime.DeepCopyJSON(of.MeshConfig))

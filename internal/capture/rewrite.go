@@ -100,6 +100,8 @@ func (r rewriter) annotations(annotations map[string]string) map[string]string {
 				templates = append(templates, template)
 			}
 			to[name] = strings.Join(templates, ",")
+		case name == revisionAnnotation:
+			to[name] = r.name(value)
 		case strings.HasPrefix(name, "alpha.istio.io/"):
 			to[name] = r.text(name, value)
 		}
@@ -130,11 +132,6 @@ func (r rewriter) object(o *unstructured.Unstructured) *unstructured.Unstructure
 	}
 	if annotations := o.GetAnnotations(); annotations != nil {
 		to.SetAnnotations(r.annotations(annotations))
-	}
-	if of := o.GetAnnotations()[revisionAnnotation]; of != "" {
-		annotations := to.GetAnnotations()
-		annotations[revisionAnnotation] = r.name(of)
-		to.SetAnnotations(annotations)
 	}
 	if spec, ok := to.Object["spec"]; ok {
 		to.Object["spec"] = r.value("spec", spec)
@@ -198,20 +195,15 @@ func (r rewriter) fields(of map[string]any) map[string]any {
 func (r rewriter) string(field, text string) string {
 	switch field {
 	case "host", "hosts", "hostname", "hostnames", "sniHosts", "notHosts", "sni":
-		return r.scopedHost(text)
+		if namespace, host, ok := strings.Cut(text, "/"); ok { // the namespace that it is looked up in
+			return r.visibility(namespace) + "/" + r.host(host)
+		}
+		return r.host(text)
 	case "namespace", "namespaces", "notNamespaces", "sourceNamespace", "exportTo":
 		return r.visibility(text)
-	case "gateways":
-		if namespace, name, ok := strings.Cut(text, "/"); ok {
-			return r.visibility(namespace) + "/" + r.name(name)
-		}
-		if text == "mesh" {
-			return text
-		}
-		return r.name(text)
 	case "principals", "notPrincipals", "subjectAltNames":
 		return r.principal(text)
-	case "serviceAccounts", "notServiceAccounts":
+	case "gateways", "serviceAccounts", "notServiceAccounts":
 		if namespace, name, ok := strings.Cut(text, "/"); ok {
 			return r.visibility(namespace) + "/" + r.name(name)
 		}
@@ -220,15 +212,6 @@ func (r rewriter) string(field, text string) string {
 		return r.name(text)
 	}
 	return r.text(field, text)
-}
-
-// scopedHost rewrites a host, with or without the namespace that it is looked up in.
-func (r rewriter) scopedHost(text string) string {
-	namespace, host, ok := strings.Cut(text, "/")
-	if !ok {
-		return r.host(text)
-	}
-	return r.visibility(namespace) + "/" + r.host(host)
 }
 
 // principals matches the identities of workloads, in any trust domain.
