@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,8 +71,9 @@ func FromCluster(ctx context.Context, c Cluster) (Mesh, error) {
 // controlPlane reads the configuration of the control plane whose objects were read, in its namespaces.
 // What may not be read is left out.
 func (c Cluster) controlPlane(ctx context.Context, served map[schema.GroupResource]schema.GroupVersionResource, g *Gatherer) error {
-	for _, namespace := range g.control.namespaces() {
-		for _, name := range g.control.configNames(namespace) {
+	revisions := g.control.revisions()
+	for _, namespace := range slices.Sorted(maps.Keys(revisions)) {
+		for _, name := range configNames(revisions[namespace]) {
 			object, err := c.Dynamic.Resource(configMaps.GroupVersionResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 			switch {
 			case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):

@@ -85,12 +85,7 @@ type Webhook struct {
 const defaultRevision = "default"
 
 // Deployment is the name that Istio's installations give its Deployment.
-func (r *Revision) Deployment() string {
-	if r.Name == defaultRevision {
-		return controlPlaneApp
-	}
-	return controlPlaneApp + "-" + r.Name
-}
+func (r *Revision) Deployment() string { return controlPlaneApp + suffix(r.Name) }
 
 // Home is the namespace of the revision's control plane.
 func (r *Revision) Home() string { return cmp.Or(r.Namespace, rootNamespace) }

@@ -126,42 +126,33 @@ func (g *Gatherer) addConfigMap(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// namespaces are those in which there is something of the control plane.
-func (i *installation) namespaces() []string {
-	all := map[string]bool{}
+// revisions are those that are known in each namespace in which there is something of the control plane.
+func (i *installation) revisions() map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	of := func(namespace string) map[string]bool {
+		if all[namespace] == nil {
+			all[namespace] = map[string]bool{}
+		}
+		return all[namespace]
+	}
 	for _, d := range i.deployments {
-		all[d.Namespace] = true
+		of(d.Namespace)[revisionOf(d.Labels)] = true
 	}
 	for _, s := range i.services {
-		all[s.Namespace] = true
+		if known := of(s.Namespace); s.Labels[tagLabel] == "" {
+			known[revisionOf(s.Labels)] = true
+		}
 	}
 	for _, w := range i.webhooks {
 		if namespace := serviceNamespace(w); w.GetLabels()["app"] == injectorApp && namespace != "" {
-			all[namespace] = true
+			of(namespace)[revisionOf(w.GetLabels())] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(all))
+	return all
 }
 
-// configNames are the names of the ConfigMaps of each revision that is known in a namespace.
-func (i *installation) configNames(namespace string) []string {
-	revisions := map[string]bool{}
-	for _, d := range i.deployments {
-		if d.Namespace == namespace {
-			revisions[revisionOf(d.Labels)] = true
-		}
-	}
-	for _, s := range i.services {
-		if s.Namespace == namespace && s.Labels[tagLabel] == "" {
-			revisions[revisionOf(s.Labels)] = true
-		}
-	}
-	for _, w := range i.webhooks {
-		if w.GetLabels()["app"] == injectorApp && serviceNamespace(w) == namespace {
-			revisions[revisionOf(w.GetLabels())] = true
-		}
-	}
-	var names []string
+// configNames are the names of the ConfigMaps of revisions.
+func configNames(revisions map[string]bool) (names []string) {
 	for _, r := range slices.Sorted(maps.Keys(revisions)) {
 		names = append(names, meshConfigMap+suffix(r), injectorConfigMap+suffix(r))
 	}
@@ -204,10 +195,11 @@ func (g *Gatherer) resolve() {
 		i.describe(of(d.Namespace, revisionOf(d.Labels)), d)
 	}
 	for _, c := range i.configs {
-		name := cmp.Or(strings.TrimPrefix(strings.TrimPrefix(c.Name, injectorConfigMap), "-"), defaultRevision)
-		if !strings.HasPrefix(c.Name, injectorConfigMap) {
-			name = cmp.Or(strings.TrimPrefix(strings.TrimPrefix(c.Name, meshConfigMap), "-"), defaultRevision)
+		prefix := meshConfigMap
+		if strings.HasPrefix(c.Name, injectorConfigMap) {
+			prefix = injectorConfigMap
 		}
+		name := cmp.Or(strings.TrimPrefix(strings.TrimPrefix(c.Name, prefix), "-"), defaultRevision)
 		if err := i.configure(of(c.Namespace, name), c); err != nil {
 			g.LeaveOut(configMaps.name(), unreadable+err.Error(), 1)
 		}
