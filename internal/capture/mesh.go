@@ -81,9 +81,9 @@ type LeftOut struct {
 
 // Namespace is one of a mesh.
 type Namespace struct {
-	Name        string
-	Labels      map[string]string // without those that decide about injection, which the sidecars of workloads say
-	Annotations map[string]string
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels,omitempty"` // without those that decide about injection, which the sidecars of workloads say
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // Workload is one or more pods that are alike: those of a Deployment, a StatefulSet, a

@@ -82,7 +82,7 @@ func (r *reader) take(document []byte) error {
 		if err := strict(document, &n, identity); err != nil {
 			return err
 		}
-		r.mesh.Namespaces = append(r.mesh.Namespaces, Namespace(n.Metadata))
+		r.mesh.Namespaces = append(r.mesh.Namespaces, n.Metadata)
 		return nil
 	case "v1 Service":
 		var s corev1.Service

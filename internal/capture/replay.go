@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
@@ -198,16 +197,14 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 
 // serviceObject returns a Service as a replay makes it.
 func serviceObject(s *corev1.Service) *unstructured.Unstructured {
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	object, err := serviceFields(s)
 	if err != nil {
 		return named("v1", "Service", s.Namespace, s.Name) // a Service converts
 	}
-	object["apiVersion"], object["kind"] = "v1", "Service"
-	delete(object, "status")
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer { // of which there may be more than node ports, and nobody asks for one
 		_ = unstructured.SetNestedField(object, false, "spec", "allocateLoadBalancerNodePorts")
 	}
-	return &unstructured.Unstructured{Object: withoutDefaults(object)}
+	return &unstructured.Unstructured{Object: object}
 }
 
 // admits reports whether a namespace's label decides, by the API server's own admission, which pods may

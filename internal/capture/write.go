@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -24,15 +25,9 @@ type objectName struct {
 
 // namespaceDocument is a namespace in its file format.
 type namespaceDocument struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Metadata   namespaceMetadata `json:"metadata"`
-}
-
-type namespaceMetadata struct {
-	Name        string            `json:"name"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Metadata   Namespace `json:"metadata"`
 }
 
 // Write writes the file of a mesh: its header, then one document for each namespace, service,
@@ -42,17 +37,15 @@ func (m *Mesh) Write(w io.Writer) error {
 	m.APIVersion, m.Kind = APIVersion, Kind
 	documents := []any{m.Header}
 	for _, n := range m.Namespaces {
-		documents = append(documents, namespaceDocument{"v1", "Namespace", namespaceMetadata(n)})
+		documents = append(documents, namespaceDocument{"v1", "Namespace", n})
 	}
 	for i := range m.Services {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&m.Services[i])
+		object, err := serviceFields(&m.Services[i])
 		if err != nil {
 			return err
 		}
-		delete(object, "status")
 		unstructured.RemoveNestedField(object, "metadata", "creationTimestamp")
-		object["apiVersion"], object["kind"] = "v1", "Service"
-		documents = append(documents, withoutDefaults(object))
+		documents = append(documents, object)
 	}
 	for _, w := range m.Workloads {
 		documents = append(documents, workloadDocument{APIVersion, WorkloadKind, objectName{w.Namespace, w.Name}, w.Spec})
@@ -73,16 +66,21 @@ func (m *Mesh) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// withoutDefaults leaves out target ports of 0, which mean the port itself.
-func withoutDefaults(service map[string]any) map[string]any {
-	ports, _, _ := unstructured.NestedSlice(service, "spec", "ports")
-	for _, p := range ports {
-		if port, ok := p.(map[string]any); ok && port["targetPort"] == int64(0) {
-			delete(port, "targetPort")
+// serviceFields returns a Service as an object, without its status and target ports of 0, which mean the port itself.
+func serviceFields(s *corev1.Service) (map[string]any, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		return nil, err
+	}
+	object["apiVersion"], object["kind"] = "v1", "Service"
+	delete(object, "status")
+	if ports, ok, _ := unstructured.NestedSlice(object, "spec", "ports"); ok {
+		for _, p := range ports {
+			if port, ok := p.(map[string]any); ok && port["targetPort"] == int64(0) {
+				delete(port, "targetPort")
+			}
 		}
+		_ = unstructured.SetNestedSlice(object, ports, "spec", "ports")
 	}
-	if ports != nil {
-		_ = unstructured.SetNestedSlice(service, ports, "spec", "ports")
-	}
-	return service
+	return object, nil
 }
