@@ -39,28 +39,21 @@ func (d Deleted) Total() (n int) {
 	return n
 }
 
-// DeleteOptions are the choices of DeleteRun.
-type DeleteOptions struct {
-	// Force deletes pods at once instead of granting them their grace period. It
-	// is for fake nodes: on a real one, containers could outlive their pod.
-	Force bool
-	// AwaitNamespaces has it wait for namespaces, too.
-	AwaitNamespaces bool
-	// SkipForbidden passes over resources that may not be listed, and waits for those to go
-	// that may not be deleted. It is for a caller who may list and delete what a run makes:
-	// what controllers make of it goes with its owner, or its namespace.
-	SkipForbidden bool
-}
-
 // DeleteRun deletes all objects of a cluster that carry the run's label, and the pods outside its mesh, and
 // returns when they are gone, or ctx is done. Every resource that discovery
 // offers and that can be listed and deleted is looked at. Owners go before what
-// they own, pods before the nodes that run them, and all before namespaces. It
-// does not wait for namespaces, which are empty then: the namespace controller
-// removes them 5 s after their deletion, at the earliest. An API of another server
+// they own, pods before the nodes that run them, and all before namespaces. Pods are
+// deleted without their grace period, as is right for fake nodes: on a real one,
+// containers could outlive their pod. An API of another server
 // that does not answer is passed over; any other that discovery fails for is an error.
-func DeleteRun(ctx context.Context, config *rest.Config, run string, opts DeleteOptions) (Deleted, error) {
-	d, err := newDeletion(config, run, opts)
+//
+// In a cluster that goes with the run, it does not wait for namespaces, which are empty then: the
+// namespace controller removes them 5 s after their deletion, at the earliest. In one that
+// stays, it does, and passes over resources that may not be listed, and waits for those to go
+// that may not be deleted: its caller may list and delete what a run makes, and what
+// controllers make of it goes with its owner, or its namespace.
+func DeleteRun(ctx context.Context, config *rest.Config, run string, stays bool) (Deleted, error) {
+	d, err := newDeletion(config, run, stays)
 	if err != nil {
 		return nil, fmt.Errorf("deleting the objects of run %s: %w", run, err)
 	}
@@ -77,7 +70,7 @@ type deletion struct {
 	objects   metadata.Interface
 	selector  metav1.ListOptions
 	outside   metav1.ListOptions // selects further pods, in deletion alone; zero = none
-	opts      DeleteOptions
+	stays     bool               // the cluster does
 
 	mu   sync.Mutex
 	seen map[string]map[string]bool // by resource, the UIDs that were found
@@ -86,7 +79,7 @@ type deletion struct {
 // FindRuns counts the objects of a cluster that carry the label of any run, by run.
 // Resources that may not be listed are passed over.
 func FindRuns(ctx context.Context, config *rest.Config) (map[string]Deleted, error) {
-	d, err := newFinder(config, kwok.RunLabel, DeleteOptions{SkipForbidden: true, AwaitNamespaces: true})
+	d, err := newFinder(config, kwok.RunLabel, true)
 	if err != nil {
 		return nil, fmt.Errorf("looking for objects of runs: %w", err)
 	}
@@ -110,14 +103,14 @@ func FindRuns(ctx context.Context, config *rest.Config) (map[string]Deleted, err
 	return runs, nil
 }
 
-func newDeletion(config *rest.Config, run string, opts DeleteOptions) (*deletion, error) {
+func newDeletion(config *rest.Config, run string, stays bool) (*deletion, error) {
 	if run == "" {
 		return nil, errors.New("no run named") // its selector would select what has an empty label
 	}
 	of := func(label string) string {
 		return metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: map[string]string{label: run}})
 	}
-	d, err := newFinder(config, of(kwok.RunLabel), opts)
+	d, err := newFinder(config, of(kwok.RunLabel), stays)
 	if err == nil {
 		d.outside.LabelSelector = of(kwok.OutsideLabel)
 	}
@@ -125,8 +118,8 @@ func newDeletion(config *rest.Config, run string, opts DeleteOptions) (*deletion
 }
 
 // newFinder finds what a selector selects.
-func newFinder(config *rest.Config, selector string, opts DeleteOptions) (*deletion, error) {
-	d := &deletion{opts: opts, seen: map[string]map[string]bool{}, selector: metav1.ListOptions{LabelSelector: selector}}
+func newFinder(config *rest.Config, selector string, stays bool) (*deletion, error) {
+	d := &deletion{stays: stays, seen: map[string]map[string]bool{}, selector: metav1.ListOptions{LabelSelector: selector}}
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{} // every resource is looked at, deprecated ones too
 	var err error
@@ -196,7 +189,7 @@ func (d *deletion) deleteRank(ctx context.Context, there []found, rank int) erro
 	there = slices.DeleteFunc(slices.Clone(there), func(f found) bool { return f.rank() != rank })
 	var resources []resource
 	for _, f := range there {
-		if !slices.ContainsFunc(resources, f.resource.same) {
+		if !slices.Contains(resources, f.resource) {
 			resources = append(resources, f.resource)
 		}
 	}
@@ -255,7 +248,7 @@ func (d *deletion) find(ctx context.Context, resources []resource) ([]found, err
 		group.Go(func() error {
 			list, err := d.objects.Resource(r.GroupVersionResource).List(ctx, selector)
 			switch {
-			case d.opts.SkipForbidden && apierrors.IsForbidden(err):
+			case d.stays && apierrors.IsForbidden(err):
 				return nil
 			case apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
 				return nil // a resource that was removed meanwhile has no objects
@@ -283,7 +276,7 @@ func (d *deletion) sort(r resource, selector metav1.ListOptions, objects []metav
 	defer d.mu.Unlock()
 	by := map[string]*found{}
 	for _, o := range objects {
-		if o.DeletionTimestamp != nil && r.is("", "namespaces") && !d.opts.AwaitNamespaces {
+		if o.DeletionTimestamp != nil && r.is("", "namespaces") && !d.stays {
 			continue // the namespace controller does the rest
 		}
 		if d.seen[r.String()] == nil {
@@ -315,14 +308,14 @@ func (d *deletion) delete(ctx context.Context, there []found) error {
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or being deleted
 			return nil
 		}
-		if d.opts.SkipForbidden && apierrors.IsForbidden(err) { // it goes with its owner, or its namespace
+		if d.stays && apierrors.IsForbidden(err) { // it goes with its owner, or its namespace
 			return nil
 		}
 		return err
 	}
 	for _, f := range there {
 		opts := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-		if d.opts.Force && f.resource.is("", "pods") {
+		if f.resource.is("", "pods") {
 			opts.GracePeriodSeconds = new(int64(0))
 		}
 		objects := d.objects.Resource(f.resource.GroupVersionResource).Namespace(f.namespace)
@@ -368,8 +361,6 @@ type resource struct {
 func (r resource) String() string { return r.GroupResource().String() }
 
 func (r resource) is(group, name string) bool { return r.Group == group && r.Resource == name }
-
-func (r resource) same(other resource) bool { return r == other }
 
 // resources asks the API server for all resources, each in the version that it
 // prefers. The error names the groups that could not be asked, and comes with the

@@ -42,7 +42,7 @@ func TestDeletionWithoutAnAPI(t *testing.T) {
 				t.Error(err)
 			}
 		}))
-		deleted, err := DeleteRun(t.Context(), &rest.Config{Host: server.URL}, "istiod-strict-50-3f9a1c", DeleteOptions{})
+		deleted, err := DeleteRun(t.Context(), &rest.Config{Host: server.URL}, "istiod-strict-50-3f9a1c", false)
 		if deleted.Total() != 0 || (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("status %d: deleted %v, %v, want the error %q", status, deleted, err, want)
 		}

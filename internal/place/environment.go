@@ -1,4 +1,4 @@
-// Package environment is where a run happens: an API server, the programs around
+// Package place is where a run happens: an API server, the programs around
 // it with their metrics and what they use, and the removal of what a run made
 // there. Embedded clusters implement it in package embedded; a user's own cluster
 // can implement it without a process of this machine.

@@ -79,5 +79,6 @@ func (e *Environment) Delete(ctx context.Context, run string) (place.Deleted, er
 	if !e.cluster.Running(cluster.APIServer) || !e.cluster.Running(cluster.Etcd) {
 		return nil, place.ErrNoAPIServer
 	}
-	return place.DeleteRun(ctx, e.api.Config, run, place.DeleteOptions{Force: true})
+	const stays = false // the cluster goes with the run
+	return place.DeleteRun(ctx, e.api.Config, run, stays)
 }

@@ -148,7 +148,8 @@ func (c *Cluster) Delete(ctx context.Context, run string) (place.Deleted, error)
 	if err != nil {
 		err = fmt.Errorf("deleting the pods of run %s on real nodes: %w", run, err)
 	}
-	deleted, rest := place.DeleteRun(ctx, c.Config, run, place.DeleteOptions{Force: true, AwaitNamespaces: true, SkipForbidden: true})
+	const stays = true
+	deleted, rest := place.DeleteRun(ctx, c.Config, run, stays)
 	return deleted, errors.Join(err, rest)
 }
 
