@@ -19,8 +19,6 @@ import (
 // Forwarded is a pod some ports of which are reached at ports of loopback, through the API
 // server and the pod's kubelet. All connections share one from here to the API server.
 type Forwarded struct {
-	Pod string
-
 	local map[int]int // port of loopback, by the pod's
 	stop  context.CancelFunc
 	done  chan struct{}
@@ -31,16 +29,18 @@ type Forwarded struct {
 // Close, when the pod ends, and when the connection to the API server does. With ctx ends
 // only the start.
 func (c *Cluster) Forward(ctx context.Context, namespace, pod string, ports ...int) (*Forwarded, error) {
-	return c.forward(ctx, func(d httpstream.Dialer) httpstream.Dialer { return d }, namespace, pod, ports...)
+	return c.forward(ctx, false, namespace, pod, ports...)
 }
 
 // ForwardBeforeStart is Forward of a port that nothing may listen on yet. A connection that the pod refuses ends the
 // forwarding, as it does with Forward, but client-go does not log it.
 func (c *Cluster) ForwardBeforeStart(ctx context.Context, namespace, pod string, port int) (*Forwarded, error) {
-	return c.forward(ctx, func(d httpstream.Dialer) httpstream.Dialer { return quietDialer{d} }, namespace, pod, port)
+	return c.forward(ctx, true, namespace, pod, port)
 }
 
-func (c *Cluster) forward(ctx context.Context, by func(httpstream.Dialer) httpstream.Dialer, namespace, pod string, ports ...int) (*Forwarded, error) {
+// forward does the work of Forward or, quietly, of ForwardBeforeStart.
+func (c *Cluster) forward(ctx context.Context, quietly bool, namespace, pod string, ports ...int) (*Forwarded, error) {
+	fail := func(err error) error { return fmt.Errorf("forwarding ports of pod %s/%s: %w", namespace, pod, err) }
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (c *Cluster) forward(ctx context.Context, by func(httpstream.Dialer) httpst
 	url := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(c.Config)
 	if err != nil {
-		return nil, fmt.Errorf("forwarding ports of pod %s/%s: %w", namespace, pod, err)
+		return nil, fail(err)
 	}
 	var wanted []string
 	for _, port := range ports {
@@ -57,12 +57,15 @@ func (c *Cluster) forward(ctx context.Context, by func(httpstream.Dialer) httpst
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ready := make(chan struct{})
 	dialer := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
-	forwarder, err := portforward.NewOnAddressesForStreaming(by(dialer), []string{"127.0.0.1"}, wanted, running.Done(), ready, io.Discard, io.Discard)
+	if quietly {
+		dialer = quietDialer{dialer}
+	}
+	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, wanted, running.Done(), ready, io.Discard, io.Discard)
 	if err != nil {
 		stop()
-		return nil, fmt.Errorf("forwarding ports of pod %s/%s: %w", namespace, pod, err)
+		return nil, fail(err)
 	}
-	f := &Forwarded{Pod: pod, local: map[int]int{}, stop: stop, done: make(chan struct{})}
+	f := &Forwarded{local: map[int]int{}, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
 		f.err = forwarder.ForwardPorts()
@@ -74,7 +77,7 @@ func (c *Cluster) forward(ctx context.Context, by func(httpstream.Dialer) httpst
 	case <-ready:
 	case <-f.done:
 		stop()
-		return nil, fmt.Errorf("forwarding ports of pod %s/%s: %w", namespace, pod, f.err)
+		return nil, fail(f.err)
 	case <-ctx.Done():
 		f.Close()
 		return nil, context.Cause(ctx)
@@ -82,7 +85,7 @@ func (c *Cluster) forward(ctx context.Context, by func(httpstream.Dialer) httpst
 	opened, err := forwarder.GetPorts()
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("forwarding ports of pod %s/%s: %w", namespace, pod, err)
+		return nil, fail(err)
 	}
 	for _, port := range opened {
 		f.local[int(port.Remote)] = int(port.Local)
