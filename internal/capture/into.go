@@ -136,10 +136,9 @@ func confine(o *unstructured.Unstructured, namespaces []string, selected map[str
 		}
 	}
 	if o.GetKind() == "Gateway" {
-		selector, _, _ := unstructured.NestedStringMap(o.Object, "spec", "selector")
-		if selector == nil {
-			selector = map[string]string{}
-		}
+		own, _, _ := unstructured.NestedStringMap(o.Object, "spec", "selector")
+		selector := map[string]string{}
+		maps.Copy(selector, own)
 		maps.Copy(selector, selected)
 		if err := unstructured.SetNestedStringMap(o.Object, selector, "spec", "selector"); err != nil {
 			return false, fmt.Errorf("%s: spec.selector: %w", Identity(o.GetKind(), o.GetNamespace(), o.GetName()), err)

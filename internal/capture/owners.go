@@ -225,10 +225,8 @@ func (g *Gatherer) withMissing(o *owner, pods []pod, replicas int) []pod {
 		if missing.name = o.name + "-" + ordinal; seen[missing.name] {
 			continue
 		}
-		missing.meta.Labels = maps.Clone(o.meta.Labels)
-		if missing.meta.Labels == nil {
-			missing.meta.Labels = map[string]string{}
-		}
+		missing.meta.Labels = map[string]string{}
+		maps.Copy(missing.meta.Labels, o.meta.Labels)
 		missing.meta.Labels[podName], missing.meta.Labels[podIndex] = missing.name, ordinal
 		pods = append(pods, missing)
 	}
@@ -276,10 +274,8 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 		if o != nil {
 			of := specOf(o.meta, o.spec)
 			p.spec.Account, p.spec.Containers = of.Account, of.Containers
-			labels, annotations = maps.Clone(o.meta.Labels), o.meta.Annotations
-			if labels == nil {
-				labels = map[string]string{}
-			}
+			labels, annotations = map[string]string{}, o.meta.Annotations
+			maps.Copy(labels, o.meta.Labels)
 			for name, value := range p.meta.Labels {
 				if _, there := o.meta.Labels[name]; g.matters(name) && (there || !strings.HasPrefix(name, canonical)) {
 					labels[name] = value
@@ -358,19 +354,14 @@ func revisionOfMost(pods []pod) (most follows) {
 }
 
 // zones returns the zones of pods, by their nodes.
-func (g *Gatherer) zones(pods []pod) (all []Zone) {
-	counts := map[Zone]int{}
+func (g *Gatherer) zones(pods []pod) []Zone {
+	in := map[Zone]int{}
 	for _, p := range pods {
 		if zone := g.nodes[p.node]; zone.Zone != "" {
-			counts[zone]++
+			in[zone]++
 		}
 	}
-	for zone, n := range counts {
-		zone.Pods = n
-		all = append(all, zone)
-	}
-	slices.SortFunc(all, func(a, b Zone) int { return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone)) })
-	return all
+	return zonesOf(in)
 }
 
 // uniqueNames gives workloads of different kinds with the same name different names,

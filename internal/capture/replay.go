@@ -299,23 +299,17 @@ func (w Workload) WithTemplates(known []string) (_ Workload, others []string) {
 // add a sidecar or none. Whoever creates the pods adds nodes and the labels of a run.
 func (w Workload) Template() corev1.PodTemplateSpec {
 	template := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}, Annotations: maps.Clone(w.Spec.Annotations)},
-		Spec:       corev1.PodSpec{ServiceAccountName: cmp.Or(w.Spec.Account, "default")},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}, Annotations: map[string]string{}},
+		Spec:       corev1.PodSpec{ServiceAccountName: cmp.Or(w.Spec.Account, "default"), Containers: w.containers()},
 	}
 	maps.Copy(template.Labels, w.Spec.Labels)
-	template.Spec.Containers = w.containers()
-	annotate := func(name, value string) {
-		if template.Annotations == nil {
-			template.Annotations = map[string]string{}
-		}
-		template.Annotations[name] = value
-	}
+	maps.Copy(template.Annotations, w.Spec.Annotations)
 	if w.ByNode {
-		annotate(redirection, "enabled")
+		template.Annotations[redirection] = "enabled"
 	}
 	switch {
 	case w.Spec.Proxy == Gateway:
-		annotate(templatesKey, cmp.Or(template.Annotations[templatesKey], gatewayTemplate))
+		template.Annotations[templatesKey] = cmp.Or(template.Annotations[templatesKey], gatewayTemplate)
 		template.Labels[injectLabel] = "true"
 	case w.Spec.Proxy != Sidecar:
 		template.Labels[injectLabel] = "false"
@@ -360,18 +354,20 @@ func (w Workload) place(spec *corev1.PodSpec) {
 // Zones returns the zones of all workloads, with the number of pods in each; empty if
 // none is known.
 func (m *Mesh) Zones() []Zone {
-	all := map[Zone]int{}
+	pods := map[Zone]int{}
 	for _, w := range m.Workloads {
 		for _, z := range w.Spec.Zones {
-			pods := z.Pods
-			z.Pods = 0
-			all[z] += pods
+			pods[Zone{Region: z.Region, Zone: z.Zone}] += z.Pods
 		}
 	}
-	var zones []Zone
-	for z, pods := range all {
-		z.Pods = pods
-		zones = append(zones, z)
+	return zonesOf(pods)
+}
+
+// zonesOf returns zones with these numbers of pods, sorted; nil if there are none.
+func zonesOf(pods map[Zone]int) (zones []Zone) {
+	for zone, n := range pods {
+		zone.Pods = n
+		zones = append(zones, zone)
 	}
 	slices.SortFunc(zones, func(a, b Zone) int { return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone)) })
 	return zones

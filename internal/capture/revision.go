@@ -69,22 +69,15 @@ func (c *ControlPlane) revisionOf(w *Workload) *Revision {
 // injectedLabels returns the labels of a workload's pods with those that injection adds, which control planes read from endpoints
 // (files/injection-template.yaml and gateway-injection-template.yaml of Istio's chart istio-discovery).
 func (w *Workload) injectedLabels() map[string]string {
-	all := maps.Clone(w.Spec.Labels)
-	if all == nil {
-		all = map[string]string{}
-	}
-	add := func(name, value string) {
-		if _, there := all[name]; !there {
-			all[name] = value
-		}
+	own := w.Spec.Labels
+	name := cmp.Or(own["app.kubernetes.io/name"], own["app"], w.Name)
+	all := map[string]string{
+		canonical + "name":     strings.TrimRight(name[:min(len(name), maxLabel)], "-_."),
+		canonical + "revision": cmp.Or(own["app.kubernetes.io/version"], own["version"], "latest"),
 	}
 	if w.Spec.Proxy == Sidecar {
-		add(tlsModeLabel, tlsModeInjected)
+		all[tlsModeLabel] = tlsModeInjected
 	}
-	add(canonical+"name", strings.TrimRight(shortened(cmp.Or(all["app.kubernetes.io/name"], all["app"], w.Name)), "-_."))
-	add(canonical+"revision", cmp.Or(all["app.kubernetes.io/version"], all["version"], "latest"))
+	maps.Copy(all, own)
 	return all
 }
-
-// shortened returns the value of a label without what is beyond its greatest length.
-func shortened(value string) string { return value[:min(len(value), maxLabel)] }

@@ -90,10 +90,7 @@ func kept(all map[string]string, keep func(string) bool) map[string]string {
 func (r Resource) trimmed(object *unstructured.Unstructured) *unstructured.Unstructured {
 	metadata := map[string]any{"name": object.GetName()}
 	if !r.Cluster {
-		metadata["namespace"] = object.GetNamespace()
-		if object.GetNamespace() == "" {
-			metadata["namespace"] = metav1.NamespaceDefault
-		}
+		metadata["namespace"] = cmp.Or(object.GetNamespace(), metav1.NamespaceDefault)
 	}
 	if labels := keptLabels(object.GetLabels()); labels != nil {
 		metadata["labels"] = untyped(labels)
@@ -103,8 +100,6 @@ func (r Resource) trimmed(object *unstructured.Unstructured) *unstructured.Unstr
 		delete(annotations, controllerVersion)
 		if version := object.GetAnnotations()[keptVersion]; version != "" {
 			annotations[controllerVersion] = version
-		} else if len(annotations) == 0 {
-			annotations = nil
 		}
 	}
 	if of := cmp.Or(object.GetLabels()[revisionLabel], object.GetAnnotations()[revisionAnnotation]); of != "" {
@@ -113,7 +108,7 @@ func (r Resource) trimmed(object *unstructured.Unstructured) *unstructured.Unstr
 		}
 		annotations[revisionAnnotation] = of
 	}
-	if annotations != nil {
+	if len(annotations) > 0 {
 		metadata["annotations"] = untyped(annotations)
 	}
 	trimmed := map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata}

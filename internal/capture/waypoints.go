@@ -101,10 +101,8 @@ const (
 // LeftAlone returns a Gateway for which the control plane of a replay makes no pods: the mesh has them.
 func LeftAlone(gateway *unstructured.Unstructured) *unstructured.Unstructured {
 	to := gateway.DeepCopy()
-	annotations := to.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	annotations := map[string]string{}
+	maps.Copy(annotations, to.GetAnnotations())
 	if version := annotations[controllerVersion]; version != "" {
 		annotations[keptVersion] = version
 	}
@@ -145,13 +143,12 @@ func (w OwnWaypoint) Made(labels map[string]string) (all []*unstructured.Unstruc
 	}
 	gateway := w.Gateway.DeepCopy()
 	unstructured.RemoveNestedField(gateway.Object, "spec", "infrastructure", "parametersRef")
-	with, stated, _ := unstructured.NestedStringMap(gateway.Object, "spec", "infrastructure", "labels")
+	own, stated, _ := unstructured.NestedStringMap(gateway.Object, "spec", "infrastructure", "labels")
 	if !stated { // then pods have the labels of the Gateway
-		with = maps.Clone(gateway.GetLabels())
+		own = gateway.GetLabels()
 	}
-	if with == nil {
-		with = map[string]string{}
-	}
+	with := map[string]string{}
+	maps.Copy(with, own)
 	maps.Copy(with, labels)
 	_ = unstructured.SetNestedStringMap(gateway.Object, with, "spec", "infrastructure", "labels")
 	if w.Replicas > 1 {
