@@ -315,8 +315,7 @@ func (i *installation) configure(r *Revision, c corev1.ConfigMap) error {
 			errs = append(errs, fmt.Errorf("data.%s: %w", key, err))
 			return nil
 		}
-		_, masked := mask.Tree(value)
-		i.masked += masked
+		i.masked += mask.Tree(value)
 		return value
 	}
 	if !strings.HasPrefix(c.Name, injectorConfigMap) {
@@ -345,8 +344,7 @@ func (i *installation) configure(r *Revision, c corev1.ConfigMap) error {
 		}
 	}
 	delete(config, "templates")
-	_, masked := mask.Tree(config)
-	i.masked += masked
+	i.masked += mask.Tree(config)
 	injection.Config = config
 	r.Injection = injection
 	return errors.Join(errs...)

@@ -93,8 +93,8 @@ func Setting(setting string) string {
 	}
 	switch value.(type) {
 	case map[string]any, []any:
-		tree, _ := Tree(value)
-		out, err := json.Marshal(tree)
+		Tree(value)
+		out, err := json.Marshal(value)
 		if err != nil {
 			return path + "=" + Masked
 		}
@@ -105,8 +105,11 @@ func Setting(setting string) string {
 
 // Tree masks the texts of a value of JSON, in place, by the names of their fields. Where an object has a name, or
 // a key, and a value, as headers have, the value is masked by that name. The key of a label selector is the name of a label.
-// It returns the value and how many were masked.
-func Tree(value any) (any, int) { return tree("", value) }
+// It returns how many were masked.
+func Tree(value any) int {
+	_, masked := tree("", value)
+	return masked
+}
 
 func tree(field string, value any) (_ any, masked int) {
 	switch v := value.(type) {

@@ -54,8 +54,8 @@ discoverySelectors: [{matchExpressions: [{key: team, operator: NotIn, values: [s
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 		t.Fatal(err)
 	}
-	masked, n := Tree(value)
-	out, err := yaml.Marshal(masked)
+	n := Tree(value)
+	out, err := yaml.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
