@@ -66,8 +66,6 @@ type Applier struct {
 
 	GracePeriod time.Duration // for which pods run on after they were deleted; 0 = they disappear at once
 
-	Parallel int // requests in flight at most; 0 = 32
-
 	// Scaling is called, just before the request is sent, when the Deployment of a
 	// service is created, or scaled up. It is called from several goroutines; nil = it is
 	// not called.
@@ -167,10 +165,7 @@ func (a *Applier) podAnnotations(namespace string) map[string]string {
 // earlier step of a plan is still in progress: a Deployment that a later step has already
 // scaled is not changed.
 func (a *Applier) Step(ctx context.Context, step Step) error {
-	services := make([]int, 0, len(step.Replicas))
-	for service := range step.Replicas {
-		services = append(services, service)
-	}
+	services := slices.Collect(maps.Keys(step.Replicas))
 	return a.each(ctx, len(services), func(ctx context.Context, i int) error {
 		return a.scale(ctx, services[i], step.Replicas[services[i]])
 	})
@@ -368,26 +363,22 @@ func create(ctx context.Context, kind, name string, do func(context.Context) err
 		if try > 0 && apierrors.IsAlreadyExists(err) {
 			return nil // the answer of an earlier try was lost
 		}
-		return wrap(kind, name, err)
+		if err != nil {
+			return fmt.Errorf("creating %s %s: %w", kind, name, err)
+		}
+		return nil
 	})
 }
+
+// parallel bounds the requests in flight.
+const parallel = 32
 
 // each calls do for 0 to n-1, several at once, until one returns an error.
 func (a *Applier) each(ctx context.Context, n int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(max(a.Parallel, 0))
-	if a.Parallel <= 0 {
-		group.SetLimit(32)
-	}
+	group.SetLimit(parallel)
 	for i := range n {
 		group.Go(func() error { return do(ctx, i) })
 	}
 	return group.Wait()
-}
-
-func wrap(kind, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("creating %s %s: %w", kind, name, err)
 }

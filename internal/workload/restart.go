@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,10 +37,7 @@ func RestartPatch(podLabels, podAnnotations map[string]string, at time.Time) ([]
 // restart` does. Deployments that were not created yet are left out.
 func (a *Applier) Restart(ctx context.Context, at time.Time) error {
 	a.mu.Lock()
-	services := make([]int, 0, len(a.scaled))
-	for service := range a.scaled {
-		services = append(services, service)
-	}
+	services := slices.Collect(maps.Keys(a.scaled))
 	a.mu.Unlock()
 	return a.Move(ctx, services, nil, at)
 }
