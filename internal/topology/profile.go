@@ -2,11 +2,11 @@ package topology
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Profile lists what a mesh contains in addition to uniform HTTP services without
@@ -196,16 +196,13 @@ func (m Mesh) WithoutGateways() []Service { return m.Services[:len(m.Services)-m
 // Text lists the profile's parts, as in "virtual-services 40, zones 3"; "" if it has
 // none.
 func (p Profile) Text() string {
-	text := ""
+	var texts []string
 	for _, part := range Parts {
 		if v := part.Of(&p); v != 0 {
-			if text != "" {
-				text += ", "
-			}
-			text += part.Name + " " + part.Text(v)
+			texts = append(texts, part.Name+" "+part.Text(v))
 		}
 	}
-	return text
+	return strings.Join(texts, ", ")
 }
 
 // Map returns the profile's parts by name; nil if it has none.
@@ -219,5 +216,5 @@ func (p Profile) Map() map[string]float64 {
 	if len(all) == 0 {
 		return nil
 	}
-	return maps.Clone(all)
+	return all
 }
