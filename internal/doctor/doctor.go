@@ -84,7 +84,7 @@ const DefaultPorts = 24
 // Check runs all checks, in a fixed order. It takes well under a second.
 func Check(ctx context.Context, req Requirements) []Result {
 	results := []Result{
-		checkOpenFiles(req.Pods),
+		checkOpenFiles(req.Pods, filesPerSidecar),
 		checkPorts(req.Ports),
 		checkOutgoingPorts(req.Pods),
 		checkMemory(req),

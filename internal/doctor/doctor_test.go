@@ -43,7 +43,7 @@ func TestOpenFilesAreRaised(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low); err != nil {
 		t.Fatal(err)
 	}
-	if r := checkOpenFiles(10); r.Status != OK {
+	if r := checkOpenFiles(10, filesPerSidecar); r.Status != OK {
 		t.Errorf("%+v, want ok", r)
 	}
 	var after syscall.Rlimit
@@ -54,7 +54,7 @@ func TestOpenFilesAreRaised(t *testing.T) {
 		t.Errorf("limit = %+v, want the soft one at the hard one (%d)", after, before.Max)
 	}
 	// More than the kernel lets anybody have (fs.nr_open).
-	if r := checkOpenFiles(1 << 40); r.Status != Failed || !strings.Contains(r.Fix, "ulimit -Hn") {
+	if r := checkOpenFiles(1<<40, filesPerSidecar); r.Status != Failed || !strings.Contains(r.Fix, "ulimit -Hn") {
 		t.Errorf("%+v, want failed with the fix", r)
 	}
 }

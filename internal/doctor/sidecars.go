@@ -9,7 +9,7 @@ import (
 // each, that run without a cluster: open files, whose limit it raises where that is
 // allowed, and outgoing ports.
 func CheckSidecars(n, connections int) []Result {
-	return []Result{checkConnections(n, connections), checkOutgoingPorts(n)}
+	return []Result{checkOpenFiles(n, connections), checkOutgoingPorts(n)}
 }
 
 // realSidecarsFor names the commands that start real sidecars.

@@ -44,13 +44,9 @@ const (
 	outgoingPerSidecar = 8
 )
 
-// checkOpenFiles raises the limit of open files as far as needed and allowed. Children
-// inherit it.
-func checkOpenFiles(pods int) Result { return checkConnections(pods, filesPerSidecar) }
-
-// checkConnections is like checkOpenFiles, for sidecars with this number of connections
-// each.
-func checkConnections(pods, each int) Result {
+// checkOpenFiles raises the limit of open files as far as sidecars with so many connections each
+// need and as it is allowed. Children inherit it.
+func checkOpenFiles(pods, each int) Result {
 	r := Result{Name: "open files", Status: OK}
 	need := uint64(filesBesides + each*pods)
 	var limit syscall.Rlimit
