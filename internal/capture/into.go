@@ -74,33 +74,30 @@ func (m *Mesh) Into(prefix string, selected map[string]string) (to Mesh, left []
 		return kept
 	}
 	to = renamed.mesh(&part)
-	if len(to.Zones()) > 0 {
-		left = append(left, Difference{"zones", output.Many(len(to.Zones()), "zone"), "localities of endpoints: fake nodes of a zone would take part in the scheduling of other pods"})
-		for i := range to.Workloads {
-			to.Workloads[i].Spec.Zones = nil
+	lacks := func(what string, n int, noun, changes string) {
+		if n > 0 {
+			left = append(left, Difference{what, output.Many(n, noun), changes})
 		}
 	}
-	if waypoints > 0 {
-		left = append(left, Difference{"labels istio.io/use-waypoint", output.Many(waypoints, "object"), "waypoints that serve them: a waypoint of the cluster could have that name"})
+	lacks("zones", len(to.Zones()), "zone", "localities of endpoints: fake nodes of a zone would take part in the scheduling of other pods")
+	for i := range to.Workloads {
+		to.Workloads[i].Spec.Zones = nil
 	}
+	lacks("labels istio.io/use-waypoint", waypoints, "object", "waypoints that serve them: a waypoint of the cluster could have that name")
 	reached := 0
 	for i := range to.Services {
 		if confineService(&to.Services[i], names) {
 			reached++
 		}
 	}
-	if reached > 0 {
-		left = append(left, Difference{"ports of nodes, load balancers and external addresses", output.Many(reached, "service"), "how they are reached from outside the cluster: they have type ClusterIP"})
-	}
+	lacks("ports of nodes, load balancers and external addresses", reached, "service", "how they are reached from outside the cluster: they have type ClusterIP")
 	asked := 0
 	for _, o := range to.Objects {
 		if inlineKeys(o) {
 			asked++
 		}
 	}
-	if asked > 0 {
-		left = append(left, Difference{"keys of RequestAuthentications", output.Many(asked, "object"), "keys in the configuration, of which there are none: the cluster's control plane would ask for them"})
-	}
+	lacks("keys of RequestAuthentications", asked, "object", "keys in the configuration, of which there are none: the cluster's control plane would ask for them")
 	all := to.Objects
 	to.Objects = nil
 	for _, o := range all {

@@ -67,12 +67,10 @@ func keptLabels(labels map[string]string) map[string]string {
 func keptAnnotations(annotations map[string]string) map[string]string {
 	return kept(annotations, func(name string) bool {
 		switch name {
-		case exportToKey, TrafficDistribution, templatesKey,
-			corev1.AnnotationTopologyMode:
+		case exportToKey, TrafficDistribution, templatesKey, corev1.AnnotationTopologyMode, controllerVersion:
 			return true
 		}
-		return strings.HasPrefix(name, "traffic.sidecar.istio.io/") || strings.HasPrefix(name, "alpha.istio.io/") ||
-			name == controllerVersion
+		return strings.HasPrefix(name, "traffic.sidecar.istio.io/") || strings.HasPrefix(name, "alpha.istio.io/")
 	})
 }
 
