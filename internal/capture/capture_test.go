@@ -222,6 +222,23 @@ func TestFilesThatAreNone(t *testing.T) {
 	}
 }
 
+// The references of one route are in the same order each time.
+func TestDanglingOrder(t *testing.T) {
+	to := func(host string) map[string]any { return map[string]any{"host": host} }
+	route := map[string]any{}
+	for _, protocol := range []string{"http", "tcp", "tls"} {
+		route[protocol] = []any{map[string]any{"mirror": to(protocol + "-mirror"), "route": []any{map[string]any{"destination": to(protocol + "-route")}}}}
+	}
+	m := Mesh{Objects: []*unstructured.Unstructured{{Object: object("networking.istio.io/v1", "VirtualService", "shop", "cart", route)}}}
+	var found []string
+	for _, r := range m.Dangling() {
+		found = append(found, r.To)
+	}
+	if want := []string{"http-mirror", "http-route", "tcp-mirror", "tcp-route", "tls-mirror", "tls-route"}; !slices.Equal(found, want) {
+		t.Errorf("refers to %v, want %v", found, want)
+	}
+}
+
 func TestDangling(t *testing.T) {
 	m := shop(t)
 	if found := m.Dangling(); len(found) != 1 || found[0].To != "gone" {

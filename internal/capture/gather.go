@@ -160,13 +160,13 @@ func (g *Gatherer) selector(field string, value any) {
 	}
 }
 
-// eachField calls do for each field of an object, and of the objects in it.
+// eachField calls do for each field of an object, by name, and of the objects in it.
 func eachField(value any, do func(name string, value any)) {
 	switch v := value.(type) {
 	case map[string]any:
-		for name, of := range v {
-			do(name, of)
-			eachField(of, do)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			do(name, v[name])
+			eachField(v[name], do)
 		}
 	case []any:
 		for _, of := range v {
