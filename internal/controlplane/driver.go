@@ -374,6 +374,13 @@ type StartOptions struct {
 	RealSidecars bool
 }
 
+// Report reports progress.
+func (o StartOptions) Report(step string) {
+	if o.Progress != nil {
+		o.Progress(step)
+	}
+}
+
 // Remote is where an external control plane is and how its sidecars reach it.
 type Remote struct {
 	Address         string // HOST:PORT

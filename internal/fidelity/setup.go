@@ -17,6 +17,7 @@ import (
 
 	"scaler.mesh/scaler/internal/cluster"
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/controlplane/istio"
 	"scaler.mesh/scaler/internal/fidelity/wiretap"
@@ -41,7 +42,7 @@ const envoyVersion = "1.40"
 // connectionAge is the age at which istiod closes connections. It is longer than all
 // changes take, so that both sidecars stay on one stream. The end of a stream is compared
 // separately, by breaking it on purpose.
-const connectionAge = "48h"
+const connectionAge = 48 * time.Hour
 
 // mostConnected returns the service with the most callers and callees together.
 func mostConnected(mesh topology.Mesh) int {
@@ -127,19 +128,16 @@ func (r *run) startCluster(ctx context.Context) (_ steps.Undo, err error) {
 }
 
 func (r *run) startIstiod(ctx context.Context) (_ steps.Undo, err error) {
-	o := istio.Options{
-		Program:    r.programs[component.Istiod],
-		Manifests:  r.programs[component.IstioManifests],
+	o := controlplane.StartOptions{
+		Programs:   r.programs,
 		Kubeconfig: r.env.API().Kubeconfig,
 		REST:       r.Config,
 		Group:      r.group,
 		LogDir:     r.logDir(),
 		Progress:   r.log,
-
-		ConnectionAge: connectionAge,
 	}
 	r.what.configure(&o)
-	if r.istiod, err = istio.Start(ctx, o); err == nil {
+	if r.istiod, err = istio.Start(ctx, o, connectionAge); err == nil {
 		r.result.ControlPlane = r.istiod.Describe().Name + " " + r.istiod.Describe().Version
 	}
 	return nil, err // it is in the run's group

@@ -20,7 +20,7 @@ type subject struct {
 	ownWork string   // why the real one takes longer, waiting for istiod excluded; "" = it should not
 
 	dataplane string // as in controlplane.Dataplane
-	configure func(*istio.Options)
+	configure func(*controlplane.StartOptions)
 	// check checks the real proxy's program; choose chooses the two pods.
 	check, choose func(*run, context.Context) error
 	startReal     func(*run, context.Context) (*tappedProxy, error)
@@ -44,7 +44,7 @@ var (
 		types:     []string{convergence.CDS.String(), convergence.LDS.String()},
 		ownWork:   envoysWork,
 		dataplane: controlplane.Sidecars,
-		configure: func(o *istio.Options) { o.UpstreamEnvoy = true },
+		configure: func(o *controlplane.StartOptions) { o.RealSidecars = true },
 		check:     (*run).checkEnvoy,
 		choose:    (*run).choosePods,
 		startReal: (*run).startAgent,
@@ -62,7 +62,7 @@ var (
 		types:     ztunnelTypes,
 		ownWork:   ztunnelsWork,
 		dataplane: istio.Ambient,
-		configure: func(o *istio.Options) { o.Ambient = true },
+		configure: func(o *controlplane.StartOptions) { o.Dataplane = istio.Ambient },
 		check:     func(*run, context.Context) error { return nil }, // its version was asked for
 		choose:    (*run).makeZtunnels,
 		startReal: (*run).startZtunnel,

@@ -118,7 +118,7 @@ func (c ambient) Serves(mesh topology.Mesh, namespace string) (m controlplane.Me
 // that contain nothing else for them, so that they lack the workloads of such a push (proxyDependentOnConfig
 // of its pilot/pkg/xds, which asks for a subscription to Address, where sidecars have one to Workload).
 func (c ambient) Discovered(pods []string) (keys []convergence.Key, all bool) {
-	if !c.opts.Mixed {
+	if !c.mixed() {
 		return nil, true
 	}
 	return c.workloads(workloadType, pods), !setting(c.opts.Resources.Env, scopedSetting, true)
@@ -205,7 +205,7 @@ func (c ambient) workloads(t convergence.Type, pods []string) []convergence.Key 
 
 // waypoints are those of a mesh.
 func (c ambient) waypoints(mesh topology.Mesh) []controlplane.Waypoint {
-	if !c.opts.withWaypoints() {
+	if !c.withWaypoints() {
 		return nil
 	}
 	return waypoints(c).List(mesh)

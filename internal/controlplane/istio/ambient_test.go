@@ -16,7 +16,7 @@ import (
 // ambiently is an istiod with ztunnels, and one service besides the mesh's.
 func ambiently() ambient {
 	return ambient{&ControlPlane{
-		opts: Options{Ambient: true}, report: component.Report{Version: "1.31.0", Text: "1.31.0"},
+		opts: controlplane.StartOptions{Dataplane: Ambient}, report: component.Report{Version: "1.31.0", Text: "1.31.0"},
 		others:  []otherService{{namespace: "default", host: "kubernetes.default.svc.cluster.local"}},
 		podless: []string{"Kubernetes/discovery.k8s.io/EndpointSlice/default/kubernetes/10.0.0.1"},
 	}}

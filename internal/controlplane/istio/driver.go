@@ -33,13 +33,7 @@ func Driver() controlplane.Driver {
 		Sized:        sized,
 		Figures:      controlplane.Figures{Work: "istiod: configuration, certificates and injection", Panels: panels(), Limits: Limits},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
-			c, err := Start(ctx, Options{
-				Program: o.Programs[component.Istiod], Manifests: o.Programs[component.IstioManifests], Kubeconfig: o.Kubeconfig, REST: o.REST,
-				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources, Versions: o.Versions,
-				UpstreamEnvoy: o.RealSidecars, ProxyVersion: o.ProxyVersion, Replicas: o.Replicas, Spare: o.SpareReplicas,
-				Name: o.Name, Revision: o.Revision, Next: o.Next, As: o.As, Set: o.Set,
-				Ambient: o.Dataplane == Ambient || o.Dataplane == mixedName, Mixed: o.Dataplane == mixedName, Waypoints: o.Waypoints,
-			})
+			c, err := Start(ctx, o, connectionAge)
 			if err != nil {
 				return nil, err
 			}
@@ -73,13 +67,13 @@ func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	if c.replicas != nil {
 		parts.Running = controlplane.Running{Replicas: c.replicas}
 	}
-	if !c.opts.Ambient {
+	if !c.hasZtunnels() {
 		real, tokens := realProxies{c}, credentials{c.client}
 		parts.Real = &controlplane.RealProxies{PodProxy: real.PodProxy, Token: tokens.Token, Issuer: tokens.Issuer, Host: real}
 		return parts
 	}
 	parts.Nodes = &controlplane.NodeProxies{Nodes: ambient{c}}
-	if c.opts.withWaypoints() {
+	if c.withWaypoints() {
 		parts.Nodes.Waypoints = waypoints{c}
 	}
 	return parts

@@ -58,7 +58,7 @@ func TestObjectsAreWhatAHostProcessNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &ControlPlane{opts: Options{Manifests: programs[component.IstioManifests]}, reached: reached{webhook: 15017}}
+	c := &ControlPlane{opts: controlplane.StartOptions{Programs: programs}, reached: reached{webhook: 15017}}
 	objects, err := c.objects()
 	if err != nil {
 		t.Fatal(err)

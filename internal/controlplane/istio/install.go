@@ -69,7 +69,7 @@ func (c *ControlPlane) objects() ([]*unstructured.Unstructured, error) {
 
 // read gives the objects of a file of the manifests, in their order.
 func (c *ControlPlane) read(file string) ([]*unstructured.Unstructured, error) {
-	text, err := os.ReadFile(filepath.Join(c.opts.Manifests, file))
+	text, err := os.ReadFile(filepath.Join(c.opts.Programs[component.IstioManifests], file))
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifests: %w", err)
 	}
@@ -107,7 +107,7 @@ func (c *ControlPlane) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.opts.withWaypoints() {
+	if c.withWaypoints() {
 		kinds, err := c.read(component.GatewayAPIFile)
 		if err != nil {
 			return err

@@ -114,7 +114,7 @@ func findWith(ctx context.Context, client kubernetes.Interface, home, wanted str
 	if wanted != "" {
 		i.Revision = revisionNamed(wanted)
 	}
-	named := &ControlPlane{opts: Options{Namespace: home, Revision: i.Revision}}
+	named := &ControlPlane{home: home, opts: controlplane.StartOptions{Revision: i.Revision}}
 	i.ServiceAddress = net.JoinHostPort(named.serverName(), strconv.Itoa(securePort))
 	if len(found) > 1 || found[0] != "" {
 		i.Revisions = names(found)
@@ -219,7 +219,7 @@ func quantities(list corev1.ResourceList) map[string]string {
 
 // readMeshConfig reads the mesh's configuration, and refuses one that a run's expectations are not of.
 func readMeshConfig(ctx context.Context, client kubernetes.Interface, i *controlplane.Installation) error {
-	name := (&ControlPlane{opts: Options{Revision: i.Revision}}).named("istio")
+	name := (&ControlPlane{opts: controlplane.StartOptions{Revision: i.Revision}}).named("istio")
 	object, err := client.CoreV1().ConfigMaps(i.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the mesh's configuration: %w", err)
@@ -288,11 +288,10 @@ func attach(ctx context.Context, o controlplane.AttachOptions) (*controlplane.Co
 		return nil, err
 	}
 	a := attached{installation: o.Installation, configuration: configuration{&ControlPlane{
-		opts: Options{
-			Namespace: o.Installation.Namespace, Revision: o.Installation.Revision, ProxyVersion: o.ProxyVersion, REST: o.REST,
-			Resources: controlplane.Resources{Env: o.Installation.Env},
-		}, client: client, dynamic: objects,
-		reached: reached{address: o.Address},
+		opts: controlplane.StartOptions{
+			Revision: o.Installation.Revision, ProxyVersion: o.ProxyVersion, Resources: controlplane.Resources{Env: o.Installation.Env},
+		},
+		home: o.Installation.Namespace, client: client, dynamic: objects, reached: reached{address: o.Address},
 	}}}
 	version := o.Installation.Version
 	if version == "" && len(o.Instances) > 0 {

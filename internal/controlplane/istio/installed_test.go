@@ -128,7 +128,7 @@ func TestFindInNamespace(t *testing.T) {
 		{"mesh", "", "istio-sidecar-injector-mesh", "istiod.mesh.svc"},
 		{"mesh", "canary", "istio-sidecar-injector-canary-mesh", "istiod-canary.mesh.svc"},
 	} {
-		c := &ControlPlane{opts: Options{Namespace: tc.namespace, Revision: tc.revision}}
+		c := &ControlPlane{home: tc.namespace, opts: controlplane.StartOptions{Revision: tc.revision}}
 		if c.mutatingWebhook() != tc.webhook || c.serverName() != tc.server {
 			t.Errorf("%+v: %s and %s", tc, c.mutatingWebhook(), c.serverName())
 		}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 
+	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/process"
 )
@@ -69,11 +70,11 @@ func (i *instance) command() process.Spec {
 		"--httpAddr", local(i.ports.http),
 		"--httpsAddr", local(i.ports.webhook),
 		"--monitoringAddr", local(i.ports.monitoring),
-		"--keepaliveMaxServerConnectionAge", i.c.opts.ConnectionAge,
+		"--keepaliveMaxServerConnectionAge", i.c.connectionAge,
 		"--log_output_level=default:info",
 	}
 	if i.ports.controlZ != 0 {
 		args = append(args, "--ctrlz_port", strconv.Itoa(i.ports.controlZ))
 	}
-	return process.Spec{Name: i.name, Path: i.c.opts.Program, Args: args, Env: i.c.environment(i.name)}
+	return process.Spec{Name: i.name, Path: i.c.opts.Programs[component.Istiod], Args: args, Env: i.c.environment(i.name)}
 }

@@ -23,13 +23,10 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
-	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/interrupt"
-	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -46,69 +43,13 @@ const (
 	customHost = "localhost"
 )
 
-// Options state where and how istiod runs.
-type Options struct {
-	Program    string         // istiod's binary
-	Manifests  string         // the folder component.IstioManifests of its version
-	Kubeconfig string         // file istiod reads
-	REST       *rest.Config   // the same cluster, for scaler's own requests
-	Group      *process.Group // the children that istiod joins
-	LogDir     string         // the log of its name is written there
-	// Revision is the one that Manifests install; "" = there are no revisions. Its pods are
-	// those whose label says so, and its tag "default" is left out with Next.
-	Revision string
-	Next     bool // another revision serves the mesh already, which keeps the tag
-	// Namespace is that of an istiod that a cluster has already; "" = istio-system.
-	Namespace string
-
-	// Versions knows what programs report; nil = istiod is asked.
-	Versions *component.Versions
-	Progress func(string) // nil = silent
-
-	// Resources is what istiod is given of this machine; the chart sets GOMAXPROCS
-	// from the processor limit, too.
-	Resources controlplane.Resources
-
-	// As is the captured revision whose configuration it has; nil = that of a stock installation.
-	As *capture.Revision
-	// Set are settings (PATH=VALUE) of its configuration, in place of those that it would have.
-	Set []string
-
-	// Name is that of its process, pod and log, where other istiods run in its cluster; ""
-	// = Name, of one that is the only one of its cluster.
-	Name string
-
-	// Replicas is how many istiods share the work, reached as through a Service; 0 = one,
-	// which is reached directly.
-	Replicas int
-	Spare    int // that are made in addition and not started
-
-	// UpstreamEnvoy makes istiod send only what an Envoy understands that has
-	// none of Istio's own filters. False leaves the chart's settings.
-	UpstreamEnvoy bool
-
-	// ProxyVersion is the one that simulated sidecars report; "" = istiod's.
-	ProxyVersion string
-
-	// Ambient makes istiod serve ztunnels, and pods without sidecars. False leaves all that is
-	// about ambient mode as the chart has it: off.
-	Ambient bool
-	// Mixed makes pods of some namespaces have sidecars although Ambient is true: see ambient.Serves.
-	Mixed bool
-
-	// Waypoints is what has a waypoint each in ambient mode, as controlplane.StartOptions has it.
-	Waypoints string
-
-	// ConnectionAge is that at which istiod closes a proxy's connection, as its
-	// flag takes it; "" leaves the chart's, connectionAge.
-	ConnectionAge string
-}
-
 // ControlPlane is a running istiod.
 type ControlPlane struct {
 	// fixed after Start
-	opts   Options
-	report component.Report // of istiod
+	opts          controlplane.StartOptions
+	home          string           // namespace of an istiod that a cluster has already; "" = istio-system
+	connectionAge string           // at which istiod closes a proxy's connection, as its flag takes it
+	report        component.Report // of istiod
 	// sendsUnready reports that endpoints that are not ready are sent, too.
 	sendsUnready bool
 	bootstrap    []byte // Envoy's bootstrap template, for real sidecars; nil = there are none
@@ -133,20 +74,17 @@ type reached struct {
 }
 
 // Start installs Istio into the cluster, starts istiod and returns once it is
-// ready, its webhooks are served, and its root certificate is known.
-func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
-	if opts.Progress == nil {
-		opts.Progress = func(string) {}
-	}
-	opts.ConnectionAge = cmp.Or(opts.ConnectionAge, connectionAge.String())
-	c := &ControlPlane{opts: opts}
+// ready, its webhooks are served, and its root certificate is known. istiod closes
+// a proxy's connection at this age; connectionAge is the chart's.
+func Start(ctx context.Context, opts controlplane.StartOptions, age time.Duration) (*ControlPlane, error) {
+	c := &ControlPlane{opts: opts, connectionAge: age.String()}
 	var err error
-	if c.report, err = opts.Versions.Of(ctx, component.Istiod, opts.Program); err != nil {
+	if c.report, err = opts.Versions.Of(ctx, component.Istiod, opts.Programs[component.Istiod]); err != nil {
 		return nil, err
 	}
 	c.sendsUnready = sendsUnready(c.report.Version, opts.Resources.Environment(c.environment(Name)...))
-	if opts.UpstreamEnvoy {
-		if c.bootstrap, err = os.ReadFile(filepath.Join(opts.Manifests, component.IstioBootstrapFile)); err != nil {
+	if opts.RealSidecars {
+		if c.bootstrap, err = os.ReadFile(filepath.Join(opts.Programs[component.IstioManifests], component.IstioBootstrapFile)); err != nil {
 			return nil, fmt.Errorf("reading the bootstrap template of real sidecars: %w", err)
 		}
 	}
@@ -159,11 +97,11 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	opts.Progress("installing Istio " + c.report.Version)
+	opts.Report("installing Istio " + c.report.Version)
 	if err := c.install(ctx); err != nil {
 		return nil, fmt.Errorf("installing Istio: %w", err)
 	}
-	opts.Progress("starting istiod")
+	opts.Report("starting istiod")
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.stop(interrupt.Uncancelled(ctx)))
 	}
@@ -173,7 +111,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 // prepare makes the istiods, and decides where they are reached. None runs yet.
 func (c *ControlPlane) prepare() (err error) {
 	if c.opts.Replicas > 0 {
-		c.replicas, err = c.newReplicas(c.opts.Replicas, c.opts.Spare)
+		c.replicas, err = c.newReplicas(c.opts.Replicas, c.opts.SpareReplicas)
 		return err
 	}
 	if c.first, err = c.newInstance(cmp.Or(c.opts.Name, Name), c.opts.Name == ""); err != nil {
@@ -215,10 +153,10 @@ func (c *ControlPlane) stop(ctx context.Context) error {
 // on, or that differ from the chart's.
 func (c *ControlPlane) Describe() controlplane.Description {
 	settings := map[string]string{
-		"keepaliveMaxServerConnectionAge": c.opts.ConnectionAge,
+		"keepaliveMaxServerConnectionAge": c.connectionAge,
 		"ISTIOD_CUSTOM_HOST":              customHost,
 	}
-	if c.opts.UpstreamEnvoy {
+	if c.opts.RealSidecars {
 		for _, setting := range upstreamEnvironment {
 			name, value, _ := strings.Cut(setting, "=")
 			settings[name] = value
@@ -226,10 +164,10 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		settings["meshConfig.defaultProviders.metrics"] = "none"
 		settings["meshConfig.enablePrometheusMerge"] = "false"
 	}
-	if c.opts.Ambient {
+	if c.hasZtunnels() {
 		settings[ambientSetting] = "true"
 	}
-	if c.opts.Mixed {
+	if c.mixed() {
 		settings["meshConfig.defaultConfig.proxyMetadata."+hboneSetting] = "true"
 	}
 	maps.Copy(settings, c.configured)
@@ -250,10 +188,10 @@ func (c *ControlPlane) Describe() controlplane.Description {
 // to istiod's serving certificate.
 func (c *ControlPlane) environment(pod string) []string {
 	var upstream []string
-	if c.opts.UpstreamEnvoy {
+	if c.opts.RealSidecars {
 		upstream = upstreamEnvironment
 	}
-	if c.opts.Ambient {
+	if c.hasZtunnels() {
 		upstream = append(slices.Clone(upstream), ambientSetting+"=true")
 	}
 	return append([]string{

@@ -28,9 +28,15 @@ func mixedDataplane() controlplane.Dataplane {
 	return d
 }
 
+// hasZtunnels reports whether istiod serves ztunnels. Else all that is about ambient mode is as the chart has it: off.
+func (c *ControlPlane) hasZtunnels() bool { return c.opts.Dataplane == Ambient || c.mixed() }
+
+// mixed reports whether pods of some namespaces have sidecars although istiod serves ztunnels: see ambient.Serves.
+func (c *ControlPlane) mixed() bool { return c.opts.Dataplane == mixedName }
+
 // hasSidecars reports whether the pods of a namespace of a synthetic mesh have sidecars.
 func (c *ControlPlane) hasSidecars(mesh topology.Mesh, namespace string) bool {
-	return !c.opts.Ambient || c.opts.Mixed && controlplane.MixedSidecars(mesh, namespace)
+	return !c.hasZtunnels() || c.mixed() && controlplane.MixedSidecars(mesh, namespace)
 }
 
 // isZtunnel reports whether a pod is one of ztunnel's DaemonSet.
@@ -42,7 +48,7 @@ func isZtunnel(pod *corev1.Pod) bool {
 // reaches pods of ztunnels (PILOT_ENABLE_SENDING_HBONE), and those by which it takes HBONE itself
 // (EnableHBONEListen and BuildListeners of istiod's pilot/pkg/networking/core).
 func (c *ControlPlane) tunnels() []convergence.Key {
-	if !c.opts.Mixed {
+	if !c.mixed() {
 		return nil
 	}
 	return []convergence.Key{

@@ -18,7 +18,7 @@ import (
 // mixed is an istiod of a mesh with both sidecars and ztunnels.
 func mixed() *ControlPlane {
 	c := ambiently().ControlPlane
-	c.opts.Mixed = true
+	c.opts.Dataplane = mixedName
 	return c
 }
 
@@ -69,7 +69,7 @@ func TestMixedSidecars(t *testing.T) {
 		return names
 	}
 	alone := ambiently().ControlPlane
-	alone.opts.Ambient = false
+	alone.opts.Dataplane = ""
 	more := slices.DeleteFunc(names(mixed()), func(name string) bool { return slices.Contains(names(alone), name) })
 	slices.Sort(more)
 	if diff := cmp.Diff([]string{"CDS connect_originate", "CDS main_internal", "LDS connect_originate", "LDS connect_terminate", "LDS main_internal"}, more); diff != "" {

@@ -37,7 +37,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	if pod.Status.PodIP == "" {
 		return proxy.Spec{}, fmt.Errorf("pod %s has no IP yet", id)
 	}
-	if c.opts.Ambient && isZtunnel(pod) {
+	if c.hasZtunnels() && isZtunnel(pod) {
 		return ambient{c}.spec(pod), nil
 	}
 	container, err := injected(pod)

@@ -69,7 +69,7 @@ func (c *ControlPlane) findOtherServices(ctx context.Context) error {
 		}
 		c.others = append(c.others, b)
 	}
-	if c.opts.Ambient {
+	if c.hasZtunnels() {
 		return c.findPodless(ctx)
 	}
 	return nil

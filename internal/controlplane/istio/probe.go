@@ -16,7 +16,7 @@ import (
 // sidecar and names the statistics of its inbound listener by the marker.
 func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
 	s := mesh.Services[service]
-	if c.opts.Ambient && !c.opts.Mixed && kind != controlplane.PolicyProbe && (kind != controlplane.RouteProbe || !c.opts.withWaypoints()) {
+	if c.hasZtunnels() && !c.mixed() && kind != controlplane.PolicyProbe && (kind != controlplane.RouteProbe || !c.withWaypoints()) {
 		return nil, nil // a ztunnel has no routes, and no listeners to be changed
 	}
 	name := "scaler-probe-" + s.Name
@@ -31,7 +31,7 @@ func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, kn
 	if hasOwnRoute(mesh, service) { // of two for one host the older counts
 		probe = ownRoute(s, marker)
 	}
-	if c.opts.withWaypoints() {
+	if c.withWaypoints() {
 		return probe, []int{service} // its waypoint
 	}
 	var concerned []int

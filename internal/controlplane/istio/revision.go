@@ -36,7 +36,7 @@ func (c *ControlPlane) mutatingWebhook() string {
 }
 
 // systemNamespace is that of istiod, which is the root namespace of its mesh, too.
-func (c *ControlPlane) systemNamespace() string { return cmp.Or(c.opts.Namespace, namespace) }
+func (c *ControlPlane) systemNamespace() string { return cmp.Or(c.home, namespace) }
 
 func (c *ControlPlane) validatingWebhook() string {
 	return c.named("istio-validator") + "-" + namespace

@@ -6,11 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/internal/controlplane"
 )
 
 // The label of a pod says which revision injected it. ztunnels and waypoints, which nobody injects, have an annotation.
 func TestServes(t *testing.T) {
-	of := aRevision{&ControlPlane{opts: Options{Revision: "1-31-0"}}}
+	of := aRevision{&ControlPlane{opts: controlplane.StartOptions{Revision: "1-31-0"}}}
 	for name, c := range map[string]struct {
 		meta metav1.ObjectMeta
 		want bool

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"scaler.mesh/scaler/internal/controlplane"
 )
 
 func TestCheckSetting(t *testing.T) {
@@ -44,7 +46,7 @@ func TestCheckSetting(t *testing.T) {
 
 // Settings take the place of what the installation has, are described, and reach no other object.
 func TestApplySettings(t *testing.T) {
-	c := &ControlPlane{opts: Options{Revision: "1-31-0", Set: []string{
+	c := &ControlPlane{opts: controlplane.StartOptions{Revision: "1-31-0", Set: []string{
 		"meshConfig.defaultConfig.concurrency=3", "values.global.proxy.logLevel=debug", "meshConfig.defaultConfig.proxyMetadata.API_TOKEN=hunter2",
 	}}}
 	for _, test := range []struct{ name, key, have, want string }{

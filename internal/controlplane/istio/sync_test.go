@@ -84,7 +84,7 @@ metadata: {name: routes, namespace: istio-system}
 spec: {configPatches: [{applyTo: ROUTE_CONFIGURATION, match: {routeConfiguration: {name: "80"}}, patch: {operation: MERGE, value: {}}}]}
 `)
 	c := captured{&ControlPlane{}}
-	filtering := captured{&ControlPlane{opts: Options{Resources: controlplane.Resources{Env: []string{gatewayClusters + "=true"}}}}}
+	filtering := captured{&ControlPlane{opts: controlplane.StartOptions{Resources: controlplane.Resources{Env: []string{gatewayClusters + "=true"}}}}}
 	key := func(of convergence.Type, name string) convergence.Key { return convergence.Key{Type: of, Name: name} }
 	for _, c := range []struct {
 		of   captured

@@ -19,7 +19,7 @@ func configMap(name string, data map[string]any) *unstructured.Unstructured {
 // The configuration of the mesh is that of the captured control plane, but for where the replay's own is; what differs from a
 // stock installation is described.
 func TestMeshConfigIsTakenOver(t *testing.T) {
-	c := &ControlPlane{opts: Options{As: &capture.Revision{Name: "default", MeshConfig: map[string]any{
+	c := &ControlPlane{opts: controlplane.StartOptions{As: &capture.Revision{Name: "default", MeshConfig: map[string]any{
 		"accessLogFile": "/dev/stdout", "outboundTrafficPolicy": map[string]any{"mode": "REGISTRY_ONLY"}, "rootNamespace": "mesh-system",
 		"defaultConfig": map[string]any{"concurrency": int64(2), "discoveryAddress": "istiod.elsewhere.svc:15012"}, "trustDomain": "corp.example",
 	}}}}
@@ -71,7 +71,7 @@ func TestInjectionIsTakenOver(t *testing.T) {
 		{"1.29.1", "stock", "proxyv2", "team-tuning"},
 		{"", "stock", "proxyv2", "team-tuning"},
 	} {
-		c := &ControlPlane{opts: Options{As: &capture.Revision{Name: "default", Version: test.captured, Injection: injection}}, report: component.Report{Version: "1.31.0"}}
+		c := &ControlPlane{opts: controlplane.StartOptions{As: &capture.Revision{Name: "default", Version: test.captured, Injection: injection}}, report: component.Report{Version: "1.31.0"}}
 		o := configMap("istio-sidecar-injector", map[string]any{
 			"config": "policy: enabled\ndefaultTemplates: [sidecar]\ntemplates: {sidecar: stock, gateway: stock}\n",
 			"values": `{"global": {"multiCluster": {"clusterName": ""}, "proxy": {"image": "proxyv2"}}, "pilot": {}}`,
@@ -119,7 +119,7 @@ func TestReplayedMeshConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &ControlPlane{opts: Options{Resources: controlplane.Resources{Env: env}}}
+		c := &ControlPlane{opts: controlplane.StartOptions{Resources: controlplane.Resources{Env: env}}}
 		return strings.Join(textsOf(newReplayed(configuration{c}, &mesh), workload), "\n")
 	}
 	const client, gateway = 0, 1

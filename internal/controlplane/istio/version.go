@@ -43,7 +43,7 @@ var proxyVersion = regexp.MustCompile(`^[1-9]\d*\.\d+(\.\d+)?([-.+][\w.+-]+)?$`)
 // proxyVersion is the one that simulated sidecars report, "" where there are none: a mesh's agents are of its istiod's
 // version unless another is asked for.
 func (c *ControlPlane) proxyVersion() string {
-	if c.opts.Ambient && !c.opts.Mixed && !c.opts.withWaypoints() && c.opts.Waypoints != controlplane.CapturedWaypoints {
+	if c.hasZtunnels() && !c.mixed() && !c.withWaypoints() && c.opts.Waypoints != controlplane.CapturedWaypoints {
 		return "" // a ztunnel reports none
 	}
 	return cmp.Or(c.opts.ProxyVersion, c.report.Text)

@@ -58,8 +58,8 @@ func waypointDataplane() controlplane.Dataplane {
 
 // withWaypoints reports whether namespaces or services of a synthetic mesh have waypoints. For a captured one, captured.Prepare installs the
 // kinds that its objects have.
-func (o Options) withWaypoints() bool {
-	return o.Waypoints == controlplane.NamespaceWaypoints || o.Waypoints == controlplane.ServiceWaypoints
+func (c *ControlPlane) withWaypoints() bool {
+	return c.opts.Waypoints == controlplane.NamespaceWaypoints || c.opts.Waypoints == controlplane.ServiceWaypoints
 }
 
 // waypoints are those of a mesh in ambient mode. What they hold follows

@@ -58,9 +58,6 @@ type controlPlane struct {
 // start installs Linkerd, starts its programs and returns once they serve.
 func start(ctx context.Context, o controlplane.StartOptions) (*controlPlane, error) {
 	c := &controlPlane{options: o}
-	if c.options.Progress == nil {
-		c.options.Progress = func(string) {}
-	}
 	var err error
 	if c.report, err = o.Versions.Of(ctx, component.LinkerdController, o.Programs[component.LinkerdController]); err != nil {
 		return nil, err
@@ -71,14 +68,14 @@ func start(ctx context.Context, o controlplane.StartOptions) (*controlPlane, err
 	if c.dynamic, err = dynamic.NewForConfig(o.REST); err != nil {
 		return nil, fmt.Errorf("making a client for the cluster of %s: %w", Name, err)
 	}
-	c.options.Progress("installing Linkerd " + c.report.Version)
+	o.Report("installing Linkerd " + c.report.Version)
 	if err := c.install(ctx); err != nil {
 		return nil, fmt.Errorf("installing Linkerd: %w", err)
 	}
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
-	c.options.Progress("starting " + destinationName + ", " + identityName + " and " + injectorName)
+	o.Report("starting " + destinationName + ", " + identityName + " and " + injectorName)
 	for _, p := range []*program{c.identity, c.destination, c.injector} {
 		if err := p.Restart(ctx); err != nil {
 			return nil, errors.Join(err, c.stop(interrupt.Uncancelled(ctx)))

@@ -50,9 +50,6 @@ type controlPlane struct {
 // API server can call their webhooks.
 func start(ctx context.Context, o controlplane.StartOptions) (*controlPlane, error) {
 	c := &controlPlane{options: o}
-	if c.options.Progress == nil {
-		c.options.Progress = func(string) {}
-	}
 	var err error
 	if c.report, err = o.Versions.Of(ctx, component.OSMController, o.Programs[component.OSMController]); err != nil {
 		return nil, err
@@ -63,7 +60,7 @@ func start(ctx context.Context, o controlplane.StartOptions) (*controlPlane, err
 	if c.dynamic, err = dynamic.NewForConfig(o.REST); err != nil {
 		return nil, fmt.Errorf("making a client for the cluster of %s: %w", Name, err)
 	}
-	c.options.Progress("installing Open Service Mesh " + c.report.Version)
+	o.Report("installing Open Service Mesh " + c.report.Version)
 	if err := c.install(ctx); err != nil {
 		return nil, fmt.Errorf("installing Open Service Mesh: %w", err)
 	}
@@ -73,7 +70,7 @@ func start(ctx context.Context, o controlplane.StartOptions) (*controlPlane, err
 	if err := c.installDefinitions(ctx, c.bootstrapOnce); err != nil {
 		return nil, fmt.Errorf("installing Open Service Mesh: %w", err)
 	}
-	c.options.Progress("starting " + controllerName + " and " + injectorName)
+	o.Report("starting " + controllerName + " and " + injectorName)
 	for _, p := range []*program{c.controller, c.injector} { // the first makes the authority
 		if err := p.Restart(ctx); err != nil {
 			return nil, errors.Join(err, c.stop(interrupt.Uncancelled(ctx)))
