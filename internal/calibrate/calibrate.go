@@ -17,6 +17,7 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/reference"
 	"scaler.mesh/scaler/internal/controlplane/reference/server"
 	"scaler.mesh/scaler/internal/doctor"
@@ -129,9 +130,7 @@ func (c *calibration) startServer(ctx context.Context) (steps.Undo, error) {
 		return nil, err
 	}
 	down := group.Remove
-	c.server, err = reference.StartStatic(ctx, reference.Options{
-		Version: component.ScalerVersion(), Group: group, LogDir: dir, Pace: -1,
-	}, c.size)
+	c.server, err = reference.StartStatic(ctx, controlplane.StartOptions{Scaler: component.ScalerVersion(), Group: group, LogDir: dir}, c.size)
 	if err != nil {
 		return down, err
 	}

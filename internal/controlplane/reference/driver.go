@@ -32,10 +32,7 @@ func Driver() controlplane.Driver {
 			Meanings: meanings(),
 		},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
-			c, err := Start(ctx, Options{
-				Version: o.Scaler, Kubeconfig: o.Kubeconfig, REST: o.REST,
-				Group: o.Group, LogDir: o.LogDir, Progress: o.Progress, Resources: o.Resources,
-			})
+			c, err := Start(ctx, o)
 			if err != nil {
 				return nil, err
 			}

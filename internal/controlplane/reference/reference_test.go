@@ -66,9 +66,7 @@ func startServer(client *fake.Clientset) (ads, monitoring string) {
 		cancel()
 		Eventually(done).Should(Receive(Succeed()))
 	})
-	Eventually(func() error {
-		return call(ctx, http.MethodGet, monitoring+"/ready", nil)
-	}).Should(Succeed())
+	Eventually(controlplane.Answers(monitoring + "/ready")).WithContext(ctx).Should(Succeed())
 	return listeners[1].Addr().String(), monitoring
 }
 

@@ -76,17 +76,16 @@ type StaticMesh struct {
 	Mesh    topology.Mesh
 }
 
-// StartStatic starts one of a size. Of the options, Kubeconfig and REST are not
+// StartStatic starts one of a size. Of the options, those of a cluster are not
 // used.
-func StartStatic(ctx context.Context, opts Options, size Size) (*StaticMesh, error) {
+func StartStatic(ctx context.Context, o controlplane.StartOptions, size Size) (*StaticMesh, error) {
 	if err := size.Validate(); err != nil {
 		return nil, err
 	}
-	c, err := prepare(opts)
+	c, err := prepare(o, size)
 	if err != nil {
 		return nil, err
 	}
-	c.size = size
 	if err := c.Restart(ctx); err != nil {
 		return nil, err
 	}
@@ -106,9 +105,17 @@ func (s *StaticMesh) Stop(ctx context.Context) error {
 	return s.control.Life().Stop(ctx)
 }
 
-// SetFaults is ControlPlane.SetFaults.
+// SetFaults makes the server late, and lose pushes, from now on: a mesh must have
+// converged before its updates are lost.
 func (s *StaticMesh) SetFaults(ctx context.Context, f server.Faults) error {
-	return s.control.SetFaults(ctx, f)
+	body, err := json.Marshal(f)
+	if err == nil {
+		_, err = s.call(ctx, http.MethodPut, "faults", body)
+	}
+	if err != nil {
+		return fmt.Errorf("setting the faults of the reference control plane: %w", err)
+	}
+	return nil
 }
 
 // ProxyID is the id of the proxy of a service's n-th pod.
