@@ -139,23 +139,26 @@ func (s Service) targets() []uint32 {
 	return slices.Compact(targets)
 }
 
-// service finds a service by its workload.
-func (m Mesh) service(workload string) (Service, bool) {
-	i, ok := slices.BinarySearchFunc(m.Services, workload, func(s Service, w string) int {
-		return strings.Compare(s.workload(), w)
-	})
+// Sort puts the services in the order that a Mesh needs.
+func (m *Mesh) Sort() {
+	slices.SortFunc(m.Services, func(a, b Service) int { return strings.Compare(a.workload(), b.workload()) })
+}
+
+// service finds a service by its workload; nil if there is none.
+func (m Mesh) service(workload string) *Service {
+	i, ok := slices.BinarySearchFunc(m.Services, workload, func(s Service, w string) int { return strings.Compare(s.workload(), w) })
 	if !ok {
-		return Service{}, false
+		return nil
 	}
-	return m.Services[i], true
+	return &m.Services[i]
 }
 
 // callees are the services that a sidecar of s is configured for.
 func (m Mesh) callees(s Service) []Service {
 	var callees []Service
 	for _, workload := range slices.Compact(slices.Sorted(slices.Values(s.Calls))) {
-		if callee, ok := m.service(workload); ok {
-			callees = append(callees, callee)
+		if callee := m.service(workload); callee != nil {
+			callees = append(callees, *callee)
 		}
 	}
 	return callees

@@ -9,6 +9,7 @@ import (
 	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -53,12 +54,10 @@ func newCounters() *counters {
 func (c *counters) dropped(t convergence.Type) { c.drops.WithLabelValues(t.String()).Inc() }
 func (c *counters) delayed(t convergence.Type) { c.delays.WithLabelValues(t.String()).Inc() }
 
-// streams hears of all that happens on the streams: it admits and counts them,
-// and gives all requests of a stream the same node, which a proxy may send once
-// or with each.
+// streams counts the streams and what happens on them, and gives all requests of
+// a stream the same node, which a proxy may send once or with each.
 type streams struct {
 	count *counters
-	admit func(ctx context.Context) error
 	cache *cache
 
 	mu    sync.Mutex
@@ -71,15 +70,36 @@ type streamID struct {
 	id    int64
 }
 
-var _ serverv3.Callbacks = (*streams)(nil)
-
-func newStreams(count *counters, admit func(context.Context) error, cache *cache) *streams {
-	return &streams{count: count, admit: admit, cache: cache, nodes: map[streamID]*corev3.Node{}}
+func newStreams(count *counters, cache *cache) *streams {
+	return &streams{count: count, cache: cache, nodes: map[streamID]*corev3.Node{}}
 }
 
-func (s *streams) opened(ctx context.Context) error {
-	s.count.streams.Inc() // one that is refused is also reported as closed
-	return s.admit(ctx)
+// callbacks are what the server calls. admit may refuse a stream.
+func (s *streams) callbacks(admit func(context.Context) error) serverv3.CallbackFuncs {
+	opened := func(ctx context.Context, _ int64, _ string) error {
+		s.count.streams.Inc() // one that is refused is also reported as closed
+		return admit(ctx)
+	}
+	return serverv3.CallbackFuncs{
+		StreamOpenFunc:        opened,
+		DeltaStreamOpenFunc:   opened,
+		StreamClosedFunc:      func(id int64, node *corev3.Node) { s.closed(streamID{false, id}, node) },
+		DeltaStreamClosedFunc: func(id int64, node *corev3.Node) { s.closed(streamID{true, id}, node) },
+		StreamRequestFunc: func(id int64, r *discoveryv3.DiscoveryRequest) error {
+			r.Node = s.requested(streamID{false, id}, r)
+			return nil
+		},
+		StreamDeltaRequestFunc: func(id int64, r *discoveryv3.DeltaDiscoveryRequest) error {
+			r.Node = s.requested(streamID{true, id}, r)
+			return nil
+		},
+		StreamResponseFunc: func(_ context.Context, _ int64, _ *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
+			increase(s.count.responses, r.GetTypeUrl())
+		},
+		StreamDeltaResponseFunc: func(_ int64, _ *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
+			increase(s.count.responses, r.GetTypeUrl())
+		},
+	}
 }
 
 func (s *streams) closed(id streamID, node *corev3.Node) {
@@ -90,74 +110,29 @@ func (s *streams) closed(id streamID, node *corev3.Node) {
 	delete(s.nodes, id)
 }
 
-// node is the node of a request's stream, given what the request says.
-func (s *streams) node(id streamID, reported *corev3.Node) *corev3.Node {
+// discoveryRequest is a request of either variant.
+type discoveryRequest interface {
+	GetNode() *corev3.Node
+	GetTypeUrl() string
+	GetErrorDetail() *statuspb.Status
+}
+
+// requested counts a request that rejects a response, and returns the node of its stream.
+func (s *streams) requested(id streamID, r discoveryRequest) *corev3.Node {
+	if r.GetErrorDetail() != nil {
+		increase(s.count.rejects, r.GetTypeUrl())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nodes[id] == nil && reported != nil {
-		s.nodes[id] = reported
+	if s.nodes[id] == nil && r.GetNode() != nil {
+		s.nodes[id] = r.GetNode()
 	}
 	return s.nodes[id]
 }
 
-func (s *streams) rejected(typeURL string) {
+// increase counts one of a type of resources, unless it is none that is served.
+func increase(vec *prometheus.CounterVec, typeURL string) {
 	if t, err := kindOf(typeURL); err == nil {
-		s.count.rejects.WithLabelValues(t.String()).Inc()
+		vec.WithLabelValues(t.String()).Inc()
 	}
 }
-
-func (s *streams) responded(typeURL string) {
-	if t, err := kindOf(typeURL); err == nil {
-		s.count.responses.WithLabelValues(t.String()).Inc()
-	}
-}
-
-// OnStreamOpen implements serverv3.Callbacks.
-func (s *streams) OnStreamOpen(ctx context.Context, _ int64, _ string) error { return s.opened(ctx) }
-
-// OnStreamClosed implements serverv3.Callbacks.
-func (s *streams) OnStreamClosed(id int64, node *corev3.Node) { s.closed(streamID{false, id}, node) }
-
-// OnStreamRequest implements serverv3.Callbacks.
-func (s *streams) OnStreamRequest(id int64, r *discoveryv3.DiscoveryRequest) error {
-	r.Node = s.node(streamID{false, id}, r.GetNode())
-	if r.GetErrorDetail() != nil {
-		s.rejected(r.GetTypeUrl())
-	}
-	return nil
-}
-
-// OnStreamResponse implements serverv3.Callbacks.
-func (s *streams) OnStreamResponse(_ context.Context, _ int64, _ *discoveryv3.DiscoveryRequest, r *discoveryv3.DiscoveryResponse) {
-	s.responded(r.GetTypeUrl())
-}
-
-// OnDeltaStreamOpen implements serverv3.Callbacks.
-func (s *streams) OnDeltaStreamOpen(ctx context.Context, _ int64, _ string) error {
-	return s.opened(ctx)
-}
-
-// OnDeltaStreamClosed implements serverv3.Callbacks.
-func (s *streams) OnDeltaStreamClosed(id int64, node *corev3.Node) {
-	s.closed(streamID{true, id}, node)
-}
-
-// OnStreamDeltaRequest implements serverv3.Callbacks.
-func (s *streams) OnStreamDeltaRequest(id int64, r *discoveryv3.DeltaDiscoveryRequest) error {
-	r.Node = s.node(streamID{true, id}, r.GetNode())
-	if r.GetErrorDetail() != nil {
-		s.rejected(r.GetTypeUrl())
-	}
-	return nil
-}
-
-// OnStreamDeltaResponse implements serverv3.Callbacks.
-func (s *streams) OnStreamDeltaResponse(_ int64, _ *discoveryv3.DeltaDiscoveryRequest, r *discoveryv3.DeltaDiscoveryResponse) {
-	s.responded(r.GetTypeUrl())
-}
-
-// OnFetchRequest implements serverv3.Callbacks.
-func (s *streams) OnFetchRequest(context.Context, *discoveryv3.DiscoveryRequest) error { return nil }
-
-// OnFetchResponse implements serverv3.Callbacks.
-func (s *streams) OnFetchResponse(*discoveryv3.DiscoveryRequest, *discoveryv3.DiscoveryResponse) {}

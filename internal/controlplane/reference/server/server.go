@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) error {
 	// Ends the streams, which would not end by themselves, before the servers.
 	streamsCtx, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
-	ads := serverv3.NewServer(streamsCtx, cache, newStreams(count, admit, cache))
+	ads := serverv3.NewServer(streamsCtx, cache, newStreams(count, cache).callbacks(admit))
 
 	serving, err := o.Authority.serving()
 	if err != nil {

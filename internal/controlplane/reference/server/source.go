@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,7 +220,7 @@ func (s *source) mesh() Mesh {
 		}
 		m.Services = append(m.Services, described)
 	}
-	slices.SortFunc(m.Services, func(a, b Service) int { return strings.Compare(a.workload(), b.workload()) })
+	m.Sort()
 
 	configs := s.configs.GetStore().List()
 	slices.SortFunc(configs, func(a, b any) int { return strings.Compare(key(a), key(b)) })
@@ -232,12 +233,7 @@ func (s *source) mesh() Mesh {
 // configure applies one ConfigMap.
 func configure(m *Mesh, config *corev1.ConfigMap) {
 	of := func(service string) *Service {
-		workload := Workload(config.Namespace, service)
-		i, ok := slices.BinarySearchFunc(m.Services, workload, func(s Service, w string) int { return strings.Compare(s.workload(), w) })
-		if !ok {
-			return &Service{} // it may come later
-		}
-		return &m.Services[i]
+		return cmp.Or(m.service(Workload(config.Namespace, service)), &Service{}) // it may come later
 	}
 	switch config.Labels[ConfigLabel] {
 	case MeshConfig:

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
-	"strings"
 
 	"scaler.mesh/scaler/pkg/convergence"
 )
@@ -124,9 +122,4 @@ func (s *static) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "too many changes wait already", http.StatusTooManyRequests)
 	}
-}
-
-// Sort puts the services in the order that a Mesh needs.
-func (m *Mesh) Sort() {
-	slices.SortFunc(m.Services, func(a, b Service) int { return strings.Compare(a.workload(), b.workload()) })
 }
