@@ -4,8 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/internal/controlplane"
@@ -79,8 +77,5 @@ type podTokens struct {
 
 // Token is part of proxy.TokenSource.
 func (t podTokens) Token(ctx context.Context) (proxy.Token, error) {
-	return Token(ctx, t.client, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.request.Namespace, Name: t.request.Pod, UID: types.UID(t.request.UID)},
-		Spec:       corev1.PodSpec{ServiceAccountName: t.request.ServiceAccount},
-	}, t.request.Audience)
+	return Token(ctx, t.client, t.request)
 }

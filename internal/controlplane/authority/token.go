@@ -9,8 +9,8 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/pkg/proxy"
@@ -23,37 +23,21 @@ const (
 	DefaultLifetime = 24 * time.Hour
 )
 
-// Token requests a token for a pod as the kubelet would: for that audience ("" = that of the API
-// server) and bound to that very pod, so that no cache of the API server answers for two.
-func Token(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, audience string) (proxy.Token, error) {
-	bound := &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
-	token, err := request(ctx, client, pod.Namespace, pod.Spec.ServiceAccountName, audience, bound)
-	if err != nil {
-		return proxy.Token{}, fmt.Errorf("requesting a token for pod %s/%s: %w", pod.Namespace, pod.Name, err)
-	}
-	return token, nil
-}
-
-// AccountToken requests a token of a service account that is bound to no pod.
-func AccountToken(ctx context.Context, client kubernetes.Interface, namespace, account, audience string) (proxy.Token, error) {
-	token, err := request(ctx, client, namespace, account, audience, nil)
-	if err != nil {
-		return proxy.Token{}, fmt.Errorf("requesting a token for service account %s/%s: %w", namespace, account, err)
-	}
-	return token, nil
-}
-
-func request(ctx context.Context, client kubernetes.Interface, namespace, account, audience string, bound *authenticationv1.BoundObjectReference) (proxy.Token, error) {
+// Token requests a token of a service account: for that audience ("" = that of the API server) and, as the
+// kubelet would, bound to the pod of the request if there is one, so that no cache of the API server answers for two.
+func Token(ctx context.Context, client kubernetes.Interface, r proxy.TokenRequest) (proxy.Token, error) {
 	seconds := int64(tokenLife / time.Second)
-	var audiences []string
-	if audience != "" {
-		audiences = []string{audience}
+	spec, of := authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}, "service account "+r.Namespace+"/"+r.ServiceAccount
+	if r.Audience != "" {
+		spec.Audiences = []string{r.Audience}
 	}
-	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: &seconds, BoundObjectRef: bound},
-	}, metav1.CreateOptions{})
+	if r.Pod != "" {
+		spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: r.Pod, UID: types.UID(r.UID)}
+		of = "pod " + r.Namespace + "/" + r.Pod
+	}
+	answer, err := client.CoreV1().ServiceAccounts(r.Namespace).CreateToken(ctx, r.ServiceAccount, &authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{})
 	if err != nil {
-		return proxy.Token{}, err
+		return proxy.Token{}, fmt.Errorf("requesting a token for %s: %w", of, err)
 	}
 	return proxy.Token{Value: answer.Status.Token, Expires: answer.Status.ExpirationTimestamp.Time}, nil
 }

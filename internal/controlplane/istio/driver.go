@@ -68,8 +68,8 @@ func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 		parts.Running = controlplane.Running{Replicas: c.replicas}
 	}
 	if !c.hasZtunnels() {
-		real, tokens := realProxies{c}, credentials{c.client}
-		parts.Real = &controlplane.RealProxies{PodProxy: real.PodProxy, Token: tokens.Token, Issuer: tokens.Issuer, Host: real}
+		real := realProxies{c}
+		parts.Real = &controlplane.RealProxies{PodProxy: real.PodProxy, Token: real.Token, Host: real}
 		return parts
 	}
 	parts.Nodes = &controlplane.NodeProxies{Nodes: ambient{c}}

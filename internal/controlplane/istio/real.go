@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +40,9 @@ func localBootstrap(template []byte) []byte {
 	text := strings.ReplaceAll(string(template), `"address": "{{ .wildcard }}"`, `"address": "{{ .localhost }}"`)
 	return []byte(strings.ReplaceAll(text, `"address": "{{ .additional_wildcard }}"`, `"address": "{{ .additional_localhost }}"`))
 }
+
+// tokenAudience is what istiod has tokens reviewed for.
+const tokenAudience = "istio-ca"
 
 // realProxies configures real proxies of the mesh.
 type realProxies struct{ *ControlPlane }
@@ -138,14 +142,12 @@ func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotatio
 		TokenFile: tokenFile,
 		Sidecar:   identity,
 	}
-	annotations = maps.Clone(annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[statusPortAnnotation] = "0"
-	files[annotationsAt] = downward(annotations)
+	own := map[string]string{}
+	maps.Copy(own, annotations)
+	own[statusPortAnnotation] = "0"
+	files[annotationsAt] = downward(own)
 	files[rootFile], files[templateFile] = c.root, localBootstrap(c.bootstrap)
-	for _, name := range sortedKeys(env) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
 		proxy.Env = append(proxy.Env, name+"="+env[name])
 	}
 	return proxy, nil
@@ -155,14 +157,19 @@ func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotatio
 // API: one NAME="VALUE" a line, the value quoted as Go does.
 func downward(all map[string]string) []byte {
 	var b strings.Builder
-	for _, name := range sortedKeys(all) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&b, "%s=%s\n", name, strconv.Quote(all[name]))
 	}
 	return []byte(b.String())
 }
 
+// Token requests a token for a pod, of the audience of Istio's certificate authority.
+func (c realProxies) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error) {
+	return authority.Token(ctx, c.client, authority.TokenRequest(pod, tokenAudience))
+}
+
 // HostToken requests a token of the workload's service account. It is bound to
 // no pod: there is none.
 func (c realProxies) HostToken(ctx context.Context, w controlplane.HostWorkload) (proxy.Token, error) {
-	return authority.AccountToken(ctx, c.client, w.Namespace, w.Account, tokenAudience)
+	return authority.Token(ctx, c.client, proxy.TokenRequest{Namespace: w.Namespace, ServiceAccount: w.Account, Audience: tokenAudience})
 }

@@ -45,7 +45,7 @@ const (
 
 // Token is that of controlplane.RealProxies.
 func (c *controlPlane) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error) {
-	return tokens.Token(ctx, c.client, pod, "")
+	return tokens.Token(ctx, c.client, tokens.TokenRequest(pod, ""))
 }
 
 // PodProxy is that of controlplane.RealProxies: a linkerd2-proxy with the environment of the injected

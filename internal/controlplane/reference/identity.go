@@ -44,7 +44,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 // Token requests a token bound to that very pod, as for any mesh: whether the
 // server looks at it is its own setting.
 func (c *ControlPlane) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error) {
-	return authority.Token(ctx, c.client, pod, server.Audience)
+	return authority.Token(ctx, c.client, authority.TokenRequest(pod, server.Audience))
 }
 
 // Issuer makes the certificate client of one proxy; it does not connect yet.

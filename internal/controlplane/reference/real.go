@@ -68,7 +68,7 @@ func (c *ControlPlane) envoy(identity proxy.Spec, at controlplane.ProxyPlace) (c
 
 // HostToken requests a token of the workload's service account.
 func (c *ControlPlane) HostToken(ctx context.Context, w controlplane.HostWorkload) (proxy.Token, error) {
-	return authority.AccountToken(ctx, c.client, w.Namespace, w.Account, server.Audience)
+	return authority.Token(ctx, c.client, proxy.TokenRequest{Namespace: w.Namespace, ServiceAccount: w.Account, Audience: server.Audience})
 }
 
 // bootstrapOf is the bootstrap of an Envoy that gets everything over ADS, with
