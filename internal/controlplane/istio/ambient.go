@@ -178,15 +178,11 @@ func (c ambient) Holds(mesh topology.Mesh, knobs controlplane.Knobs, pods []stri
 	if !expected(c.report.Version) {
 		return nil
 	}
-	keys := c.authorizations(mesh, knobs)
-	for _, s := range mesh.Services {
-		keys = append(keys, addressOf(s.Namespace, hostname(s)))
-	}
-	for _, o := range c.others {
-		keys = append(keys, addressOf(o.namespace, o.host))
-	}
-	for _, w := range c.waypoints(mesh) {
-		keys = append(keys, addressOf(w.Namespace, fqdn(w.Name, w.Namespace)))
+	var keys []convergence.Key
+	for _, w := range c.Wants(mesh, knobs) {
+		if w.Service == "" { // else it is of endpoints, which are no resource
+			keys = append(keys, w.Key)
+		}
 	}
 	return append(keys, c.workloads(ztunnel.Address, pods)...)
 }

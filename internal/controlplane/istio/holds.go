@@ -20,101 +20,43 @@ func (c configuration) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 	if !expected(c.report.Version) {
 		return nil
 	}
-	h := holds{routes: map[int]bool{}}
-	if own := mesh.Services[service]; own.Gateway {
-		h.add(convergence.CDS, "BlackHoleCluster")
-		for _, w := range gatewayWants(mesh, own) {
-			h.add(w.Type, w.Name)
-		}
-		for _, b := range c.others {
-			h.clusters(b)
-		}
-		return h.sorted()
+	gateway := mesh.Services[service].Gateway
+	names := []string{"BlackHoleCluster"}
+	if !gateway {
+		names = append(names, "InboundPassthroughCluster", "PassthroughCluster")
 	}
-	for _, name := range []string{"BlackHoleCluster", "InboundPassthroughCluster", "PassthroughCluster"} {
-		h.add(convergence.CDS, name)
+	keys := convergence.Keys(c.Wants(mesh, knobs, service))
+	for _, name := range names {
+		keys = append(keys, convergence.Key{Type: convergence.CDS, Name: name})
 	}
-	h.add(convergence.LDS, virtualOutbound)
-	h.add(convergence.LDS, virtualInbound)
-	h.keys = append(h.keys, c.tunnels()...)
-	for _, p := range mesh.Services[service].Ports {
-		h.add(convergence.CDS, inboundCluster(p))
-	}
-	for _, s := range scope(mesh, knobs, service) {
-		h.service(mesh, s)
-	}
-	if knobs.Scope != record.ScopeDeclared {
-		more, _ := profileWants(mesh)
-		for _, w := range more {
-			h.add(w.Type, w.Name)
-		}
-		for _, b := range c.others {
-			h.other(b)
+	if gateway || knobs.Scope != record.ScopeDeclared {
+		for _, o := range c.others {
+			keys = append(keys, o.held(gateway)...)
 		}
 	}
-	return h.sorted()
-}
-
-// holds gathers what a sidecar holds.
-type holds struct {
-	keys   []convergence.Key
-	routes map[int]bool // the HTTP ports: each has one listener and one route configuration, which services share
-}
-
-func (h *holds) add(t convergence.Type, name string) {
-	h.keys = append(h.keys, convergence.Key{Type: t, Name: name})
-}
-
-// service adds the resources of a service of the mesh for those who reach it.
-func (h *holds) service(mesh topology.Mesh, s topology.Service) {
-	for _, p := range s.Ports {
-		for _, name := range outboundClusters(mesh, s, p.Number) {
-			h.add(convergence.CDS, name)
-			if !s.Headless {
-				h.add(convergence.EDS, name)
-			}
-		}
-		if p.TCP {
-			h.add(convergence.LDS, tcpListener(s, p))
-			continue
-		}
-		h.routes[p.Number] = true
-	}
-}
-
-// other adds the resources of a service that is not part of the mesh.
-func (h *holds) other(b otherService) {
-	for _, p := range b.ports {
-		name := outboundCluster(p.number, b.host)
-		h.add(convergence.CDS, name)
-		h.add(convergence.EDS, name)
-		if p.kind == routed {
-			h.routes[p.number] = true
-			continue
-		}
-		h.add(convergence.LDS, fmt.Sprintf("%s_%d", b.address, p.number))
-		if p.kind == sniffed {
-			h.add(convergence.RDS, fmt.Sprintf("%s:%d", b.host, p.number))
-		}
-	}
-}
-
-// clusters adds the clusters of a service that is not part of the mesh, with their endpoints.
-func (h *holds) clusters(b otherService) {
-	for _, p := range b.ports {
-		h.add(convergence.CDS, outboundCluster(p.number, b.host))
-		h.add(convergence.EDS, outboundCluster(p.number, b.host))
-	}
-}
-
-// sorted adds the listeners and routes that services share, and returns all keys.
-func (h *holds) sorted() []convergence.Key {
-	for port := range h.routes {
-		h.add(convergence.LDS, anyAddress(port))
-		h.add(convergence.RDS, fmt.Sprint(port))
-	}
-	slices.SortFunc(h.keys, func(a, b convergence.Key) int {
+	slices.SortFunc(keys, func(a, b convergence.Key) int {
 		return cmp.Or(a.Type.Compare(b.Type), strings.Compare(a.Name, b.Name))
 	})
-	return h.keys
+	return slices.Compact(keys) // services share the listener and the routes of a port
+}
+
+// held are the resources of a service that is not part of the mesh. A gateway has its clusters alone.
+func (o otherService) held(gateway bool) (keys []convergence.Key) {
+	add := func(t convergence.Type, name string) { keys = append(keys, convergence.Key{Type: t, Name: name}) }
+	for _, p := range o.ports {
+		add(convergence.CDS, outboundCluster(p.number, o.host))
+		add(convergence.EDS, outboundCluster(p.number, o.host))
+		switch {
+		case gateway:
+		case p.kind == routed:
+			add(convergence.LDS, anyAddress(p.number))
+			add(convergence.RDS, fmt.Sprint(p.number))
+		default:
+			add(convergence.LDS, fmt.Sprintf("%s_%d", o.address, p.number))
+			if p.kind == sniffed {
+				add(convergence.RDS, fmt.Sprintf("%s:%d", o.host, p.number))
+			}
+		}
+	}
+	return keys
 }
