@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/process"
@@ -68,6 +69,33 @@ func (p Resources) Settings(settings map[string]string) map[string]string {
 		}
 	}
 	return settings
+}
+
+// ValueIn is the value of a variable in an environment (NAME=VALUE): of one that comes several times the last; "" = it is
+// not there.
+func ValueIn(env []string, name string) (last string) {
+	for _, kv := range env {
+		if of, value, _ := strings.Cut(kv, "="); of == name {
+			last = value
+		}
+	}
+	return last
+}
+
+// NumberIn is a number in an environment, as ValueIn has it. A value that is none leaves the other one.
+func NumberIn(env []string, name string, otherwise float64) float64 {
+	if number, err := strconv.ParseFloat(ValueIn(env, name), 64); err == nil {
+		return number
+	}
+	return otherwise
+}
+
+// SecondsIn is a length of time in an environment, in seconds, likewise.
+func SecondsIn(env []string, name string, otherwise float64) float64 {
+	if d, err := time.ParseDuration(ValueIn(env, name)); err == nil {
+		return d.Seconds()
+	}
+	return otherwise
 }
 
 // unique keeps the last of the values of each name, where the first one stood:

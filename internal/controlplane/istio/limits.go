@@ -1,10 +1,7 @@
 package istio
 
 import (
-	"strconv"
-	"strings"
-	"time"
-
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -25,35 +22,21 @@ import (
 //
 // A value that istiod could not read leaves its default, as it does there.
 func Limits(env []string) *record.Limits {
-	value := func(name string) (last string) {
-		for _, kv := range env {
-			if of, v, _ := strings.Cut(kv, "="); of == name {
-				last = v
-			}
-		}
-		return last
-	}
 	bound := func(name string) *record.ByProcessors {
-		if fixed, err := strconv.ParseFloat(value(name), 64); err == nil && fixed > 0 {
+		if fixed := controlplane.NumberIn(env, name, 0); fixed > 0 {
 			return &record.ByProcessors{Base: fixed}
 		}
 		return &record.ByProcessors{Base: 15, PerProcessor: 5, Max: 100}
-	}
-	seconds := func(name string, otherwise float64) float64 {
-		if d, err := time.ParseDuration(value(name)); err == nil {
-			return d.Seconds()
-		}
-		return otherwise
 	}
 	return &record.Limits{
 		StreamsPerSecond:       bound("PILOT_MAX_REQUESTS_PER_SECOND"),
 		StreamWaitSeconds:      1,
 		ConcurrentPushes:       bound("PILOT_PUSH_THROTTLE"),
-		TokenReviewsPerSecond:  80,
-		TokenReviewsBurst:      160,
+		TokenReviewsPerSecond:  apiRequestsPerSecond,
+		TokenReviewsBurst:      apiRequestsBurst,
 		TokenReviewsPerSidecar: 2,
-		DebounceSeconds:        seconds("PILOT_DEBOUNCE_AFTER", 0.1),
-		DebounceMaxSeconds:     seconds("PILOT_DEBOUNCE_MAX", 10),
+		DebounceSeconds:        controlplane.SecondsIn(env, "PILOT_DEBOUNCE_AFTER", 0.1),
+		DebounceMaxSeconds:     controlplane.SecondsIn(env, "PILOT_DEBOUNCE_MAX", 10),
 		LargeResponseBytes:     32 << 10,
 	}
 }

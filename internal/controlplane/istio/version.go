@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
@@ -51,13 +50,8 @@ func (c *ControlPlane) proxyVersion() string {
 
 // setting is the value that istiod reads of a variable that is on or off.
 func setting(env []string, name string, otherwise bool) bool {
-	for _, kv := range slices.Backward(env) {
-		if of, value, _ := strings.Cut(kv, "="); of == name {
-			if on, err := strconv.ParseBool(value); err == nil {
-				return on
-			}
-			return otherwise
-		}
+	if on, err := strconv.ParseBool(controlplane.ValueIn(env, name)); err == nil {
+		return on
 	}
 	return otherwise
 }

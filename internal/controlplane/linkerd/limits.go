@@ -1,9 +1,6 @@
 package linkerd
 
 import (
-	"strconv"
-	"strings"
-
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/dilation"
@@ -15,15 +12,10 @@ import (
 // last counts). It reviews one token for each certificate. Each API group has a limit of its own there,
 // so that the Events that identity writes do not count.
 func limits(env []string) *record.Limits {
-	l := &record.Limits{TokenReviewsPerSecond: 5, TokenReviewsBurst: 10, TokenReviewsPerSidecar: 1}
-	for _, kv := range env {
-		if name, value, _ := strings.Cut(kv, "="); name == "LINKERD_API_REQUESTS_PER_SECOND" {
-			if rate, err := strconv.ParseFloat(value, 64); err == nil {
-				l.TokenReviewsPerSecond = rate
-			}
-		}
+	return &record.Limits{
+		TokenReviewsPerSecond: controlplane.NumberIn(env, "LINKERD_API_REQUESTS_PER_SECOND", 5),
+		TokenReviewsBurst:     10, TokenReviewsPerSidecar: 1,
 	}
-	return l
 }
 
 // cost is what all three programs need, 28 to 36 ms for a pod of 200 to 1600. The client of identity makes 5 requests a second,

@@ -1,10 +1,7 @@
 package osm
 
 import (
-	"strconv"
-	"strings"
-	"time"
-
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -19,33 +16,13 @@ import (
 //
 // A value that the programs could not read leaves the default here; they end with it.
 func limits(env []string) *record.Limits {
-	value := func(name string) (last string) {
-		for _, kv := range env {
-			if of, v, _ := strings.Cut(kv, "="); of == name {
-				last = v
-			}
-		}
-		return last
-	}
-	seconds := func(name string, otherwise float64) float64 {
-		if d, err := time.ParseDuration(value(name)); err == nil {
-			return d.Seconds()
-		}
-		return otherwise
-	}
-	rate := func(name string, otherwise float64) float64 {
-		if r, err := strconv.ParseFloat(value(name), 64); err == nil {
-			return r
-		}
-		return otherwise
-	}
 	return &record.Limits{
 		ConcurrentPushes:    &record.ByProcessors{PerProcessor: 1},
-		InjectionsPerSecond: rate("OSM_API_REQUESTS_PER_SECOND", 5),
+		InjectionsPerSecond: controlplane.NumberIn(env, "OSM_API_REQUESTS_PER_SECOND", 5),
 		InjectionsBurst:     10,
-		EventsPerSecond:     rate("OSM_EVENTS_PER_SECOND", 10),
+		EventsPerSecond:     controlplane.NumberIn(env, "OSM_EVENTS_PER_SECOND", 10),
 		EventsBurst:         100,
-		DebounceSeconds:     seconds("OSM_PROXY_UPDATE_WINDOW", 2),
-		DebounceMaxSeconds:  seconds("OSM_PROXY_UPDATE_MAX_WINDOW", 10),
+		DebounceSeconds:     controlplane.SecondsIn(env, "OSM_PROXY_UPDATE_WINDOW", 2),
+		DebounceMaxSeconds:  controlplane.SecondsIn(env, "OSM_PROXY_UPDATE_MAX_WINDOW", 10),
 	}
 }
