@@ -2,6 +2,8 @@ package istio
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,7 +78,7 @@ func dilate(env []string, processors int, k float64) controlplane.Dilated {
 			d.Env = append(d.Env, kv)
 		}
 	}
-	for _, name := range sortedKeys(set) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
 		d.Env = append(d.Env, name+"="+set[name])
 	}
 	d.Args = append(d.Args, "--keepaliveMaxServerConnectionAge", (time.Duration(float64(connectionAge) * k)).String())

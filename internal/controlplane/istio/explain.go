@@ -2,7 +2,6 @@ package istio
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,7 +25,7 @@ func (c captured) Explain(mesh *capture.Mesh, d convergence.Difference) string {
 			}
 		}
 	}
-	if d.Absent && (d.Type == convergence.CDS || d.Type == convergence.EDS) && strings.HasPrefix(d.Name, "outbound|") && c.filtersGateways() &&
+	if d.Absent && (d.Type == convergence.CDS || d.Type == convergence.EDS) && strings.HasPrefix(d.Name, "outbound|") && setting(c.opts.Resources.Env, gatewayClusters, false) &&
 		slices.ContainsFunc(mesh.Workloads, func(w capture.Workload) bool {
 			return w.Spec.Proxy == capture.Gateway && strings.HasPrefix(d.Sidecar, w.Namespace+"/"+w.Name+"-")
 		}) {
@@ -42,17 +41,6 @@ func (c captured) Explain(mesh *capture.Mesh, d convergence.Difference) string {
 
 func identity(o *unstructured.Unstructured) string {
 	return capture.Identity(o.GetKind(), o.GetNamespace(), o.GetName())
-}
-
-// filtersGateways reports whether gatewayClusters is set.
-func (c captured) filtersGateways() bool {
-	for _, kv := range c.opts.Resources.Environment() {
-		if value, ok := strings.CutPrefix(kv, gatewayClusters+"="); ok {
-			on, err := strconv.ParseBool(value)
-			return err == nil && on
-		}
-	}
-	return false
 }
 
 // patched are the types of resources that the patches of an EnvoyFilter change, by what they apply to.

@@ -127,13 +127,21 @@ func (c *ControlPlane) mapper() meta.RESTMapper {
 	return restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
 }
 
-func (c *ControlPlane) create(ctx context.Context, mapper meta.RESTMapper, obj *unstructured.Unstructured) error {
+// resource is the client of an object's kind and namespace.
+func (c *ControlPlane) resource(mapper meta.RESTMapper, obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := obj.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
+		return nil, err
+	}
+	return c.dynamic.Resource(mapping.Resource).Namespace(obj.GetNamespace()), nil
+}
+
+func (c *ControlPlane) create(ctx context.Context, mapper meta.RESTMapper, obj *unstructured.Unstructured) error {
+	client, err := c.resource(mapper, obj)
+	if err != nil {
 		return err
 	}
-	client := c.dynamic.Resource(mapping.Resource).Namespace(obj.GetNamespace())
 	if _, err = client.Create(ctx, obj, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		return err
 	}

@@ -42,9 +42,6 @@ const (
 	monitoringPort = 15014
 )
 
-// sidecarContainer is the name of the container that istiod's webhook injects.
-const sidecarContainer = "istio-proxy"
-
 // discoveryContainer is the name of istiod's container.
 const discoveryContainer = "discovery"
 
@@ -52,7 +49,7 @@ const discoveryContainer = "discovery"
 func installed() *controlplane.Installed {
 	// The names are those of Istio's bootstrap template and injection template.
 	sidecar := &controlplane.InjectedSidecar{
-		Container: sidecarContainer, AdminPort: 15000, Cluster: "xds-grpc", Certificate: "default",
+		Container: proxyContainer, AdminPort: 15000, Cluster: "xds-grpc", Certificate: "default",
 		Processes: []string{"pilot-agent", "envoy"}, NotInjected: map[string]string{"sidecar.istio.io/inject": "false"},
 	}
 	return &controlplane.Installed{

@@ -16,7 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -210,13 +209,4 @@ func (c *ControlPlane) environment(pod string) []string {
 		"HOME=" + c.opts.LogDir,
 		"PATH=/usr/bin:/bin",
 	}, upstream...)
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
@@ -24,7 +23,7 @@ type machine struct {
 // readMachine reads a WorkloadEntry. Its own labels count before those of its specification
 // (ConvertWorkloadEntry of istiod's pilot/pkg/serviceregistry/serviceentry).
 func readMachine(o *unstructured.Unstructured) machine {
-	m := machine{id: capture.Identity(o.GetKind(), o.GetNamespace(), o.GetName()), namespace: o.GetNamespace(), labels: map[string]string{}, ports: map[string]int64{}}
+	m := machine{id: identity(o), namespace: o.GetNamespace(), labels: map[string]string{}, ports: map[string]int64{}}
 	m.address, _, _ = unstructured.NestedString(o.Object, "spec", "address")
 	m.network, _, _ = unstructured.NestedString(o.Object, "spec", "network")
 	labels, _, _ := unstructured.NestedStringMap(o.Object, "spec", "labels")

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ import (
 )
 
 const (
-	proxyContainer = "istio-proxy"
+	proxyContainer = "istio-proxy" // that istiod's webhook injects
 	metaPrefix     = "ISTIO_META_"
 	metaJSONPrefix = "ISTIO_METAJSON_"
 )
@@ -92,7 +93,7 @@ func serviceCluster(pod *corev1.Pod) string {
 // nodeMetadata is node.metadata of the first request.
 func nodeMetadata(version, serverName string, pod *corev1.Pod, container *corev1.Container, env map[string]string) (map[string]any, error) {
 	metadata := map[string]any{}
-	for _, name := range sortedKeys(env) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
 		value := env[name]
 		if key, ok := strings.CutPrefix(name, metaPrefix); ok {
 			metadata[key] = value

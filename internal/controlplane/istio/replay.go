@@ -379,7 +379,7 @@ func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []c
 		wants = append(wants, convergence.WantOf(convergence.LDS, virtualOutbound), convergence.WantOf(convergence.LDS, virtualInbound))
 		wants = append(wants, r.inbound(w, e)...)
 	}
-	if w.Spec.Proxy == capture.Gateway && r.on("PILOT_FILTER_GATEWAY_CLUSTER_CONFIG", false) {
+	if w.Spec.Proxy == capture.Gateway && r.on(gatewayClusters, false) {
 		return nil // it has only the clusters that its routes name
 	}
 	routes := map[int32][]string{}

@@ -81,18 +81,18 @@ func (c aRevision) Promote(ctx context.Context) error {
 		if obj.GetLabels()[tagLabel] == "" {
 			continue
 		}
+		var moved error
 		if obj.GetKind() == "Service" { // has an address, which cannot be replaced
-			err = c.moveService(ctx, obj.GetName(), obj.GetLabels())
+			moved = c.moveService(ctx, obj.GetName(), obj.GetLabels())
 		} else {
-			gvk := obj.GroupVersionKind()
-			mapping, mapErr := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-			if mapErr != nil {
-				return mapErr
+			client, err := c.resource(mapper, obj)
+			if err != nil {
+				return err
 			}
-			err = replace(ctx, c.dynamic.Resource(mapping.Resource).Namespace(obj.GetNamespace()), obj)
+			moved = replace(ctx, client, obj)
 		}
-		if err != nil {
-			return fmt.Errorf("moving the tag's %s %s: %w", obj.GetKind(), obj.GetName(), err)
+		if moved != nil {
+			return fmt.Errorf("moving the tag's %s %s: %w", obj.GetKind(), obj.GetName(), moved)
 		}
 	}
 	return nil
@@ -123,12 +123,11 @@ func (c aRevision) Remove(ctx context.Context) error {
 		if !own || obj.GetLabels()[tagLabel] != "" || obj.GetKind() == "CustomResourceDefinition" {
 			continue
 		}
-		gvk := obj.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		client, err := c.resource(mapper, obj)
 		if err != nil {
 			return err
 		}
-		err = c.dynamic.Resource(mapping.Resource).Namespace(obj.GetNamespace()).Delete(ctx, obj.GetName(), metav1.DeleteOptions{})
+		err = client.Delete(ctx, obj.GetName(), metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting %s %s: %w", obj.GetKind(), obj.GetName(), err)
 		}

@@ -99,7 +99,7 @@ func (r *replayed) notChecked() []record.NotChecked {
 	}
 	machines := r.comparedMachines()
 	for _, o := range r.mesh.Objects {
-		id := capture.Identity(o.GetKind(), o.GetNamespace(), o.GetName())
+		id := identity(o)
 		if what, ok := uncheckedKinds[o.GetKind()]; ok && !slices.Contains(machines, id) {
 			u.add(what, 1, id)
 		}

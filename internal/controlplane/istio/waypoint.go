@@ -19,11 +19,9 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-const (
-	// classDefaults is the label of a ConfigMap in istiod's namespace which changes what istiod
-	// makes for each Gateway of a class.
-	classDefaults = "gateway.istio.io/defaults-for-class"
-)
+// classDefaults is the label of a ConfigMap in istiod's namespace which changes what istiod
+// makes for each Gateway of a class.
+const classDefaults = "gateway.istio.io/defaults-for-class"
 
 // workloadType is that of the workloads that a waypoint knows its peers by.
 var workloadType = convergence.TypeOf("Workload")
@@ -129,7 +127,7 @@ func (c waypoints) Objects(mesh topology.Mesh, run string) []*unstructured.Unstr
 			}},
 			"infrastructure": map[string]any{"labels": map[string]any{kwok.RunLabel: run, kwok.ServiceLabel: w.Name}},
 		})
-		gateway.SetLabels(map[string]string{"istio.io/waypoint-for": "service"})
+		gateway.SetLabels(map[string]string{waypointFor: "service"})
 		c.own(gateway)
 		kwok.SetRun(gateway, run)
 		objects = append(objects, gateway)
