@@ -40,7 +40,7 @@ func TestTimesOfBothPrograms(t *testing.T) {
 	for _, p := range []*program{c.controller, c.injector} {
 		env := p.Resources.Environment(p.Command().Env...)
 		if !slices.Contains(env, "OSM_EVENT_DELAY=20ms") || slices.Contains(env, "OTHER=1") != (p == c.controller) {
-			t.Errorf("%s has %s", p.name, strings.Join(env, " "))
+			t.Errorf("%s has %s", p.Command().Name, strings.Join(env, " "))
 		}
 	}
 }

@@ -22,9 +22,7 @@ const (
 // program is one of the programs, which is started again on the same ports after it ended.
 type program struct {
 	controlplane.Child
-	name, path, readyPath string
-	ports                 ports
-	args, env             []string
+	ports ports
 }
 
 // ports are those of a program: ADS is the controller's alone, and osm-bootstrap has HTTP only.
@@ -67,10 +65,9 @@ func (c *controlPlane) prepare() error {
 
 func (c *controlPlane) program(name, of, readyPath string, at ports, args, env []string) *program {
 	o := c.options
-	p := &program{
-		name: name, path: o.Programs[of], readyPath: readyPath, ports: at,
-		args: args,
-		env: append([]string{
+	spec := process.Spec{
+		Name: name, Path: o.Programs[of], Args: args,
+		Env: append([]string{
 			"OSM_NAMESPACE=" + namespace,
 			"OSM_ADS_PORT=" + strconv.Itoa(at.ads),
 			"OSM_HTTP_PORT=" + strconv.Itoa(at.http),
@@ -81,24 +78,17 @@ func (c *controlPlane) program(name, of, readyPath string, at ports, args, env [
 			"PATH=/usr/bin:/bin",
 		}, env...),
 	}
-	p.Child = controlplane.Child{Group: o.Group, Resources: o.Resources, LogDir: o.LogDir, Command: p.command, Ready: p.ready}
+	p := &program{ports: at}
+	p.Child = controlplane.Child{
+		Group: o.Group, Resources: o.Resources, LogDir: o.LogDir, Command: func() process.Spec { return spec },
+		Ready: func(ctx context.Context) error { // its webhook included if it has one
+			if err := controlplane.Answers(p.url(readyPath))(ctx); err != nil || at.webhook == 0 {
+				return err
+			}
+			return serves(ctx, local(at.webhook))
+		},
+	}
 	return p
-}
-
-// command is what it is started with.
-func (p *program) command() process.Spec {
-	return process.Spec{Name: p.name, Path: p.path, Args: p.args, Env: p.env}
-}
-
-// ready fails unless it serves, its webhook included if it has one.
-func (p *program) ready(ctx context.Context) error {
-	if err := controlplane.Answers(p.url(p.readyPath))(ctx); err != nil {
-		return err
-	}
-	if p.ports.webhook == 0 {
-		return nil
-	}
-	return serves(ctx, local(p.ports.webhook))
 }
 
 // serves fails unless a webhook serves there: its program does not wait for it.
