@@ -37,7 +37,7 @@ type Child struct {
 func (c *Child) Life() Life {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return LifeOf(c.process)
+	return life{c.process}
 }
 
 // Restart is part of Program. It also starts one that was not started before. One that does not serve

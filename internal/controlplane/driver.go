@@ -52,8 +52,10 @@ type Driver struct {
 	Replicas bool
 	// Dilation is how it is slowed down; nil = it is not known what is a matter of time in it.
 	Dilation *Dilation
-	// External is of an existing control plane, at an address; nil = a run starts it.
-	External *External
+	// External checks where an existing control plane is, at an address that --control-plane has after its
+	// name, as in NAME://HOST:PORT. It takes no settings, no share of this machine and no objects, and cannot
+	// be ended. The error names the flag, the value and what is wanted. nil = a run starts it.
+	External func(Remote) error
 	// Installed is how one is used that a cluster has already; nil = that is not possible.
 	Installed *Installed
 
@@ -168,14 +170,6 @@ type CapturedMeshes struct {
 	Check func(*capture.Mesh) error
 	// Env are the settings (NAME=VALUE) that one needs; nil = none.
 	Env func(*capture.Mesh) []string
-}
-
-// External is an existing control plane, at an address that --control-plane has after its
-// name, as in NAME://HOST:PORT. It takes no settings, no share of this machine and no objects, and cannot
-// be ended.
-type External struct {
-	// Check looks at where it is. Its error names the flag, the value and what is wanted.
-	Check func(Remote) error
 }
 
 // Dilation is how a control plane is slowed down.

@@ -66,9 +66,7 @@ type Life interface {
 	Kill()
 }
 
-// LifeOf returns the life of a child process.
-func LifeOf(p *process.Process) Life { return life{p} }
-
+// life is that of a child process.
 type life struct{ *process.Process }
 
 func (l life) Usage() measure.Source { return measure.OfProcess(l.Handle()) }

@@ -24,7 +24,7 @@ func (s Spec) checkExternal(d controlplane.Driver) error {
 	if d.External == nil {
 		return nil
 	}
-	if err := d.External.Check(s.remote()); err != nil {
+	if err := d.External(s.remote()); err != nil {
 		return err
 	}
 	if err := s.refuse([]refusal{

@@ -31,10 +31,10 @@ func Driver() controlplane.Driver {
 	return controlplane.Driver{
 		Name:    Name,
 		Summary: "any existing ADS server",
-		External: &controlplane.External{Check: func(r controlplane.Remote) error {
+		External: func(r controlplane.Remote) error {
 			_, err := prepare(r)
 			return err
-		}},
+		},
 		Dataplane: controlplane.Dataplane{
 			Modes: []controlplane.Mode{{Name: Mode}},
 			// They request no token: one that is sent comes from a file.

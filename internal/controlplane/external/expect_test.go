@@ -115,7 +115,7 @@ func TestCheck(t *testing.T) {
 		"example expect":  {controlplane.Remote{Address: "localhost:1", Plaintext: true, Expect: "testdata/expect.yaml"}, ""},
 		"half a key pair": {controlplane.Remote{Address: "localhost:1", TLSCA: "testdata/roots.pem", TLSCert: "x"}, `controlPlane.connection.tlsCA: got "testdata/roots.pem"`},
 	} {
-		err := Driver().External.Check(tc.remote)
+		err := Driver().External(tc.remote)
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q", name, err, tc.want)
 		}

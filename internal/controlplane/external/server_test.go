@@ -175,7 +175,7 @@ func TestSidecarsOfAnADSServer(t *testing.T) {
 			g := NewWithT(t)
 			c.remote.Address, c.remote.Expect, c.remote.NodeID = serveADS(t, c.config, c.token), expect, "{{.Namespace}}.{{.Pod}}"
 			driver := external.Driver()
-			g.Expect(driver.External.Check(c.remote)).To(Succeed())
+			g.Expect(driver.External(c.remote)).To(Succeed())
 			parts, err := driver.Start(t.Context(), controlplane.StartOptions{Remote: c.remote})
 			g.Expect(err).NotTo(HaveOccurred())
 
