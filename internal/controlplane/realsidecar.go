@@ -1,15 +1,16 @@
 package controlplane
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"sync"
 	"time"
@@ -164,11 +165,7 @@ func (r RealSidecars) certify(ctx context.Context, real RealProxy, token func(co
 	if err != nil {
 		return err
 	}
-	identity, err := url.Parse(real.Sidecar.Identity)
-	if err != nil {
-		return err
-	}
-	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{identity}}, key)
+	request, err := svid.NewRequest(func() (crypto.Signer, error) { return key, nil }, real.Sidecar.Identity)
 	if err != nil {
 		return err
 	}
@@ -180,7 +177,7 @@ func (r RealSidecars) certify(ctx context.Context, real RealProxy, token func(co
 	if err != nil {
 		return err
 	}
-	issued, err := issuer.Issue(ctx, bearer.Value, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}))
+	issued, err := issuer.Issue(ctx, bearer.Value, request.PEM)
 	if err = errors.Join(err, issuer.Close()); err != nil {
 		return err
 	}
@@ -188,10 +185,7 @@ func (r RealSidecars) certify(ctx context.Context, real RealProxy, token func(co
 	if err != nil {
 		return err
 	}
-	var chain []byte
-	for _, certificate := range issued.Chain {
-		chain = append(chain, certificate...)
-	}
+	chain := bytes.Join(issued.Chain, nil)
 	block, _ := pem.Decode(chain) // its own comes first
 	if block == nil {
 		return errors.New("reading the chain: want PEM")
