@@ -2,7 +2,7 @@ package record
 
 import (
 	"cmp"
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -37,7 +37,12 @@ type Figure struct {
 	// uncertain: its own, or one above; "" = they do not. See Run.Reach.
 	timed string
 	list  list
+	// quantile reports that it is one of a latency: if it is absent, it may lie among what was lost.
+	quantile bool
 }
+
+// Of is the figure in a part of a record, such as a *Usage, below which its path is; nil if it was not measured.
+func (f Figure) Of(part any) *float64 { return number(reflect.ValueOf(part), f.Path) }
 
 // Between states the events between which each observation of a latency lies; "" for a figure of another kind.
 func (f Figure) Between() string {
@@ -79,13 +84,6 @@ type Value struct {
 	Lost   bool     // it lies among what was lost: it is above all that came
 	// Withheld reports that too few changes were made for it; see ChangesForP99.
 	Withheld bool
-}
-
-// FigureOf is a figure of a T, such as a Usage; its path is the one below the T.
-type FigureOf[T any] struct {
-	Figure
-	Of   func(*T) *float64 // nil = not measured
-	lost func(*T) bool     // whether it lies among what was lost, if it is nil
 }
 
 // Distribution is a latency by its place in the record.
@@ -146,7 +144,7 @@ func stands(word, name string) bool {
 func (r *Run) Values() []Value {
 	var all []Value
 	for _, n := range runFigures() {
-		n.values("", "", r, func(v Value) {
+		n.values("", "", reflect.ValueOf(r).Elem(), func(v Value) {
 			if v.Figure.Phase == "" {
 				v.Figure.Phase = phaseOf(v.Path)
 			}
@@ -162,16 +160,15 @@ func (r *Run) Value(path string) *float64 {
 	var found *float64
 	take := func(v Value) { found = v.Value }
 	for _, n := range runFigures() {
-		n.values(path, "", r, take)
+		n.values(path, "", reflect.ValueOf(r).Elem(), take)
 	}
 	return found
 }
 
-// node is a part of the catalogue: figures of a T, with paths below it, and how they
-// are read from one.
-type node[T any] struct {
+// node is a part of the catalogue: figures with paths below a part of a record, and how their values are read from that.
+type node struct {
 	figures []Figure
-	values  func(want, path string, t *T, add func(Value)) // want: the only path to read; "" = all
+	values  func(want, path string, of reflect.Value, add func(Value)) // want: the only path to read; "" = all
 }
 
 // leads reports whether a path is wanted, or is above one that is.
@@ -240,69 +237,54 @@ func join(path, below string) string {
 	return path + "." + below
 }
 
-// leaves are figures of a T as nodes.
-func leaves[T any](figures []FigureOf[T]) []node[T] {
-	var all []node[T]
-	for _, f := range figures {
-		all = append(all, node[T]{[]Figure{f.Figure}, func(want, path string, t *T, add func(Value)) {
-			path = join(path, f.Path)
-			if want != "" && want != path {
-				return
+// leaves are figures that are read from where their paths say.
+func leaves(figures []Figure) node {
+	return node{figures, func(want, path string, of reflect.Value, add func(Value)) {
+		for _, f := range figures {
+			at := join(path, f.Path)
+			if want != "" && want != at {
+				continue
 			}
-			v := Value{Figure: f.Figure, Path: path, Value: f.Of(t)}
-			v.Lost = v.Value == nil && f.lost != nil && f.lost(t)
+			v := Value{Figure: f, Path: at, Value: number(of, f.Path)}
+			if v.Value == nil && f.quantile {
+				l := of.Addr().Interface().(*Latency)
+				v.Lost = l.Lost > 0 && !l.Unknown()
+			}
 			if v.Value != nil || v.Lost {
 				add(v)
 			}
-		}})
-	}
-	return all
-}
-
-// at puts the figures of a U at a place in a T; of nil there are none.
-func at[T, U any](p place, of func(*T) *U, below []node[U]) node[T] {
-	return each(p, "", func(t *T) []named[U] {
-		if u := of(t); u != nil {
-			return []named[U]{{"", u}}
 		}
-		return nil
-	}, below)
+	}}
 }
 
-// named is one of several, such as a program of the cluster.
-type named[T any] struct {
-	name string
-	of   *T
-}
-
-// each puts the figures of every U at a place in a T, in whose path a word stands for
-// their names.
-func each[T, U any](p place, word string, of func(*T) []named[U], below []node[U]) node[T] {
-	var n node[T]
+// at puts figures at a place. Where its path ends with a word, they are those of everything that the word stands for.
+func at(p place, below ...node) node {
+	var n node
 	for _, b := range below {
 		for _, f := range b.figures {
 			n.figures = append(n.figures, p.of(f))
 		}
 	}
-	before, _, _ := strings.Cut(p.path, "."+word) // what is the same for all
-	n.values = func(want, path string, t *T, add func(Value)) {
-		if word != "" && strings.Contains(p.path, "."+word) && !leads(want, join(path, before)) {
+	above, word := p.path, ""
+	if last := p.path[strings.LastIndexByte(p.path, '.')+1:]; last == strings.ToUpper(last) {
+		above, word = strings.TrimSuffix(strings.TrimSuffix(p.path, last), "."), last
+	}
+	n.values = func(want, path string, of reflect.Value, add func(Value)) {
+		path = join(path, above)
+		if !leads(want, path) {
 			return
 		}
-		for _, u := range of(t) {
-			label, name := p.label, p.path
-			if word != "" {
-				label = strings.ReplaceAll(p.label, word, u.name)
-				name = strings.ReplaceAll(p.path, word, u.name)
-			}
-			at := join(path, name)
+		for _, part := range partsOf(word, field(of, above), of) {
+			at := join(path, part.name)
 			if !leads(want, at) {
 				continue
 			}
+			here := p
+			if word != "" {
+				here.label = strings.ReplaceAll(p.label, word, part.name)
+			}
 			for _, b := range below {
-				b.values(want, at, u.of, func(v Value) {
-					here := p
-					here.label = label
+				b.values(want, at, part.of, func(v Value) {
 					v.Figure = here.of(v.Figure)
 					add(v)
 				})
@@ -312,37 +294,97 @@ func each[T, U any](p place, word string, of func(*T) []named[U], below []node[U
 	return n
 }
 
-// entries are those of a map, sorted by name.
-func entries[K ~string, V any](m map[K]V) []named[V] {
-	var all []named[V]
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, named[V]{string(name), new(m[name])})
+// part is one of several parts of a record, such as a program of the cluster.
+type part struct {
+	name string
+	of   reflect.Value
+}
+
+// partsOf are those in v, which is below a part of a record, that a word stands for, in the order in which they are shown; without a
+// word v itself. What was not measured is left out.
+func partsOf(word string, v, above reflect.Value) []part {
+	if !v.IsValid() {
+		return nil
+	}
+	var all []part
+	add := func(name string, of reflect.Value) {
+		if of = measured(of); of.IsValid() {
+			all = append(all, part{name, of})
+		}
+	}
+	var names []string // of the entries of a map
+	switch word {
+	case "":
+		add("", v)
+	case "PHASE":
+		for _, phase := range FigurePhases {
+			add(string(phase), field(v, string(phase)))
+		}
+	case "FAULT": // by name and phase: a place in a list says nothing of one in another run
+		for i := range v.Len() {
+			f := v.Index(i).Addr().Interface().(*Fault)
+			add(f.Name+"@"+string(f.Phase), v.Index(i))
+		}
+	case "KIND":
+		for _, kind := range ChangeKinds {
+			names = append(names, string(kind))
+		}
+	case "STAGE":
+		names = above.Addr().Interface().(*Run).UpgradeStages()
+	default:
+		for _, key := range v.MapKeys() {
+			names = append(names, key.String())
+		}
+		slices.Sort(names)
+	}
+	for _, name := range names {
+		add(name, v.MapIndex(reflect.ValueOf(name).Convert(v.Type().Key())))
 	}
 	return all
 }
 
-// phased are the phases of one that has them; see ByPhase.At.
-func phased[T any](by *ByPhase[*T]) []named[T] {
-	var all []named[T]
-	if by == nil {
+// number is the number at a path of names in JSON below v; nil if it was not measured. One that is no count is the record's own: who
+// changes it changes the record.
+func number(v reflect.Value, path string) *float64 {
+	v = field(measured(v), path)
+	switch {
+	case !v.IsValid():
 		return nil
+	case v.CanInt():
+		return new(float64(v.Int()))
 	}
-	for _, phase := range FigurePhases {
-		if u := *by.At(phase); u != nil {
-			all = append(all, named[T]{string(phase), u})
+	return v.Addr().Interface().(*float64)
+}
+
+// field is what is at a path of names in JSON, which are those of the fields but for the case, below v; not valid if it, or what it
+// is in, was not measured.
+func field(v reflect.Value, path string) reflect.Value {
+	for name := range strings.SplitSeq(path, ".") {
+		if !v.IsValid() || path == "" {
+			return v
 		}
+		f, _ := v.Type().FieldByNameFunc(func(s string) bool { return strings.EqualFold(s, name) })
+		if v = v.FieldByIndex(f.Index); v.IsZero() && strings.Contains(f.Tag.Get("json"), ",omit") {
+			return reflect.Value{}
+		}
+		v = measured(v)
 	}
-	return all
+	return v
+}
+
+// measured is what v points to, or v; not valid if it points to nothing. It can be changed.
+func measured(v reflect.Value) reflect.Value {
+	switch {
+	case v.Kind() == reflect.Pointer:
+		return v.Elem()
+	case v.IsValid() && !v.CanAddr(): // of a map
+		copied := reflect.New(v.Type()).Elem()
+		copied.Set(v)
+		return copied
+	}
+	return v
 }
 
 // FigurePhases are the phases that have figures, in order of time. The baseline is one of
 // them: a control plane that needs more while it has nothing to do is another one.
 var FigurePhases = []PhaseName{PhaseBaseline, PhaseRollout, PhaseSteady, PhaseProbe, PhaseChange, PhaseCycle, PhaseStorm, PhaseChurn}
-
-// whole is a count as a figure's value.
-func whole[N int | int64](n *N) *float64 {
-	if n == nil {
-		return nil
-	}
-	return new(float64(*n))
-}

@@ -1,8 +1,8 @@
 package record
 
 import (
-	"maps"
-	"slices"
+	"cmp"
+	"reflect"
 	"strings"
 	"sync"
 )
@@ -16,89 +16,86 @@ var ChangeKinds = []ChangeKind{EndpointAdd, EndpointRemove, EndpointHealth, Rout
 var endpointChanges = []ChangeKind{EndpointAdd, EndpointRemove, EndpointHealth}
 
 // UsageFigures are the figures of a Usage.
-var UsageFigures = []FigureOf[Usage]{
-	{Figure: Figure{Path: "cores.mean", Unit: UnitCores, Label: "cores, mean", Counts: "phase", Better: BetterLower,
+var UsageFigures = []Figure{
+	{Path: "cores.mean", Unit: UnitCores, Label: "cores, mean", Counts: "phase", Better: BetterLower,
 		Definition: "Mean cores: `cpuSeconds` over the length of the phase.",
-		Source:     "counters of `/proc`, read at the edges of the phase"}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Mean }},
-	{Figure: Figure{Path: "cores.peak", Unit: UnitCores, Label: "cores, peak", Counts: "second", Better: BetterLower,
+		Source:     "counters of `/proc`, read at the edges of the phase"},
+	{Path: "cores.peak", Unit: UnitCores, Label: "cores, peak", Counts: "second", Better: BetterLower,
 		Definition: "The largest mean over any 1 s.",
-		Source:     "the same counters, read every second; linear between two readings"}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Peak }},
-	{Figure: Figure{Path: "cores.peak100ms", Unit: UnitCores, Label: "cores, peak of 100 ms", Counts: "100 ms", Better: BetterLower,
+		Source:     "the same counters, read every second; linear between two readings"},
+	{Path: "cores.peak100ms", Unit: UnitCores, Label: "cores, peak of 100 ms", Counts: "100 ms", Better: BetterLower,
 		Definition: "The largest mean over an interval of 100 ms, with time slowed down K times of K x 100 ms. The intervals follow each other between two edges: a burst that lies across two of them is seen in part. An interval is longer if scaler ran late: then it is a lower bound. Of the control plane alone.",
-		Source:     "the clock of the process, read every 100 ms"}, Of: func(u *Usage) *float64 { return orZero(u.Cores).Peak100ms }},
-	{Figure: Figure{Path: "cpuSeconds", Unit: UnitSeconds, Label: "CPU time", Counts: "phase", Better: BetterLower,
+		Source:     "the clock of the process, read every 100 ms"},
+	{Path: "cpuSeconds", Unit: UnitSeconds, Label: "CPU time", Counts: "phase", Better: BetterLower,
 		Definition: "Processor time, user and system, between the edges of the phase, of all processes that were the program meanwhile.",
-		Source:     "counters of `/proc`, read at the edges of the phase"}, Of: func(u *Usage) *float64 { return u.CPUSeconds }},
-	{Figure: Figure{Path: "referenceCPUSeconds", Unit: UnitSeconds, Label: "CPU time, reference", Counts: "phase", Better: BetterLower,
+		Source:     "counters of `/proc`, read at the edges of the phase"},
+	{Path: "referenceCPUSeconds", Unit: UnitSeconds, Label: "CPU time, reference", Counts: "phase", Better: BetterLower,
 		Definition: "`cpuSeconds` times the [speed of the machine](definitions/machine.md#speed-of-the-machine) in the phase, else in the run: what a reference processor would need. Where time was slowed down K times, without [what the control plane does at rest](definitions/dilation.md#what-is-done-at-rest) in the time that this adds. Of the control plane on this machine alone; absent if the speed is not known.",
-		Source:     "the same, and the measured speed"}, Of: func(u *Usage) *float64 { return u.ReferenceCPUSeconds }},
-	{Figure: Figure{Path: "referenceCores", Unit: UnitCores, Label: "cores, reference, mean", Counts: "phase", Better: BetterLower, NotCompared: true,
+		Source:     "the same, and the measured speed"},
+	{Path: "referenceCores", Unit: UnitCores, Label: "cores, reference, mean", Counts: "phase", Better: BetterLower, NotCompared: true,
 		Definition: "`referenceCPUSeconds` over the length of the phase.",
-		Source:     "the same, and the measured speed"}, Of: func(u *Usage) *float64 { return u.ReferenceCores }},
-	{Figure: Figure{Path: "memoryBytes.mean", Unit: UnitBytes, Label: "memory, mean", Counts: "second", Better: BetterLower,
+		Source:     "the same, and the measured speed"},
+	{Path: "memoryBytes.mean", Unit: UnitBytes, Label: "memory, mean", Counts: "second", Better: BetterLower,
 		Definition: "Resident memory, weighted by time.",
-		Source:     "`/proc`, read every second and at the edges"}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).Mean }},
-	{Figure: Figure{Path: "memoryBytes.peak", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower,
+		Source:     "`/proc`, read every second and at the edges"},
+	{Path: "memoryBytes.peak", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower,
 		Definition: "The largest resident memory.",
-		Source:     "readings, and the kernel's high-water mark if it rose between two readings"}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).Peak }},
-	{Figure: Figure{Path: "memoryBytes.end", Unit: UnitBytes, Label: "memory, end", Counts: "phase", Better: BetterLower,
+		Source:     "readings, and the kernel's high-water mark if it rose between two readings"},
+	{Path: "memoryBytes.end", Unit: UnitBytes, Label: "memory, end", Counts: "phase", Better: BetterLower,
 		Definition: "Resident memory at the last edge.",
-		Source:     "`/proc`, read at the edge"}, Of: func(u *Usage) *float64 { return orZero(u.MemoryBytes).End }},
-	{Figure: Figure{Path: "workingSetBytes.mean", Unit: UnitBytes, Label: "working set, mean", Counts: "second", Better: BetterLower,
+		Source:     "`/proc`, read at the edge"},
+	{Path: "workingSetBytes.mean", Unit: UnitBytes, Label: "working set, mean", Counts: "second", Better: BetterLower,
 		Definition: "Memory as a control group counts it, weighted by time: all that the kernel charges to the program (anonymous memory, its part of the page cache, page tables and other memory of the kernel, buffers of TCP sockets) without the file pages that were not used lately. Not included: what the program held in its first milliseconds, before it was moved into the group (4 MB of istiod), and pages of its own file that were in the page cache already, which resident memory includes (110 MB of istiod). Of the control plane alone; absent if it is not in a control group of its own, and `environment.controlPlane.workingSetUnknown` states why. The kubelet's working set is the same in version 2 of control groups, and is without sockets in version 1.",
-		Source:     "`memory.current` less `inactive_file` (version 2), `memory.usage_in_bytes` less `total_inactive_file` plus `memory.kmem.tcp.usage_in_bytes` (version 1), read every second and at the edges"}, Of: func(u *Usage) *float64 { return orZero(u.WorkingSetBytes).Mean }},
-	{Figure: Figure{Path: "workingSetBytes.peak", Unit: UnitBytes, Label: "working set, peak", Counts: "second", Better: BetterLower,
+		Source:     "`memory.current` less `inactive_file` (version 2), `memory.usage_in_bytes` less `total_inactive_file` plus `memory.kmem.tcp.usage_in_bytes` (version 1), read every second and at the edges"},
+	{Path: "workingSetBytes.peak", Unit: UnitBytes, Label: "working set, peak", Counts: "second", Better: BetterLower,
 		Definition: "The largest reading of the working set.",
-		Source:     "the same"}, Of: func(u *Usage) *float64 { return orZero(u.WorkingSetBytes).Peak }},
-	{Figure: Figure{Path: "workingSetBytes.end", Unit: UnitBytes, Label: "working set, end", Counts: "phase", Better: BetterLower,
+		Source:     "the same"},
+	{Path: "workingSetBytes.end", Unit: UnitBytes, Label: "working set, end", Counts: "phase", Better: BetterLower,
 		Definition: "The working set at the last edge.",
-		Source:     "the same"}, Of: func(u *Usage) *float64 { return orZero(u.WorkingSetBytes).End }},
-	{Figure: Figure{Path: "heapBytes.mean", Unit: UnitBytes, Label: "live heap, mean", Counts: "second", Better: BetterLower,
+		Source:     "the same"},
+	{Path: "heapBytes.mean", Unit: UnitBytes, Label: "live heap, mean", Counts: "second", Better: BetterLower,
 		Definition: "Live heap, weighted by time: what the last garbage collection found in use. Absent if the program does not expose it, has not collected yet, or its heap is near its memory limit.",
-		Source:     "the program's own metrics, scraped every second"}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Mean }},
-	{Figure: Figure{Path: "heapBytes.end", Unit: UnitBytes, Label: "live heap, end", Counts: "phase", Better: BetterLower,
+		Source:     "the program's own metrics, scraped every second"},
+	{Path: "heapBytes.end", Unit: UnitBytes, Label: "live heap, end", Counts: "phase", Better: BetterLower,
 		Definition: "Live heap at the end of the phase.",
-		Source:     "the same"}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).End }},
-	{Figure: Figure{Path: "heapBytes.collected", Unit: UnitBytes, Label: "live heap, after GC", Counts: "phase", Better: BetterLower,
+		Source:     "the same"},
+	{Path: "heapBytes.collected", Unit: UnitBytes, Label: "live heap, after GC", Counts: "phase", Better: BetterLower,
 		Definition: "Live heap after two collections that scaler requested right after the phase (`steady` only). Absent if the program offers no way to request one.",
-		Source:     "the same"}, Of: func(u *Usage) *float64 { return orZero(u.HeapBytes).Collected }},
-	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower,
+		Source:     "the same"},
+	{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower,
 		Definition: "Upper bound of the share of the phase in which a thread was runnable and waited for a processor; with [time dilation](definitions/dilation.md#time-dilation), without what is no delay of the same thread.",
-		Source:     "the kernel's run delays (schedstat)"}, Of: func(u *Usage) *float64 { return u.Saturation }},
-	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors, all threads", Counts: "phase", Better: BetterLower, NotCompared: true,
+		Source:     "the kernel's run delays (schedstat)"},
+	{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors, all threads", Counts: "phase", Better: BetterLower, NotCompared: true,
 		Definition: "For how long threads were runnable and waited for a processor, all threads added, however short the waits.",
-		Source:     "the same"}, Of: func(u *Usage) *float64 { return u.WaitedSeconds }},
-	{Figure: Figure{Path: "restarts", Unit: UnitCount, Label: "restarts", Counts: "restart", Better: BetterLower,
+		Source:     "the same"},
+	{Path: "restarts", Unit: UnitCount, Label: "restarts", Counts: "restart", Better: BetterLower,
 		Definition: "How often a process replaced an earlier one.",
-		Source:     "scaler's supervision"}, Of: func(u *Usage) *float64 { return whole(u.Restarts) }},
+		Source:     "scaler's supervision"},
 }
 
 // LatencyFigures are the figures of a Latency. Runs are compared by the median, the
 // 99th percentile and what was lost: the maximum is one observation.
-var LatencyFigures = []FigureOf[Latency]{
-	{Figure: Figure{Path: "count", Unit: UnitCount, Label: "count", Better: BetterNeither, NotCompared: true,
-		Definition: "Observations that arrived."}, Of: func(l *Latency) *float64 { return whole(&l.Count) }},
-	{Figure: Figure{Path: "min", Unit: UnitSeconds, Label: "min", Better: BetterLower, NotCompared: true,
-		Definition: "The smallest of those that arrived; exact."}, Of: func(l *Latency) *float64 { return l.Min }},
-	{Figure: Figure{Path: "mean", Unit: UnitSeconds, Label: "mean", Better: BetterLower, NotCompared: true,
-		Definition: "The mean of those that arrived; exact."}, Of: func(l *Latency) *float64 { return l.Mean }},
-	quantile("p50", "Median", func(l *Latency) *float64 { return l.P50 }, true),
-	quantile("p90", "90th percentile", func(l *Latency) *float64 { return l.P90 }, false),
-	quantile("p99", "99th percentile", func(l *Latency) *float64 { return l.P99 }, true),
-	quantile("p999", "99.9th percentile", func(l *Latency) *float64 { return l.P999 }, false),
-	{Figure: Figure{Path: "max", Unit: UnitSeconds, Label: "max", Better: BetterLower, NotCompared: true,
-		Definition: "The greatest of those that arrived; exact."}, Of: func(l *Latency) *float64 { return l.Max }},
-	{Figure: Figure{Path: "lost", Unit: UnitCount, Label: "lost", Better: BetterLower,
-		Definition: "Observations that were expected and had not arrived by the time limit. Each counts as longer than every one that arrived."}, Of: func(l *Latency) *float64 { return whole(&l.Lost) }},
+var LatencyFigures = []Figure{
+	{Path: "count", Unit: UnitCount, Label: "count", Better: BetterNeither, NotCompared: true,
+		Definition: "Observations that arrived."},
+	{Path: "min", Unit: UnitSeconds, Label: "min", Better: BetterLower, NotCompared: true,
+		Definition: "The smallest of those that arrived; exact."},
+	{Path: "mean", Unit: UnitSeconds, Label: "mean", Better: BetterLower, NotCompared: true,
+		Definition: "The mean of those that arrived; exact."},
+	quantile("p50", "Median", true),
+	quantile("p90", "90th percentile", false),
+	quantile("p99", "99th percentile", true),
+	quantile("p999", "99.9th percentile", false),
+	{Path: "max", Unit: UnitSeconds, Label: "max", Better: BetterLower, NotCompared: true,
+		Definition: "The greatest of those that arrived; exact."},
+	{Path: "lost", Unit: UnitCount, Label: "lost", Better: BetterLower,
+		Definition: "Observations that were expected and had not arrived by the time limit. Each counts as longer than every one that arrived."},
 }
 
 // quantile is one that may lie among what was lost.
-func quantile(name, words string, of func(*Latency) *float64, compared bool) FigureOf[Latency] {
-	return FigureOf[Latency]{
-		Figure: Figure{Path: name, Unit: UnitSeconds, Label: name, Better: BetterLower, NotCompared: !compared,
-			Definition: words + ": nearest rank, to three digits, over `count` and `lost` together. Absent where it lies among the lost: it is then only known to be above `max`."},
-		Of: of, lost: func(l *Latency) bool { return l.Lost > 0 && !l.Unknown() },
-	}
+func quantile(name, words string, compared bool) Figure {
+	return Figure{Path: name, Unit: UnitSeconds, Label: name, Better: BetterLower, NotCompared: !compared, quantile: true,
+		Definition: words + ": nearest rank, to three digits, over `count` and `lost` together. Absent where it lies among the lost: it is then only known to be above `max`."}
 }
 
 // Events at which several latencies begin or end.
@@ -205,40 +202,35 @@ func realStarts(l *Latencies) []Distribution {
 }
 
 // latencies are the figures of Latencies, those that fixed names of that phase.
-func latencies(fixed PhaseName) node[Latencies] { return distributions(fixed, (*Latencies).All) }
+func latencies(fixed PhaseName) node { return distributions(fixed, (*Latencies).All) }
 
 // distributions are the figures of a T's distributions, those that fixed names of that
 // phase.
-func distributions[T any](fixed PhaseName, all func(*T) []Distribution) node[T] {
-	parts := leaves(LatencyFigures)
+func distributions[T any](fixed PhaseName, all func(*T) []Distribution) node {
 	spot := func(d Distribution) place {
-		p := place{path: d.Path, label: d.Label + ", ", counts: d.Counts, phase: d.Phase, from: d.From, to: d.To, note: d.Note, list: latencyList}
-		if fixed != "" {
-			p.phase = fixed
-		}
-		return p
+		return place{path: d.Path, label: d.Label + ", ", counts: d.Counts, phase: cmp.Or(fixed, d.Phase), from: d.From, to: d.To, note: d.Note, list: latencyList}
 	}
-	var n node[T]
+	var n node
 	for _, d := range all(new(T)) {
-		for _, part := range parts {
-			f := spot(d).of(part.figures[0])
+		for _, f := range LatencyFigures {
+			f = spot(d).of(f)
 			f.timed, _, _ = strings.Cut(d.Path, ".")
 			n.figures = append(n.figures, f)
 		}
 	}
-	n.values = func(want, path string, t *T, add func(Value)) {
-		for _, d := range all(t) {
+	n.values = func(want, path string, of reflect.Value, add func(Value)) {
+		for _, d := range all(of.Addr().Interface().(*T)) {
 			at := join(path, d.Path)
 			if d.Latency == nil || !leads(want, at) {
 				continue
 			}
 			here := spot(d)
-			for _, part := range parts {
-				part.values(want, at, d.Latency, func(v Value) {
+			for _, f := range LatencyFigures {
+				leaves([]Figure{f}).values(want, at, reflect.ValueOf(d.Latency).Elem(), func(v Value) {
 					v.Figure = here.of(v.Figure)
 					add(v)
 				})
-				if f := part.figures[0]; d.WithheldP99 && (f.Path == "p99" || f.Path == "p999") && leads(want, join(at, f.Path)) {
+				if d.WithheldP99 && (f.Path == "p99" || f.Path == "p999") && leads(want, join(at, f.Path)) {
 					add(Value{Figure: here.of(f), Path: join(at, f.Path), Withheld: true})
 				}
 			}
@@ -248,407 +240,348 @@ func distributions[T any](fixed PhaseName, all func(*T) []Distribution) node[T] 
 }
 
 // distribution puts the figures of a latency at a place.
-func distribution[T any](p place, of func(*T) *Latency) node[T] {
+func distribution(p place) node {
 	p.list = latencyList
-	return at(p, of, leaves(LatencyFigures))
+	return at(p, leaves(LatencyFigures))
 }
 
 // PodFigures are the counts of Pods.
-var PodFigures = []FigureOf[Pods]{
-	{Figure: Figure{Path: "requested", Unit: UnitCount, Label: "requested", Counts: "pod", Better: BetterNeither, NotCompared: true,
-		Definition: "Pods that were asked for."}, Of: func(p *Pods) *float64 { return whole(&p.Requested) }},
-	{Figure: Figure{Path: "created", Unit: UnitCount, Label: "created", Counts: "pod", Better: BetterHigher, NotCompared: true,
-		Definition: "Pods that exist at the end of the rollout."}, Of: func(p *Pods) *float64 { return whole(p.Created) }},
-	{Figure: Figure{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "pod", Better: BetterHigher, NotCompared: true,
-		Definition: "Pods that are Ready at the end of the rollout."}, Of: func(p *Pods) *float64 { return whole(p.Ready) }},
-	{Figure: Figure{Path: "connected", Unit: UnitCount, Label: "connected", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
-		Definition: "Pods whose sidecar was connected at any time; of the proxies of nodes, whose node's proxy was."}, Of: func(p *Pods) *float64 { return whole(p.Connected) }},
-	{Figure: Figure{Path: "complete", Unit: UnitCount, Label: "complete", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
-		Definition: "Pods whose sidecar is [complete](definitions/phases.md#complete-initialized-converged) at the end of the rollout; of the proxies of nodes, whose node's proxy holds the pod and its certificate."}, Of: func(p *Pods) *float64 { return whole(p.Complete) }},
-	{Figure: Figure{Path: "converged", Unit: UnitCount, Label: "converged", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
-		Definition: "Pods whose sidecar has [converged](definitions/phases.md#complete-initialized-converged) at the end of the rollout; of the proxies of nodes, whose node's proxy has and that are Ready."}, Of: func(p *Pods) *float64 { return whole(p.Converged) }},
+var PodFigures = []Figure{
+	{Path: "requested", Unit: UnitCount, Label: "requested", Counts: "pod", Better: BetterNeither, NotCompared: true,
+		Definition: "Pods that were asked for."},
+	{Path: "created", Unit: UnitCount, Label: "created", Counts: "pod", Better: BetterHigher, NotCompared: true,
+		Definition: "Pods that exist at the end of the rollout."},
+	{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "pod", Better: BetterHigher, NotCompared: true,
+		Definition: "Pods that are Ready at the end of the rollout."},
+	{Path: "connected", Unit: UnitCount, Label: "connected", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
+		Definition: "Pods whose sidecar was connected at any time; of the proxies of nodes, whose node's proxy was."},
+	{Path: "complete", Unit: UnitCount, Label: "complete", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
+		Definition: "Pods whose sidecar is [complete](definitions/phases.md#complete-initialized-converged) at the end of the rollout; of the proxies of nodes, whose node's proxy holds the pod and its certificate."},
+	{Path: "converged", Unit: UnitCount, Label: "converged", Counts: "sidecar", Better: BetterHigher, NotCompared: true,
+		Definition: "Pods whose sidecar has [converged](definitions/phases.md#complete-initialized-converged) at the end of the rollout; of the proxies of nodes, whose node's proxy has and that are Ready."},
 }
 
 // ArrivalFigures are those of Arrival.
-var ArrivalFigures = []FigureOf[Arrival]{
-	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered", Counts: "pod", Better: BetterNeither, NotCompared: true,
-		Definition: "Planned pods per second: the pods after the first burst, over the time from the first burst to the last. Absent for a burst of `all`, which creates pods as fast as possible."}, Of: func(a *Arrival) *float64 { return a.OfferedPerSecond }},
-	{Figure: Figure{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved", Counts: "pod", Better: BetterHigher,
+var ArrivalFigures = []Figure{
+	{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered", Counts: "pod", Better: BetterNeither, NotCompared: true,
+		Definition: "Planned pods per second: the pods after the first burst, over the time from the first burst to the last. Absent for a burst of `all`, which creates pods as fast as possible."},
+	{Path: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved", Counts: "pod", Better: BetterHigher,
 		Definition: "The same for the pods as they are seen: those after the first burst, from its last pod to the very last one. For a burst of `all`, all pods from the first to the last.",
-		Source:     "scaler's watch"}, Of: func(a *Arrival) *float64 { return a.AchievedPerSecond }},
-	{Figure: Figure{Path: "readyPerSecond", Unit: UnitPerSecond, Label: "ready", Counts: "pod", Better: BetterNeither, NotCompared: true,
+		Source:     "scaler's watch"},
+	{Path: "readyPerSecond", Unit: UnitPerSecond, Label: "ready", Counts: "pod", Better: BetterNeither, NotCompared: true,
 		Definition: "The pods after the first that became ready, over the time from the first to the last.",
-		Source:     "scaler's watch"}, Of: func(a *Arrival) *float64 { return a.ReadyPerSecond }},
-	{Figure: Figure{Path: "readyPeakPerSecond", Unit: UnitPerSecond, Label: "ready, peak", Counts: "second", Better: BetterNeither, NotCompared: true,
+		Source:     "scaler's watch"},
+	{Path: "readyPeakPerSecond", Unit: UnitPerSecond, Label: "ready, peak", Counts: "second", Better: BetterNeither, NotCompared: true,
 		Definition: "The most pods that became ready within one second: much more than `readyPerSecond` where readiness is bunched, whatever the arrival.",
-		Source:     "scaler's watch"}, Of: func(a *Arrival) *float64 { return a.ReadyPeakPerSecond }},
-	{Figure: Figure{Path: "steps", Unit: UnitCount, Label: "bursts", Counts: "burst", Better: BetterNeither, NotCompared: true,
-		Definition: "The number of bursts."}, Of: func(a *Arrival) *float64 { return whole(a.Steps) }},
-	{Figure: Figure{Path: "stepsLateSeconds", Unit: UnitSeconds, Label: "bursts late, most", Counts: "burst", Better: BetterLower, NotCompared: true,
-		Definition: "The longest time from the moment at which a burst was due to the response to its last request."}, Of: func(a *Arrival) *float64 { return a.StepsLateSeconds }},
+		Source:     "scaler's watch"},
+	{Path: "steps", Unit: UnitCount, Label: "bursts", Counts: "burst", Better: BetterNeither, NotCompared: true,
+		Definition: "The number of bursts."},
+	{Path: "stepsLateSeconds", Unit: UnitSeconds, Label: "bursts late, most", Counts: "burst", Better: BetterLower, NotCompared: true,
+		Definition: "The longest time from the moment at which a burst was due to the response to its last request."},
 }
 
 // StreamFigures are the figures of XDS that are not by type.
-var StreamFigures = []FigureOf[XDS]{
-	{Figure: Figure{Path: "acks", Unit: UnitCount, Label: "acks", Counts: "response", Better: BetterNeither,
-		Definition: "Responses acknowledged, of the whole run."}, Of: func(x *XDS) *float64 { return whole(x.Acks) }},
-	{Figure: Figure{Path: "nacks", Unit: UnitCount, Label: "nacks", Counts: "response", Better: BetterLower,
-		Definition: "Responses rejected, of the whole run."}, Of: func(x *XDS) *float64 { return whole(x.Nacks) }},
-	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower,
-		Definition: "Dials, of the whole run."}, Of: func(x *XDS) *float64 { return whole(x.Attempts) }},
-	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower,
-		Definition: "Streams that the control plane refused before any response, of the whole run."}, Of: func(x *XDS) *float64 { return whole(x.Refusals) }},
-	{Figure: Figure{Path: "reconnects", Unit: UnitCount, Label: "reconnects", Counts: "stream", Better: BetterLower,
-		Definition: "Streams opened by a sidecar that had lost a stream on which it had been answered, of the whole run."}, Of: func(x *XDS) *float64 { return whole(x.Reconnects) }},
-	{Figure: Figure{Path: "wastedResponses", Unit: UnitCount, Label: "wasted", Counts: "response", Better: BetterLower,
-		Definition: "Responses with resources that were all equal to what the sidecar already held. Equal means equal in content: the order of map entries is ignored, as in Envoy. Released builds of istiod (vtprotobuf) write map entries in a different order each time."}, Of: func(x *XDS) *float64 { return whole(x.WastedResponses) }},
-	{Figure: Figure{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "sidecar", Better: BetterLower,
-		Definition: "Bytes of the resources that a sidecar holds when converged, mean over all sidecars. Read after settle, or at the end of a rollout that did not converge."}, Of: func(x *XDS) *float64 { return orZero(x.ConfigurationBytes).Mean }},
-	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "max", Counts: "sidecar", Better: BetterLower,
-		Definition: "The same of the sidecar that holds most."}, Of: func(x *XDS) *float64 { return orZero(x.ConfigurationBytes).Max }},
+var StreamFigures = []Figure{
+	{Path: "acks", Unit: UnitCount, Label: "acks", Counts: "response", Better: BetterNeither,
+		Definition: "Responses acknowledged, of the whole run."},
+	{Path: "nacks", Unit: UnitCount, Label: "nacks", Counts: "response", Better: BetterLower,
+		Definition: "Responses rejected, of the whole run."},
+	{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower,
+		Definition: "Dials, of the whole run."},
+	{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower,
+		Definition: "Streams that the control plane refused before any response, of the whole run."},
+	{Path: "reconnects", Unit: UnitCount, Label: "reconnects", Counts: "stream", Better: BetterLower,
+		Definition: "Streams opened by a sidecar that had lost a stream on which it had been answered, of the whole run."},
+	{Path: "wastedResponses", Unit: UnitCount, Label: "wasted", Counts: "response", Better: BetterLower,
+		Definition: "Responses with resources that were all equal to what the sidecar already held. Equal means equal in content: the order of map entries is ignored, as in Envoy. Released builds of istiod (vtprotobuf) write map entries in a different order each time."},
+	{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "sidecar", Better: BetterLower,
+		Definition: "Bytes of the resources that a sidecar holds when converged, mean over all sidecars. Read after settle, or at the end of a rollout that did not converge."},
+	{Path: "configurationBytes.max", Unit: UnitBytes, Label: "max", Counts: "sidecar", Better: BetterLower,
+		Definition: "The same of the sidecar that holds most."},
 }
 
 // PerSidecarFigures are what a sidecar received in the rollout.
-var PerSidecarFigures = []FigureOf[XDS]{
-	{Figure: Figure{Path: "perSidecar.responses", Unit: UnitCount, Label: "responses per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout,
-		Definition: "Responses of all types up to the end of the rollout, over the simulated sidecars that were connected. Headlines call them pushes."}, Of: func(x *XDS) *float64 { return orZero(x.PerSidecar).Responses }},
-	{Figure: Figure{Path: "perSidecar.bytes", Unit: UnitBytes, Label: "bytes per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout,
-		Definition: "The bytes of those responses as messages, before compression."}, Of: func(x *XDS) *float64 { return orZero(x.PerSidecar).Bytes }},
+var PerSidecarFigures = []Figure{
+	{Path: "perSidecar.responses", Unit: UnitCount, Label: "responses per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout,
+		Definition: "Responses of all types up to the end of the rollout, over the simulated sidecars that were connected. Headlines call them pushes."},
+	{Path: "perSidecar.bytes", Unit: UnitBytes, Label: "bytes per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout,
+		Definition: "The bytes of those responses as messages, before compression."},
 }
 
 // RateFigures are the figures of Rates.
-var RateFigures = []FigureOf[Rates]{
-	{Figure: Figure{
-		Path: "responsesPerSecond", Unit: UnitPerSecond, Label: "responses/s", Counts: "phase", Better: BetterNeither,
-		Definition: "Responses that all sidecars together received in the phase, over its length. What a worker in another process received may be counted up to a second late.",
-	}, Of: func(r *Rates) *float64 { return r.ResponsesPerSecond }},
-	{Figure: Figure{
-		Path: "bytesPerSecond", Unit: UnitBytesPerSecond, Label: "bytes/s", Counts: "phase", Better: BetterNeither,
-		Definition: "The size of those responses as messages, before compression and without the frames of HTTP/2 and TLS, over the phase's length.",
-	}, Of: func(r *Rates) *float64 { return r.BytesPerSecond }},
+var RateFigures = []Figure{
+	{Path: "responsesPerSecond", Unit: UnitPerSecond, Label: "responses/s", Counts: "phase", Better: BetterNeither,
+		Definition: "Responses that all sidecars together received in the phase, over its length. What a worker in another process received may be counted up to a second late."},
+	{Path: "bytesPerSecond", Unit: UnitBytesPerSecond, Label: "bytes/s", Counts: "phase", Better: BetterNeither,
+		Definition: "The size of those responses as messages, before compression and without the frames of HTTP/2 and TLS, over the phase's length."},
 }
 
 // counts are the figures of XDS.
-func counts() []node[XDS] {
-	responses := []FigureOf[int64]{{Figure: Figure{Unit: UnitCount, Counts: "response", Better: BetterLower,
-		Definition: "Responses received, by type (CDS, EDS, LDS, RDS, ECDS)."}, Of: whole[int64]}}
-	bytes := []FigureOf[int64]{{Figure: Figure{Unit: UnitBytes, Counts: "response", Better: BetterLower,
-		Definition: "The size of those responses as messages, before compression, by type."}, Of: whole[int64]}}
-	held := []FigureOf[float64]{{Figure: Figure{Unit: UnitBytes, Counts: "sidecar", Better: BetterLower,
-		Definition: "Bytes of the resources of a type that a sidecar holds when converged, mean over all sidecars."}, Of: self}}
-	resources := []FigureOf[float64]{{Figure: Figure{Unit: UnitCount, Counts: "sidecar", Better: BetterLower,
-		Definition: "The number of resources of a type that a sidecar holds when converged, mean over all sidecars."}, Of: self}}
-	all := []node[XDS]{
-		each(place{path: "responses.TYPE", label: "responses: TYPE"}, "TYPE", func(x *XDS) []named[int64] { return entries(x.Responses) }, leaves(responses)),
-		each(place{path: "bytes.TYPE", label: "bytes: TYPE"}, "TYPE", func(x *XDS) []named[int64] { return entries(x.Bytes) }, leaves(bytes)),
+func counts() []node {
+	return []node{
+		at(place{path: "responses.TYPE", label: "responses: TYPE"}, leaves([]Figure{{Unit: UnitCount, Counts: "response", Better: BetterLower,
+			Definition: "Responses received, by type (CDS, EDS, LDS, RDS, ECDS)."}})),
+		at(place{path: "bytes.TYPE", label: "bytes: TYPE"}, leaves([]Figure{{Unit: UnitBytes, Counts: "response", Better: BetterLower,
+			Definition: "The size of those responses as messages, before compression, by type."}})),
+		leaves(PerSidecarFigures), leaves(StreamFigures),
+		at(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, leaves([]Figure{{Unit: UnitBytes, Counts: "sidecar", Better: BetterLower,
+			Definition: "Bytes of the resources of a type that a sidecar holds when converged, mean over all sidecars."}})),
+		at(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, leaves([]Figure{{Unit: UnitCount, Counts: "sidecar", Better: BetterLower,
+			Definition: "The number of resources of a type that a sidecar holds when converged, mean over all sidecars."}})),
+		at(place{path: "rates.PHASE", label: "received: "}, leaves(RateFigures)),
 	}
-	return append(append(append(all, leaves(PerSidecarFigures)...), leaves(StreamFigures)...),
-		each(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, "TYPE", func(x *XDS) []named[float64] { return entries(orZero(x.ConfigurationBytes).ByType) }, leaves(held)),
-		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(x *XDS) []named[float64] { return entries(x.ConfigurationResources) }, leaves(resources)),
-		each(place{path: "rates.PHASE", label: "received: "}, "PHASE", func(x *XDS) []named[Rates] { return phased(x.Rates) }, leaves(RateFigures)))
 }
 
-func self(v *float64) *float64 { return v }
-
 // CertificateFigures are the counts of Certificates.
-var CertificateFigures = []FigureOf[Certificates]{
-	{Figure: Figure{Path: "issued", Unit: UnitCount, Label: "issued", Counts: "certificate", Better: BetterNeither,
-		Definition: "Certificates issued, of the whole run; with a control plane that delivers over SDS also those that it sent unasked."}, Of: func(c *Certificates) *float64 { return whole(c.Issued) }},
-	{Figure: Figure{Path: "failed", Unit: UnitCount, Label: "failed", Counts: "pod", Better: BetterLower,
-		Definition: "Pods without a certificate at the end."}, Of: func(c *Certificates) *float64 { return whole(c.Failed) }},
-	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "CSR", Better: BetterLower,
-		Definition: "Certificate signing requests that were sent, of the whole run; over SDS, those that were answered with a certificate."}, Of: func(c *Certificates) *float64 { return whole(c.Attempts) }},
-	{Figure: Figure{Path: "failedAttempts", Unit: UnitCount, Label: "failed attempts", Counts: "CSR", Better: BetterLower, Definition: "Certificate signing requests that were sent and brought no certificate: refused, lost, or answered with one that is not valid. `attempts` minus `issued`, where certificates come in answer to requests."}, Of: func(c *Certificates) *float64 { return whole(c.FailedAttempts) }},
-	{Figure: Figure{Path: "perSecond", timed: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher, Phase: PhaseRollout,
-		Definition: "The first certificates of the pods, over the time from the first request sent to the last chain received."}, Of: func(c *Certificates) *float64 { return c.PerSecond }},
+var CertificateFigures = []Figure{
+	{Path: "issued", Unit: UnitCount, Label: "issued", Counts: "certificate", Better: BetterNeither,
+		Definition: "Certificates issued, of the whole run; with a control plane that delivers over SDS also those that it sent unasked."},
+	{Path: "failed", Unit: UnitCount, Label: "failed", Counts: "pod", Better: BetterLower,
+		Definition: "Pods without a certificate at the end."},
+	{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "CSR", Better: BetterLower,
+		Definition: "Certificate signing requests that were sent, of the whole run; over SDS, those that were answered with a certificate."},
+	{Path: "failedAttempts", Unit: UnitCount, Label: "failed attempts", Counts: "CSR", Better: BetterLower, Definition: "Certificate signing requests that were sent and brought no certificate: refused, lost, or answered with one that is not valid. `attempts` minus `issued`, where certificates come in answer to requests."},
+	{Path: "perSecond", timed: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher, Phase: PhaseRollout,
+		Definition: "The first certificates of the pods, over the time from the first request sent to the last chain received."},
 }
 
 // stormFigures are those of a CertificateStorm that come after its latency.
-var stormFigures = []FigureOf[CertificateStorm]{
-	{Figure: Figure{Path: "failures", Unit: UnitCount, Label: "failures", Counts: "CSR", Better: BetterLower,
-		Definition: "Requests among `attempts` that brought no certificate."}, Of: func(s *CertificateStorm) *float64 { return whole(&s.Failures) }},
-	{Figure: Figure{Path: "seconds", timed: "seconds", Unit: UnitSeconds, Label: "length", Counts: "storm", Better: BetterLower,
-		Definition: "From the signal to all sidecars to the last certificate."}, Of: func(s *CertificateStorm) *float64 { return s.Seconds }},
-	{Figure: Figure{Path: "perSecond", timed: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher,
-		Definition: "Certificates issued in the storm, over its length."}, Of: func(s *CertificateStorm) *float64 { return s.PerSecond }},
+var stormFigures = []Figure{
+	{Path: "failures", Unit: UnitCount, Label: "failures", Counts: "CSR", Better: BetterLower,
+		Definition: "Requests among `attempts` that brought no certificate."},
+	{Path: "seconds", timed: "seconds", Unit: UnitSeconds, Label: "length", Counts: "storm", Better: BetterLower,
+		Definition: "From the signal to all sidecars to the last certificate."},
+	{Path: "perSecond", timed: "perSecond", Unit: UnitPerSecond, Label: "per second", Counts: "certificate", Better: BetterHigher,
+		Definition: "Certificates issued in the storm, over its length."},
 }
 
 // certificates are the figures of Certificates.
-func certificates() []node[Certificates] {
-	storm := append([]node[CertificateStorm]{
-		distribution(place{path: "latency", timed: timedWhole, counts: "certificate", from: "the certificate signing request is sent", to: "the chain is received and verified",
-			note: "Certificates that are not there 5 minutes after the signal are lost."}, func(s *CertificateStorm) *Latency { return s.Latency }),
-	}, leaves(stormFigures)...)
-	return append(leaves(CertificateFigures),
-		distribution(place{path: "renewals", label: "renewals, ", counts: "certificate", from: "the certificate signing request is sent", to: "the chain is received and verified",
-			note: "It is of certificates that replaced an older one, of simulated sidecars. Certificates of a storm are not included."}, func(c *Certificates) *Latency { return c.Renewals }),
-		at(place{path: "storm", label: "storm, ", phase: PhaseStorm}, func(c *Certificates) *CertificateStorm { return c.Storm }, storm))
+func certificates() []node {
+	const from, to = "the certificate signing request is sent", "the chain is received and verified"
+	return []node{
+		leaves(CertificateFigures),
+		distribution(place{path: "renewals", label: "renewals, ", counts: "certificate", from: from, to: to,
+			note: "It is of certificates that replaced an older one, of simulated sidecars. Certificates of a storm are not included."}),
+		at(place{path: "storm", label: "storm, ", phase: PhaseStorm},
+			distribution(place{path: "latency", timed: timedWhole, counts: "certificate", from: from, to: to,
+				note: "Certificates that are not there 5 minutes after the signal are lost."}),
+			leaves(stormFigures)),
+	}
 }
 
 // ChurnFigures are those of Churn that are not latencies.
-var ChurnFigures = []FigureOf[Churn]{
-	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "pod", Better: BetterNeither, NotCompared: true,
-		Definition: "Pods to be replaced per second. The oldest ready pod is next. The schedule does not wait: if no pod is ready, a turn is skipped."}, Of: func(c *Churn) *float64 { return c.OfferedPerSecond }},
-	{Figure: Figure{Path: "achievedPerSecond", timed: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "pod", Better: BetterHigher,
-		Definition: "Pods deleted, over the length of the phase."}, Of: func(c *Churn) *float64 { return c.AchievedPerSecond }},
-	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither,
-		Definition: "Pods created in place of others."}, Of: func(c *Churn) *float64 { return whole(c.Replaced) }},
-	{Figure: Figure{Path: "seconds", timed: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "phase", Better: BetterLower,
-		Definition: "From the end of the phase until the run had converged again; absent if it did not within the time limit."}, Of: func(c *Churn) *float64 { return c.Seconds }},
-	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower,
-		Definition: "Dials in the phase."}, Of: func(c *Churn) *float64 { return whole(c.Attempts) }},
-	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower,
-		Definition: "Streams that the control plane refused before any response, in the phase."}, Of: func(c *Churn) *float64 { return whole(c.Refusals) }},
+var ChurnFigures = []Figure{
+	{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "pod", Better: BetterNeither, NotCompared: true,
+		Definition: "Pods to be replaced per second. The oldest ready pod is next. The schedule does not wait: if no pod is ready, a turn is skipped."},
+	{Path: "achievedPerSecond", timed: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "pod", Better: BetterHigher,
+		Definition: "Pods deleted, over the length of the phase."},
+	{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither,
+		Definition: "Pods created in place of others."},
+	{Path: "seconds", timed: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "phase", Better: BetterLower,
+		Definition: "From the end of the phase until the run had converged again; absent if it did not within the time limit."},
+	{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower,
+		Definition: "Dials in the phase."},
+	{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower,
+		Definition: "Streams that the control plane refused before any response, in the phase."},
 }
 
 // faultBytes is what sidecars received during a Fault, of one type.
-var faultBytes = []FigureOf[int64]{{Figure: Figure{Unit: UnitBytes, Counts: "response", Better: BetterLower,
-	Definition: "Bytes of the responses that simulated sidecars received from the start of the fault to `seconds` or the limit, as messages, by type. With `reset-streams:100%@steady` and divided by `reconnected` it is what the control plane sends a sidecar that connects to the converged mesh."}, Of: whole[int64]}}
+var faultBytes = []Figure{{Unit: UnitBytes, Counts: "response", Better: BetterLower,
+	Definition: "Bytes of the responses that simulated sidecars received from the start of the fault to `seconds` or the limit, as messages, by type. With `reset-streams:100%@steady` and divided by `reconnected` it is what the control plane sends a sidecar that connects to the converged mesh."}}
 
 // FaultFigures are those of a Fault that are neither latencies nor usage.
-var FaultFigures = []FigureOf[Fault]{
-	{Figure: Figure{Path: "lastedSeconds", Unit: UnitSeconds, Label: "lasted", Counts: "fault", Better: BetterNeither,
-		Definition: "From the moment at which it began until what was broken was available again."}, Of: func(f *Fault) *float64 { return f.LastedSeconds }},
-	{Figure: Figure{Path: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "fault", Better: BetterLower,
-		Definition: "From the moment at which it began until the run had converged again. Absent if it did not within the time limit: the run is then `unconverged`."}, Of: func(f *Fault) *float64 { return f.Seconds }},
-	{Figure: Figure{Path: "reconnected", Unit: UnitCount, Label: "reconnected", Counts: "sidecar", Better: BetterNeither,
-		Definition: "Sidecars that lost their stream and returned: each type of their configuration was answered on another stream."}, Of: func(f *Fault) *float64 { return whole(f.Reconnected) }},
-	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither,
-		Definition: "Pods created in place of others."}, Of: func(f *Fault) *float64 { return whole(f.Replaced) }},
-	{Figure: Figure{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower,
-		Definition: "Dials from the start of the fault to `seconds` or the limit."}, Of: func(f *Fault) *float64 { return whole(f.Attempts) }},
-	{Figure: Figure{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower,
-		Definition: "Streams that the control plane refused before any response in that time."}, Of: func(f *Fault) *float64 { return whole(f.Refusals) }},
+var FaultFigures = []Figure{
+	{Path: "lastedSeconds", Unit: UnitSeconds, Label: "lasted", Counts: "fault", Better: BetterNeither,
+		Definition: "From the moment at which it began until what was broken was available again."},
+	{Path: "seconds", Unit: UnitSeconds, Label: "converged after", Counts: "fault", Better: BetterLower,
+		Definition: "From the moment at which it began until the run had converged again. Absent if it did not within the time limit: the run is then `unconverged`."},
+	{Path: "reconnected", Unit: UnitCount, Label: "reconnected", Counts: "sidecar", Better: BetterNeither,
+		Definition: "Sidecars that lost their stream and returned: each type of their configuration was answered on another stream."},
+	{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither,
+		Definition: "Pods created in place of others."},
+	{Path: "attempts", Unit: UnitCount, Label: "attempts", Counts: "attempt to connect", Better: BetterLower,
+		Definition: "Dials from the start of the fault to `seconds` or the limit."},
+	{Path: "refusals", Unit: UnitCount, Label: "refusals", Counts: "stream", Better: BetterLower,
+		Definition: "Streams that the control plane refused before any response in that time."},
 }
 
 // UpgradeRoomFigures are those of an UpgradeRoom.
-var UpgradeRoomFigures = []FigureOf[UpgradeRoom]{
-	{Figure: Figure{Path: "cores", Unit: UnitCores, Label: "cores more than before", Counts: "run", Better: BetterLower, Definition: "What both control planes used together in their greatest second of all stages, less the mean of the old one in steady."}, Of: func(r *UpgradeRoom) *float64 { return r.Cores }},
-	{Figure: Figure{Path: "memoryBytes", Unit: UnitBytes, Label: "memory more than before", Counts: "run", Better: BetterLower, Definition: "The greatest resident memory of both control planes together at one moment of all stages, less the peak of the old one in steady."}, Of: func(r *UpgradeRoom) *float64 { return r.MemoryBytes }},
-	{Figure: Figure{Path: "pods", Unit: UnitCount, Label: "pods more than before", Counts: "run", Better: BetterLower, Definition: "The most pods that were there at once in all stages, less those of the mesh: what the rolling updates create before they delete."}, Of: func(r *UpgradeRoom) *float64 { return whole(r.Pods) }},
+var UpgradeRoomFigures = []Figure{
+	{Path: "cores", Unit: UnitCores, Label: "cores more than before", Counts: "run", Better: BetterLower, Definition: "What both control planes used together in their greatest second of all stages, less the mean of the old one in steady."},
+	{Path: "memoryBytes", Unit: UnitBytes, Label: "memory more than before", Counts: "run", Better: BetterLower, Definition: "The greatest resident memory of both control planes together at one moment of all stages, less the peak of the old one in steady."},
+	{Path: "pods", Unit: UnitCount, Label: "pods more than before", Counts: "run", Better: BetterLower, Definition: "The most pods that were there at once in all stages, less those of the mesh: what the rolling updates create before they delete."},
 }
 
 // UpgradeStageFigures are those of an UpgradeStage that are neither latencies nor of one
 // control plane.
-var UpgradeStageFigures = []FigureOf[UpgradeStage]{
-	{Figure: Figure{Path: "pods", Unit: UnitCount, Label: "pods moved", Counts: "pod", Better: BetterNeither, NotCompared: true, Definition: "Pods of the workloads, or of the proxies, that the stage moves to the other control plane."}, Of: func(s *UpgradeStage) *float64 { return whole(s.Pods) }},
-	{Figure: Figure{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither, Definition: "Pods created in the stage in place of others."}, Of: func(s *UpgradeStage) *float64 { return whole(s.Replaced) }},
-	{Figure: Figure{Path: "peakCores", Unit: UnitCores, Label: "both control planes, cores, peak", Counts: "second", Better: BetterLower, Definition: "Cores of both control planes together in the second of the stage in which they used the most."}, Of: func(s *UpgradeStage) *float64 { return s.PeakCores }},
-	{Figure: Figure{Path: "peakMemoryBytes", Unit: UnitBytes, Label: "both control planes, memory, peak", Counts: "second", Better: BetterLower, Definition: "The greatest resident memory of both control planes together at one moment of the stage."}, Of: func(s *UpgradeStage) *float64 { return s.PeakMemoryBytes }},
-	{Figure: Figure{Path: "peakPods", Unit: UnitCount, Label: "pods, peak", Counts: "second", Better: BetterLower, Definition: "The most pods that were there at once, read each second: those of the mesh, and proxies of nodes and waypoints beyond their number."}, Of: func(s *UpgradeStage) *float64 { return whole(s.PeakPods) }},
+var UpgradeStageFigures = []Figure{
+	{Path: "pods", Unit: UnitCount, Label: "pods moved", Counts: "pod", Better: BetterNeither, NotCompared: true, Definition: "Pods of the workloads, or of the proxies, that the stage moves to the other control plane."},
+	{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither, Definition: "Pods created in the stage in place of others."},
+	{Path: "peakCores", Unit: UnitCores, Label: "both control planes, cores, peak", Counts: "second", Better: BetterLower, Definition: "Cores of both control planes together in the second of the stage in which they used the most."},
+	{Path: "peakMemoryBytes", Unit: UnitBytes, Label: "both control planes, memory, peak", Counts: "second", Better: BetterLower, Definition: "The greatest resident memory of both control planes together at one moment of the stage."},
+	{Path: "peakPods", Unit: UnitCount, Label: "pods, peak", Counts: "second", Better: BetterLower, Definition: "The most pods that were there at once, read each second: those of the mesh, and proxies of nodes and waypoints beyond their number."},
 }
 
 // UpgradeSideFigures are those of an UpgradeSide that are neither pushes nor usage.
-var UpgradeSideFigures = []FigureOf[UpgradeSide]{
-	{Figure: Figure{Path: "responses", Unit: UnitCount, Label: "responses", Counts: "response", Better: BetterLower, Definition: "Responses that the proxies received in the stage that are connected to this control plane."}, Of: func(s *UpgradeSide) *float64 { return whole(s.Responses) }},
-	{Figure: Figure{Path: "stale", Unit: UnitCount, Label: "stale endpoints, mean", Counts: "stage", Better: BetterLower, Definition: "The mean number of stale endpoints at a moment, over all sidecars of this control plane. An endpoint is stale in a sidecar from when the API server lists it as terminating, or no more, as seen by scaler, until the sidecar has received configuration without it: a request may go to a pod that is gone. The times for which they were stale are the distribution `push.endpointRemove` of the same control plane."}, Of: func(s *UpgradeSide) *float64 { return s.Stale }},
+var UpgradeSideFigures = []Figure{
+	{Path: "responses", Unit: UnitCount, Label: "responses", Counts: "response", Better: BetterLower, Definition: "Responses that the proxies received in the stage that are connected to this control plane."},
+	{Path: "stale", Unit: UnitCount, Label: "stale endpoints, mean", Counts: "stage", Better: BetterLower, Definition: "The mean number of stale endpoints at a moment, over all sidecars of this control plane. An endpoint is stale in a sidecar from when the API server lists it as terminating, or no more, as seen by scaler, until the sidecar has received configuration without it: a request may go to a pod that is gone. The times for which they were stale are the distribution `push.endpointRemove` of the same control plane."},
 }
 
 // BalanceFigures are those of a Balance.
-var BalanceFigures = []FigureOf[Balance]{
-	{Figure: Figure{
-		Path: "replicas", Unit: UnitCount, Label: "replicas that serve", Counts: "replica", Better: BetterNeither, NotCompared: true,
-		Definition: "Replicas that serve at the end of the phase, or when the mesh has converged again after the fault.",
-	}, Of: func(b *Balance) *float64 { return whole(&b.Replicas) }},
-	{Figure: Figure{
-		Path: "streams", Unit: UnitCount, Label: "streams", Counts: "stream", Better: BetterNeither, NotCompared: true,
-		Definition: "Streams of simulated sidecars to these replicas that are open and answered at that moment.",
-	}, Of: func(b *Balance) *float64 { return whole(&b.Streams) }},
-	{Figure: Figure{
-		Path: "most", Unit: UnitCount, Label: "most", Counts: "stream", Better: BetterLower, NotCompared: true,
-		Definition: "The streams of the replica that has the most of them.",
-	}, Of: func(b *Balance) *float64 { return whole(&b.Most) }},
-	{Figure: Figure{
-		Path: "expected", Unit: UnitCount, Label: "most, expected", Counts: "stream", Better: BetterNeither, NotCompared: true,
-		Definition: "The mean of the most under chance, where each of n streams goes to one of R replicas, all alike: n/R + e sqrt(n/R), e being the mean of the greatest of R independent standard normal variables.",
-	}, Of: func(b *Balance) *float64 { return &b.Expected }},
-	{Figure: Figure{
-		Path: "probability", Unit: UnitShare, Label: "probability", Counts: "phase", Better: BetterNeither, NotCompared: true,
-		Definition: "The probability with which chance makes a spread as uneven as this, or more: Pearson's chi-squared test with R-1 degrees of freedom.",
-	}, Of: func(b *Balance) *float64 { return &b.Probability }},
+var BalanceFigures = []Figure{
+	{Path: "replicas", Unit: UnitCount, Label: "replicas that serve", Counts: "replica", Better: BetterNeither, NotCompared: true,
+		Definition: "Replicas that serve at the end of the phase, or when the mesh has converged again after the fault."},
+	{Path: "streams", Unit: UnitCount, Label: "streams", Counts: "stream", Better: BetterNeither, NotCompared: true,
+		Definition: "Streams of simulated sidecars to these replicas that are open and answered at that moment."},
+	{Path: "most", Unit: UnitCount, Label: "most", Counts: "stream", Better: BetterLower, NotCompared: true,
+		Definition: "The streams of the replica that has the most of them."},
+	{Path: "expected", Unit: UnitCount, Label: "most, expected", Counts: "stream", Better: BetterNeither, NotCompared: true,
+		Definition: "The mean of the most under chance, where each of n streams goes to one of R replicas, all alike: n/R + e sqrt(n/R), e being the mean of the greatest of R independent standard normal variables."},
+	{Path: "probability", Unit: UnitShare, Label: "probability", Counts: "phase", Better: BetterNeither, NotCompared: true,
+		Definition: "The probability with which chance makes a spread as uneven as this, or more: Pearson's chi-squared test with R-1 degrees of freedom."},
 }
 
 // replicaFigures are the figures of a FaultReplica that are counts.
-var replicaFigures = []FigureOf[FaultReplica]{
-	{Figure: Figure{
-		Path: "before", Unit: UnitCount, Label: "streams before", Counts: "stream", Better: BetterNeither, NotCompared: true,
-		Definition: "Streams of simulated sidecars to the replica that were open and answered when the fault began.",
-	}, Of: func(r *FaultReplica) *float64 { return whole(&r.Before) }},
-	{Figure: Figure{
-		Path: "after", Unit: UnitCount, Label: "streams after", Counts: "stream", Better: BetterNeither, NotCompared: true,
-		Definition: "Those that were when the mesh had converged again.",
-	}, Of: func(r *FaultReplica) *float64 { return whole(&r.After) }},
+var replicaFigures = []Figure{
+	{Path: "before", Unit: UnitCount, Label: "streams before", Counts: "stream", Better: BetterNeither, NotCompared: true,
+		Definition: "Streams of simulated sidecars to the replica that were open and answered when the fault began."},
+	{Path: "after", Unit: UnitCount, Label: "streams after", Counts: "stream", Better: BetterNeither, NotCompared: true,
+		Definition: "Those that were when the mesh had converged again."},
 }
 
 // replicas are the figures of Replicas.
-func replicas(usage []node[Usage]) []node[Replicas] {
-	ours := []FigureOf[int]{{Figure: Figure{
-		Unit: UnitCount, Counts: "stream", Better: BetterNeither,
-		Definition: "Streams of simulated sidecars to the replica that are open and answered at the end of the phase, by the address that was dialled.",
-	}, Of: whole[int]}}
-	theirs := []FigureOf[float64]{{Figure: Figure{
-		Unit: UnitCount, Counts: "stream", Better: BetterNeither,
-		Definition: "Streams that are connected to the replica by its own metric, of its last scrape in the phase. Those of real sidecars are among them.",
-	}, Of: self}}
-	return []node[Replicas]{
-		each(place{path: "balance.PHASE", label: "streams to replicas: "}, "PHASE", func(r *Replicas) []named[Balance] { return phased(&r.Balance) }, leaves(BalanceFigures)),
-		each(place{path: "each.PROGRAM", label: "PROGRAM: ", notCompared: true}, "PROGRAM", func(r *Replicas) []named[Replica] { return pointed(r.Each) }, []node[Replica]{
-			each(place{path: "usage.PHASE", scope: "One replica; absent for a phase in which it did not run.", list: usageList}, "PHASE", func(r *Replica) []named[Usage] { return phased(&r.Usage) }, usage),
-			each(place{path: "streams.PHASE", label: "streams"}, "PHASE", func(r *Replica) []named[int] { return phased(&r.Streams) }, leaves(ours)),
-			each(place{path: "ownStreams.PHASE", label: "streams by its own count"}, "PHASE", func(r *Replica) []named[float64] { return phased(&r.OwnStreams) }, leaves(theirs)),
-		}),
+func replicas() []node {
+	return []node{
+		at(place{path: "balance.PHASE", label: "streams to replicas: "}, leaves(BalanceFigures)),
+		at(place{path: "each.PROGRAM", label: "PROGRAM: ", notCompared: true},
+			at(place{path: "usage.PHASE", scope: "One replica; absent for a phase in which it did not run.", list: usageList}, leaves(UsageFigures)),
+			at(place{path: "streams.PHASE", label: "streams"}, leaves([]Figure{{
+				Unit: UnitCount, Counts: "stream", Better: BetterNeither,
+				Definition: "Streams of simulated sidecars to the replica that are open and answered at the end of the phase, by the address that was dialled.",
+			}})),
+			at(place{path: "ownStreams.PHASE", label: "streams by its own count"}, leaves([]Figure{{
+				Unit: UnitCount, Counts: "stream", Better: BetterNeither,
+				Definition: "Streams that are connected to the replica by its own metric, of its last scrape in the phase. Those of real sidecars are among them.",
+			}}))),
 	}
-}
-
-// pointed are the entries of a map of pointers, in the order of their names.
-func pointed[V any](m map[string]*V) []named[V] {
-	var all []named[V]
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, named[V]{name, m[name]})
-	}
-	return all
 }
 
 // InstrumentFigures are those of an Instrument, but for its lag.
-var InstrumentFigures = []FigureOf[Instrument]{
-	{Figure: Figure{Path: "cores", Unit: UnitCores, Label: "cores", Counts: "phase", Better: BetterLower,
+var InstrumentFigures = []Figure{
+	{Path: "cores", Unit: UnitCores, Label: "cores", Counts: "phase", Better: BetterLower,
 		Definition: "scaler's own mean cores over the rollout, with those of its workers.",
-		Source:     "`/proc`"}, Of: func(i *Instrument) *float64 { return i.Cores }},
-	{Figure: Figure{Path: "memoryBytes", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower,
+		Source:     "`/proc`"},
+	{Path: "memoryBytes", Unit: UnitBytes, Label: "memory, peak", Counts: "second", Better: BetterLower,
 		Definition: "scaler's peak resident memory, with that of its workers.",
-		Source:     "`/proc`"}, Of: func(i *Instrument) *float64 { return i.MemoryBytes }},
-	{Figure: Figure{Path: "bytesPerSidecar", Unit: UnitBytes, Label: "memory per sidecar", Counts: "sidecar", Better: BetterLower,
+		Source:     "`/proc`"},
+	{Path: "bytesPerSidecar", Unit: UnitBytes, Label: "memory per sidecar", Counts: "sidecar", Better: BetterLower,
 		Definition: "scaler's resident memory above that of the idle program, per sidecar.",
-		Source:     "`/proc`"}, Of: func(i *Instrument) *float64 { return i.BytesPerSidecar }},
-	{Figure: Figure{Path: "openFiles", Unit: UnitCount, Label: "open files", Counts: "second", Better: BetterLower, NotCompared: true,
+		Source:     "`/proc`"},
+	{Path: "openFiles", Unit: UnitCount, Label: "open files", Counts: "second", Better: BetterLower, NotCompared: true,
 		Definition: "The largest number of files that scaler had open, connections included.",
-		Source:     "`/proc`"}, Of: func(i *Instrument) *float64 { return whole(i.OpenFiles) }},
-	{Figure: Figure{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower, NotCompared: true,
+		Source:     "`/proc`"},
+	{Path: "saturation", Unit: UnitShare, Label: "saturation", Counts: "phase", Better: BetterLower, NotCompared: true,
 		Definition: "As that of [usage](#figures-of-a-usage), of scaler, in the rollout.",
-		Source:     "the kernel's run delays (schedstat)"}, Of: func(i *Instrument) *float64 { return i.Saturation }},
-	{Figure: Figure{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors, all threads", Counts: "phase", Better: BetterLower, NotCompared: true,
+		Source:     "the kernel's run delays (schedstat)"},
+	{Path: "waitedSeconds", Unit: UnitSeconds, Label: "waited for processors, all threads", Counts: "phase", Better: BetterLower, NotCompared: true,
 		Definition: "As that of [usage](#figures-of-a-usage), of scaler, in the rollout.",
-		Source:     "the same"}, Of: func(i *Instrument) *float64 { return i.WaitedSeconds }},
+		Source:     "the same"},
 }
 
 // explainedFigures are those of Explained.
-var explainedFigures = []FigureOf[Explained]{
-	{Figure: Figure{Path: "ownSeconds", Unit: UnitSeconds, Label: "stages of a push, mean", Counts: "push", Better: BetterLower, NotCompared: true,
+var explainedFigures = []Figure{
+	{Path: "ownSeconds", Unit: UnitSeconds, Label: "stages of a push, mean", Counts: "push", Better: BetterLower, NotCompared: true,
 		Definition: "The sum of the means of the control plane's own push stages over the phase: for istiod `own.probe.debounceSeconds` and `own.probe.convergenceSeconds`, sums divided by counts. They cover all its pushes in the phase, including those that undo changes.",
-		Source:     "the control plane's own metrics"}, Of: func(e *Explained) *float64 { return &e.OwnSeconds }},
-	{Figure: Figure{Path: "pushSeconds", Unit: UnitSeconds, Label: "followed pushes, mean", Counts: "sidecar of each change", Better: BetterLower, NotCompared: true,
-		Definition: "The mean over all observations of `latencies.push`."}, Of: func(e *Explained) *float64 { return &e.PushSeconds }},
-	{Figure: Figure{Path: "share", Unit: UnitShare, Label: "share", Counts: "phase", Better: BetterNeither, NotCompared: true,
-		Definition: "`ownSeconds` over `pushSeconds`. The rest is the way to the sidecar and back, and the time before the control plane's clock starts: istiod's starts when its own watch has seen the change. The share is not exact and can exceed 1."}, Of: func(e *Explained) *float64 { return &e.Share }},
+		Source:     "the control plane's own metrics"},
+	{Path: "pushSeconds", Unit: UnitSeconds, Label: "followed pushes, mean", Counts: "sidecar of each change", Better: BetterLower, NotCompared: true,
+		Definition: "The mean over all observations of `latencies.push`."},
+	{Path: "share", Unit: UnitShare, Label: "share", Counts: "phase", Better: BetterNeither, NotCompared: true,
+		Definition: "`ownSeconds` over `pushSeconds`. The rest is the way to the sidecar and back, and the time before the control plane's clock starts: istiod's starts when its own watch has seen the change. The share is not exact and can exceed 1."},
 }
 
 // pushIntervals are the figures of PushIntervals.
-func pushIntervals() []node[PushIntervals] {
-	all := leaves([]FigureOf[PushIntervals]{
-		{Figure: Figure{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither,
-			Definition: "Changes that concerned a sidecar: the independent observations, as all sidecars receive a change at about the same time."}, Of: func(p *PushIntervals) *float64 { return whole(&p.Changes) }},
-		{Figure: Figure{Path: "blocks", Unit: UnitCount, Label: "blocks", Counts: "second", Better: BetterNeither,
-			Definition: "Groups of changes that were resampled together: those of one second, where changes follow each other closely and are pushed together. Absent where each change was resampled by itself."}, Of: func(p *PushIntervals) *float64 {
-			if p.Blocks == 0 {
-				return nil
-			}
-			return whole(&p.Blocks)
-		}},
+func pushIntervals() []node {
+	counts := leaves([]Figure{
+		{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither,
+			Definition: "Changes that concerned a sidecar: the independent observations, as all sidecars receive a change at about the same time."},
+		{Path: "blocks", Unit: UnitCount, Label: "blocks", Counts: "second", Better: BetterNeither,
+			Definition: "Groups of changes that were resampled together: those of one second, where changes follow each other closely and are pushed together. Absent where each change was resampled by itself."},
 	})
-	ends := leaves([]FigureOf[QuantileInterval]{
-		{Figure: Figure{Path: "low", Unit: UnitSeconds, Label: "low", Counts: "change", Better: BetterLower,
-			Definition: "The lower end of the 95 % confidence interval of the quantile of `push`, by resampling whole changes: a cluster bootstrap with 2000 resamples and percentile intervals. Absent where there are too few changes: below 6 for p50, 36 for p90, 368 for p99."}, Of: func(i *QuantileInterval) *float64 { return i.Low }},
-		{Figure: Figure{Path: "high", Unit: UnitSeconds, Label: "high", Counts: "change", Better: BetterLower,
-			Definition: "The upper end of that interval; absent also where it lies among the lost."}, Of: func(i *QuantileInterval) *float64 { return i.High }},
+	ends := leaves([]Figure{
+		{Path: "low", Unit: UnitSeconds, Label: "low", Counts: "change", Better: BetterLower,
+			Definition: "The lower end of the 95 % confidence interval of the quantile of `push`, by resampling whole changes: a cluster bootstrap with 2000 resamples and percentile intervals. Absent where there are too few changes: below 6 for p50, 36 for p90, 368 for p99."},
+		{Path: "high", Unit: UnitSeconds, Label: "high", Counts: "change", Better: BetterLower,
+			Definition: "The upper end of that interval; absent also where it lies among the lost."},
 	})
-	return append(all,
-		at(place{path: "p50", label: "p50, "}, func(p *PushIntervals) *QuantileInterval { return p.P50 }, ends),
-		at(place{path: "p90", label: "p90, "}, func(p *PushIntervals) *QuantileInterval { return p.P90 }, ends),
-		at(place{path: "p99", label: "p99, "}, func(p *PushIntervals) *QuantileInterval { return p.P99 }, ends))
-}
-
-// intervalsOf are a run's push intervals, by kind of change in the order of ChangeKinds.
-func intervalsOf(r *Run) []named[PushIntervals] {
-	var all []named[PushIntervals]
-	for _, kind := range ChangeKinds {
-		if p := r.Latencies.PushIntervals[kind]; p != nil {
-			all = append(all, named[PushIntervals]{string(kind), p})
-		}
+	return []node{
+		counts,
+		at(place{path: "p50", label: "p50, "}, ends),
+		at(place{path: "p90", label: "p90, "}, ends),
+		at(place{path: "p99", label: "p99, "}, ends),
 	}
-	return all
 }
 
-// rolloutFigures are of the run's phases.
-var rolloutFigures = []FigureOf[Run]{
-	{Figure: Figure{Path: "phases.rollout.seconds", timed: "phases.rollout", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower,
-		Definition: "The rollout time: the length of the phase, if it ended by convergence. After the time limit only a lower bound is known. [Phases](definitions/phases.md#phases) states from when to when."}, Of: (*Run).RolloutSeconds},
+// rolloutTime is of the run's phases.
+func rolloutTime() node {
+	f := Figure{Path: "phases.rollout.seconds", timed: "phases.rollout", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower,
+		Definition: "The rollout time: the length of the phase, if it ended by convergence. After the time limit only a lower bound is known. [Phases](definitions/phases.md#phases) states from when to when."}
+	return node{[]Figure{f}, func(want, _ string, run reflect.Value, add func(Value)) {
+		if v := run.Addr().Interface().(*Run).RolloutSeconds(); v != nil && (want == "" || want == f.Path) {
+			add(Value{Figure: f, Path: f.Path, Value: v})
+		}
+	}}
 }
 
 // runFigures is the catalogue.
-var runFigures = sync.OnceValue(func() []node[Run] {
+var runFigures = sync.OnceValue(func() []node {
 	usage := leaves(UsageFigures)
-	byPhase := func(path, label, scope string, of func(*Run) *ByPhase[*Usage]) node[Run] {
-		return each(place{path: path + ".PHASE", label: label, scope: scope, list: usageList}, "PHASE", func(r *Run) []named[Usage] { return phased(of(r)) }, usage)
+	side := func(name, label string) node {
+		return at(place{path: name, label: label},
+			leaves(UpgradeSideFigures),
+			at(place{path: "controlPlane", scope: "That control plane, over the stage; of the new one without the live heap.", list: usageList}, usage),
+			distributions("", pushesOf))
 	}
-	real := func(r *Run) *RealSidecars { return orZero(r.Sidecars).Real }
-	all := append(leaves(rolloutFigures),
-		byPhase("controlPlane", "control plane: ", "The control plane, all its [replicas](definitions/programs.md#replicas) together.", func(r *Run) *ByPhase[*Usage] { return r.ControlPlane }),
-		at(place{path: "replicas"}, func(r *Run) *Replicas { return r.Replicas }, replicas(usage)),
-		at(place{path: "latencies"}, func(r *Run) *Latencies { return &r.Latencies }, []node[Latencies]{latencies("")}),
-		each(place{path: "latencies.pushIntervals.KIND", label: "push interval, KIND: ", phase: PhaseProbe, notCompared: true}, "KIND", intervalsOf, pushIntervals()),
-		at(place{path: "latencies.explained", timed: timedWhole, label: "explained: ", phase: PhaseProbe}, func(r *Run) *Explained { return r.Latencies.Explained }, leaves(explainedFigures)),
-		at(place{path: "xds", scope: "Of simulated sidecars, or of the proxies of nodes where pods have none."}, func(r *Run) *XDS { return r.XDS }, counts()),
-		at(place{path: "certificates", label: "certificates: "}, func(r *Run) *Certificates { return r.Certificates }, certificates()),
-		byPhase("sidecars.real", "real sidecars: ", "All real sidecars together, agents included. Figures are sums over them; a sum of peaks that need not coincide is an upper bound.", func(r *Run) *ByPhase[*Usage] {
-			if real(r) == nil {
-				return nil
-			}
-			return &real(r).ByPhase
-		}),
-		at(place{path: "sidecars.real.starts", label: "real sidecars: ", timed: timedWhole, notCompared: true}, func(r *Run) *Latencies { return orZero(real(r)).Starts }, []node[Latencies]{distributions("", realStarts)}),
-		at(place{path: "change", label: "change: ", phase: PhaseChange}, func(r *Run) *Change { return r.Change }, changeFigures()),
-		at(place{path: "cycle", label: "cycle: ", phase: PhaseCycle}, func(r *Run) *Cycle { return r.Cycle }, cycleFigures()),
-		at(place{path: "churn", label: "churn: ", phase: PhaseChurn}, func(r *Run) *Churn { return r.Churn }, append(leaves(ChurnFigures),
-			at(place{path: "latencies", timed: timedWhole, scope: "Of the pods created meanwhile. There is no `podAdmission`: a controller creates these pods, and no request of scaler marks the start."}, func(c *Churn) *Latencies { return &c.Latencies }, []node[Latencies]{latencies(PhaseChurn)}))),
-		each(place{path: "faults.FAULT", label: "FAULT: ", timed: timedApart, phase: PhaseFault}, "FAULT", faults, append(leaves(FaultFigures),
-			each(place{path: "bytes.TYPE", label: "bytes: TYPE", notCompared: true}, "TYPE", func(f *Fault) []named[int64] { return entries(f.Bytes) }, leaves(faultBytes)),
-			at(place{path: "controlPlane", label: "control plane, ", scope: "The control plane, from the start of the fault to `seconds` or the limit; a process that died included.", list: usageList}, func(f *Fault) *Usage { return f.ControlPlane }, usage),
-			at(place{path: "balance", label: "streams to replicas, "}, func(f *Fault) *Balance { return f.Balance }, leaves(BalanceFigures)),
-			each(place{path: "replicas.PROGRAM", label: "PROGRAM, "}, "PROGRAM", func(f *Fault) []named[FaultReplica] { return pointed(f.Replicas) }, leaves(replicaFigures)),
-			at(place{path: "latencies", scope: "Of the sidecars that reconnected (`connect`, `reconnect`, `token`) and of the pods created meanwhile."}, func(f *Fault) *Latencies { return &f.Latencies }, []node[Latencies]{latencies(PhaseFault)}))),
-	)
-	side := func(name, label string, of func(*UpgradeStage) *UpgradeSide) node[UpgradeStage] {
-		return at(place{path: name, label: label}, of, append(leaves(UpgradeSideFigures),
-			at(place{path: "controlPlane", scope: "That control plane, over the stage; of the new one without the live heap.", list: usageList}, func(s *UpgradeSide) *Usage { return s.ControlPlane }, usage),
-			distributions("", pushesOf)))
-	}
-	all = append(all,
-		at(place{path: "upgrade.room", label: "upgrade: "}, func(r *Run) *UpgradeRoom { return orZero(r.Upgrade).Room }, leaves(UpgradeRoomFigures)),
-		each(place{path: "upgrade.stages.STAGE", label: "STAGE: ", timed: timedApart}, "STAGE", stages, append(leaves(UpgradeStageFigures),
-			side("from", "old control plane, ", func(s *UpgradeStage) *UpgradeSide { return s.From }),
-			side("to", "new control plane, ", func(s *UpgradeStage) *UpgradeSide { return s.To }),
-			at(place{path: "latencies", scope: "Of the pods created meanwhile, as those of churn."}, func(s *UpgradeStage) *Latencies { return &s.Latencies }, []node[Latencies]{latencies("")}))))
-	programs := each(place{path: "cluster.PROGRAM", label: "PROGRAM: "}, "PROGRAM", func(r *Run) []named[ByPhase[*Usage]] { return entries(r.Cluster) },
-		[]node[ByPhase[*Usage]]{each(place{path: "PHASE", scope: "A program of the cluster.", list: usageList}, "PHASE", phased[Usage], usage)})
-	return append(all, programs,
-		at(place{path: "pods", label: "pods: ", phase: PhaseRollout}, func(r *Run) *Pods { return r.Pods }, leaves(PodFigures)),
-		at(place{path: "proxies", label: "proxies: ", phase: PhaseRollout}, func(r *Run) *Proxies { return r.Proxies }, append(leaves(ProxyFigures), proxiesHeld()...)),
-		at(place{path: "proxies.waypoints", label: "waypoints: ", phase: PhaseRollout}, func(r *Run) *Waypoints { return orZero(r.Proxies).Waypoints }, append(leaves(WaypointFigures), waypointsHeld()...)),
-		at(place{path: "arrival", label: "arrival: ", phase: PhaseRollout}, func(r *Run) *Arrival { return r.Arrival }, leaves(ArrivalFigures)),
-		at(place{path: "instrument", label: "scaler: ", phase: PhaseRollout}, func(r *Run) *Instrument { return r.Instrument }, append(leaves(InstrumentFigures),
+	return []node{
+		rolloutTime(),
+		at(place{path: "controlPlane.PHASE", label: "control plane: ", scope: "The control plane, all its [replicas](definitions/programs.md#replicas) together.", list: usageList}, usage),
+		at(place{path: "replicas"}, replicas()...),
+		at(place{path: "latencies"}, latencies("")),
+		at(place{path: "latencies.pushIntervals.KIND", label: "push interval, KIND: ", phase: PhaseProbe, notCompared: true}, pushIntervals()...),
+		at(place{path: "latencies.explained", timed: timedWhole, label: "explained: ", phase: PhaseProbe}, leaves(explainedFigures)),
+		at(place{path: "xds", scope: "Of simulated sidecars, or of the proxies of nodes where pods have none."}, counts()...),
+		at(place{path: "certificates", label: "certificates: "}, certificates()...),
+		at(place{path: "sidecars.real.PHASE", label: "real sidecars: ", scope: "All real sidecars together, agents included. Figures are sums over them; a sum of peaks that need not coincide is an upper bound.", list: usageList}, usage),
+		at(place{path: "sidecars.real.starts", label: "real sidecars: ", timed: timedWhole, notCompared: true}, distributions("", realStarts)),
+		at(place{path: "change", label: "change: ", phase: PhaseChange}, changeFigures()...),
+		at(place{path: "cycle", label: "cycle: ", phase: PhaseCycle}, cycleFigures()...),
+		at(place{path: "churn", label: "churn: ", phase: PhaseChurn},
+			leaves(ChurnFigures),
+			at(place{path: "latencies", timed: timedWhole, scope: "Of the pods created meanwhile. There is no `podAdmission`: a controller creates these pods, and no request of scaler marks the start."}, latencies(PhaseChurn))),
+		at(place{path: "faults.FAULT", label: "FAULT: ", timed: timedApart, phase: PhaseFault},
+			leaves(FaultFigures),
+			at(place{path: "bytes.TYPE", label: "bytes: TYPE", notCompared: true}, leaves(faultBytes)),
+			at(place{path: "controlPlane", label: "control plane, ", scope: "The control plane, from the start of the fault to `seconds` or the limit; a process that died included.", list: usageList}, usage),
+			at(place{path: "balance", label: "streams to replicas, "}, leaves(BalanceFigures)),
+			at(place{path: "replicas.PROGRAM", label: "PROGRAM, "}, leaves(replicaFigures)),
+			at(place{path: "latencies", scope: "Of the sidecars that reconnected (`connect`, `reconnect`, `token`) and of the pods created meanwhile."}, latencies(PhaseFault))),
+		at(place{path: "upgrade.room", label: "upgrade: "}, leaves(UpgradeRoomFigures)),
+		at(place{path: "upgrade.stages.STAGE", label: "STAGE: ", timed: timedApart},
+			leaves(UpgradeStageFigures),
+			side("from", "old control plane, "),
+			side("to", "new control plane, "),
+			at(place{path: "latencies", scope: "Of the pods created meanwhile, as those of churn."}, latencies(""))),
+		at(place{path: "cluster.PROGRAM", label: "PROGRAM: "}, at(place{path: "PHASE", scope: "A program of the cluster.", list: usageList}, usage)),
+		at(place{path: "pods", label: "pods: ", phase: PhaseRollout}, leaves(PodFigures)),
+		at(place{path: "proxies", label: "proxies: ", phase: PhaseRollout}, append([]node{leaves(ProxyFigures)}, heldByType("node", "the proxy of a node", "proxies")...)...),
+		at(place{path: "proxies.waypoints", label: "waypoints: ", phase: PhaseRollout}, append([]node{leaves(WaypointFigures)}, heldByType("waypoint", "a waypoint", "waypoints")...)...),
+		at(place{path: "arrival", label: "arrival: ", phase: PhaseRollout}, leaves(ArrivalFigures)),
+		at(place{path: "instrument", label: "scaler: ", phase: PhaseRollout},
+			leaves(InstrumentFigures),
 			distribution(place{path: "lag", label: "lag, ", counts: "timer", from: "the moment of a timer", to: "its execution",
-				note: "It is how late scaler was scheduled during the rollout, a hundred times a second."}, func(i *Instrument) *Latency { return i.Lag }))))
-})
-
-// faults are a run's faults by name and phase: a place in a list says nothing of one
-// in another run.
-func faults(r *Run) []named[Fault] {
-	var all []named[Fault]
-	for i := range r.Faults {
-		all = append(all, named[Fault]{r.Faults[i].Name + "@" + string(r.Faults[i].Phase), &r.Faults[i]})
+				note: "It is how late scaler was scheduled during the rollout, a hundred times a second."})),
 	}
-	return all
-}
+})
 
 // orZero stands in for what was not measured: nothing is known of it.
 func orZero[T any](measured *T) *T {

@@ -52,23 +52,23 @@ func (c *Change) Withhold() {
 }
 
 // ChangeFigures are those of Change that are not latencies.
-var ChangeFigures = []FigureOf[Change]{
-	{Figure: Figure{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "change", Better: BetterNeither, NotCompared: true,
-		Definition: "The requested rate."}, Of: func(c *Change) *float64 { return c.OfferedPerSecond }},
-	{Figure: Figure{Path: "achievedPerSecond", timed: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "change", Better: BetterHigher,
-		Definition: "Changes written, over the length of the phase; below 95 % of `offeredPerSecond` there is a warning."}, Of: func(c *Change) *float64 { return c.AchievedPerSecond }},
-	{Figure: Figure{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither, NotCompared: true,
-		Definition: "Changes that were written."}, Of: func(c *Change) *float64 { return whole(c.Changes) }},
-	{Figure: Figure{Path: "missed", Unit: UnitCount, Label: "missed", Counts: "change", Better: BetterLower,
-		Definition: "Changes that were due and not made: they could not be sent before the phase ended."}, Of: func(c *Change) *float64 { return whole(c.Missed) }},
-	{Figure: Figure{Path: "superseded", Unit: UnitShare, Label: "superseded", Counts: "sidecar of each change", Better: BetterNeither, NotCompared: true,
-		Definition: "The share of the observations of `push` that came in which the sidecar received a later version only."}, Of: func(c *Change) *float64 { return c.Superseded }},
-	{Figure: Figure{Path: "backlogSeconds", timed: "backlogSeconds", Unit: UnitSeconds, Label: "backlog", Counts: "phase", Better: BetterLower,
-		Definition: "From the end of the phase until every change had reached every sidecar concerned; absent if one was lost."}, Of: func(c *Change) *float64 { return c.BacklogSeconds }},
-	{Figure: Figure{Path: "responsesPerChange", Unit: UnitCount, Label: "responses per change", Counts: "response", Better: BetterLower,
-		Definition: "Responses that all sidecars received from the start of the phase until the control plane had sent nothing for 2 s, over `changes`. With churn they include what the pods that come and go receive."}, Of: func(c *Change) *float64 { return c.ResponsesPerChange }},
-	{Figure: Figure{Path: "bytesPerChange", Unit: UnitBytes, Label: "bytes per change", Counts: "response", Better: BetterLower,
-		Definition: "The bytes of those responses, over `changes`."}, Of: func(c *Change) *float64 { return c.BytesPerChange }},
+var ChangeFigures = []Figure{
+	{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "change", Better: BetterNeither, NotCompared: true,
+		Definition: "The requested rate."},
+	{Path: "achievedPerSecond", timed: "achievedPerSecond", Unit: UnitPerSecond, Label: "achieved/s", Counts: "change", Better: BetterHigher,
+		Definition: "Changes written, over the length of the phase; below 95 % of `offeredPerSecond` there is a warning."},
+	{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither, NotCompared: true,
+		Definition: "Changes that were written."},
+	{Path: "missed", Unit: UnitCount, Label: "missed", Counts: "change", Better: BetterLower,
+		Definition: "Changes that were due and not made: they could not be sent before the phase ended."},
+	{Path: "superseded", Unit: UnitShare, Label: "superseded", Counts: "sidecar of each change", Better: BetterNeither, NotCompared: true,
+		Definition: "The share of the observations of `push` that came in which the sidecar received a later version only."},
+	{Path: "backlogSeconds", timed: "backlogSeconds", Unit: UnitSeconds, Label: "backlog", Counts: "phase", Better: BetterLower,
+		Definition: "From the end of the phase until every change had reached every sidecar concerned; absent if one was lost."},
+	{Path: "responsesPerChange", Unit: UnitCount, Label: "responses per change", Counts: "response", Better: BetterLower,
+		Definition: "Responses that all sidecars received from the start of the phase until the control plane had sent nothing for 2 s, over `changes`. With churn they include what the pods that come and go receive."},
+	{Path: "bytesPerChange", Unit: UnitBytes, Label: "bytes per change", Counts: "response", Better: BetterLower,
+		Definition: "The bytes of those responses, over `changes`."},
 }
 
 // Distributions are the latencies of the phase, in the order in which they are shown;
@@ -93,8 +93,10 @@ func (c *Change) Distributions() []Distribution {
 }
 
 // changeFigures are all figures of Change.
-func changeFigures() []node[Change] {
-	return append(leaves(ChangeFigures),
+func changeFigures() []node {
+	return []node{
+		leaves(ChangeFigures),
 		distributions("", (*Change).Distributions),
-		at(place{path: "intervals", timed: timedWhole, label: "push interval, ", notCompared: true}, func(c *Change) *PushIntervals { return c.Intervals }, pushIntervals()))
+		at(place{path: "intervals", timed: timedWhole, label: "push interval, ", notCompared: true}, pushIntervals()...),
+	}
 }

@@ -40,14 +40,14 @@ func (c *Cycle) SetCores(steady, cycle *Usage, seconds *float64, slowdown func(P
 }
 
 // cycleFigures are all figures of Cycle.
-func cycleFigures() []node[Cycle] {
-	return append(leaves([]FigureOf[Cycle]{
-		{Figure: Figure{Path: "cores", Unit: UnitCores, Label: "cores with reconnects", Counts: "phase", Better: BetterLower,
-			Definition: "Mean cores of the control plane in a steady state in which each connection is closed at its age and each certificate is renewed when due: steady's mean, plus what the phase `cycle` used beyond it over the age of a connection."}, Of: func(c *Cycle) *float64 { return c.Cores }},
-		{Figure: Figure{Path: "cpuSeconds", Unit: UnitSeconds, Label: "CPU time of a cycle", Counts: "phase", Better: BetterLower,
-			Definition: "Processor time of the control plane in the phase `cycle`, without what steady uses in the same time: one reconnect of every sidecar, and the certificates renewed."}, Of: func(c *Cycle) *float64 { return c.CPUSeconds }},
-		{Figure: Figure{Path: "returned", Unit: UnitCount, Label: "came back", Counts: "sidecar", Better: BetterNeither, NotCompared: true,
-			Definition: "Sidecars that had all that they request on a new stream."}, Of: func(c *Cycle) *float64 { return whole(c.Returned) }},
+func cycleFigures() []node {
+	return []node{leaves([]Figure{
+		{Path: "cores", Unit: UnitCores, Label: "cores with reconnects", Counts: "phase", Better: BetterLower,
+			Definition: "Mean cores of the control plane in a steady state in which each connection is closed at its age and each certificate is renewed when due: steady's mean, plus what the phase `cycle` used beyond it over the age of a connection."},
+		{Path: "cpuSeconds", Unit: UnitSeconds, Label: "CPU time of a cycle", Counts: "phase", Better: BetterLower,
+			Definition: "Processor time of the control plane in the phase `cycle`, without what steady uses in the same time: one reconnect of every sidecar, and the certificates renewed."},
+		{Path: "returned", Unit: UnitCount, Label: "came back", Counts: "sidecar", Better: BetterNeither, NotCompared: true,
+			Definition: "Sidecars that had all that they request on a new stream."},
 	}), distribution(place{path: "reconnect", timed: timedWhole, label: "reconnect, ", counts: "sidecar",
-		from: "the sidecar loses its connection", to: "it has all that it requests on a new one"}, func(c *Cycle) *Latency { return c.Reconnect }))
+		from: "the sidecar loses its connection", to: "it has all that it requests on a new one"})}
 }

@@ -187,7 +187,7 @@ func rowOf(f Figure) figureRow {
 }
 
 // above is the path and the label of the usage or the latency that a figure is of.
-func above[T any](f Figure, list []FigureOf[T]) (path, label string) {
+func above(f Figure, list []Figure) (path, label string) {
 	for _, of := range list {
 		if path, ok := strings.CutSuffix(f.Path, "."+of.Path); ok {
 			return path, strings.TrimRight(strings.TrimSuffix(f.Label, of.Label), ":, ")

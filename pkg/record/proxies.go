@@ -28,46 +28,31 @@ type Waypoints struct {
 }
 
 // WaypointFigures are the counts of Waypoints.
-var WaypointFigures = []FigureOf[Waypoints]{
-	{Figure: Figure{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "waypoint", Better: BetterNeither, NotCompared: true, Definition: "Pods of waypoints that were ready when the mesh began to be rolled out; absent where there are none."}, Of: func(w *Waypoints) *float64 { return whole(w.Ready) }},
-	{Figure: Figure{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "waypoint", Better: BetterLower, Definition: "Bytes of the resources that a waypoint holds when converged, mean over the waypoints."}, Of: func(w *Waypoints) *float64 { return orZero(w.ConfigurationBytes).Mean }},
-	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "configuration max", Counts: "waypoint", Better: BetterLower, Definition: "The same of the waypoint that holds most."}, Of: func(w *Waypoints) *float64 { return orZero(w.ConfigurationBytes).Max }},
+var WaypointFigures = []Figure{
+	{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "waypoint", Better: BetterNeither, NotCompared: true, Definition: "Pods of waypoints that were ready when the mesh began to be rolled out; absent where there are none."},
+	{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "waypoint", Better: BetterLower, Definition: "Bytes of the resources that a waypoint holds when converged, mean over the waypoints."},
+	{Path: "configurationBytes.max", Unit: UnitBytes, Label: "configuration max", Counts: "waypoint", Better: BetterLower, Definition: "The same of the waypoint that holds most."},
 }
 
 // ProxyFigures are the counts of Proxies.
-var ProxyFigures = []FigureOf[Proxies]{
-	{Figure: Figure{Path: "nodes", Unit: UnitCount, Label: "nodes", Counts: "node", Better: BetterNeither, NotCompared: true, Definition: "Fake nodes, each with a proxy that serves its pods; absent where each pod has its own."}, Of: func(p *Proxies) *float64 { return whole(&p.Nodes) }},
-	{Figure: Figure{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "proxy", Better: BetterNeither, NotCompared: true, Definition: "Those proxies that were ready when the mesh began to be rolled out."}, Of: func(p *Proxies) *float64 { return whole(p.Ready) }},
-	{Figure: Figure{Path: "sidecars", Unit: UnitCount, Label: "sidecars", Counts: "sidecar", Better: BetterNeither, NotCompared: true, Definition: "Pods of namespaces with sidecars, in a mesh of which others have the proxies of their nodes; absent elsewhere."}, Of: func(p *Proxies) *float64 { return whole(p.Sidecars) }},
-	{Figure: Figure{Path: "perNode.responses", Unit: UnitCount, Label: "responses per node", Counts: "node", Better: BetterLower, Definition: "Responses that the proxy of a node received up to the end of the rollout, mean, in a mesh of which other pods have sidecars."}, Of: func(p *Proxies) *float64 { return orZero(p.PerNode).Responses }},
-	{Figure: Figure{Path: "perNode.bytes", Unit: UnitBytes, Label: "bytes per node", Counts: "node", Better: BetterLower, Definition: "The bytes of those responses."}, Of: func(p *Proxies) *float64 { return orZero(p.PerNode).Bytes }},
-	{Figure: Figure{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "node", Better: BetterLower, Definition: "Bytes of the resources that the proxy of a node holds when converged, mean, in a mesh of which other pods have sidecars."}, Of: func(p *Proxies) *float64 { return orZero(p.ConfigurationBytes).Mean }},
-	{Figure: Figure{Path: "configurationBytes.max", Unit: UnitBytes, Label: "configuration max", Counts: "node", Better: BetterLower, Definition: "The same of the proxy that holds most."}, Of: func(p *Proxies) *float64 { return orZero(p.ConfigurationBytes).Max }},
-}
-
-// waypointsHeld are what waypoints hold, by type.
-func waypointsHeld() []node[Waypoints] {
-	return heldByType("waypoint", "a waypoint", "waypoints",
-		func(w *Waypoints) *ConfigurationBytes { return w.ConfigurationBytes }, func(w *Waypoints) map[string]float64 { return w.ConfigurationResources })
-}
-
-// proxiesHeld are what the proxies of nodes hold, by type.
-func proxiesHeld() []node[Proxies] {
-	return heldByType("node", "the proxy of a node", "proxies",
-		func(p *Proxies) *ConfigurationBytes { return p.ConfigurationBytes }, func(p *Proxies) map[string]float64 { return p.ConfigurationResources })
+var ProxyFigures = []Figure{
+	{Path: "nodes", Unit: UnitCount, Label: "nodes", Counts: "node", Better: BetterNeither, NotCompared: true, Definition: "Fake nodes, each with a proxy that serves its pods; absent where each pod has its own."},
+	{Path: "ready", Unit: UnitCount, Label: "ready", Counts: "proxy", Better: BetterNeither, NotCompared: true, Definition: "Those proxies that were ready when the mesh began to be rolled out."},
+	{Path: "sidecars", Unit: UnitCount, Label: "sidecars", Counts: "sidecar", Better: BetterNeither, NotCompared: true, Definition: "Pods of namespaces with sidecars, in a mesh of which others have the proxies of their nodes; absent elsewhere."},
+	{Path: "perNode.responses", Unit: UnitCount, Label: "responses per node", Counts: "node", Better: BetterLower, Definition: "Responses that the proxy of a node received up to the end of the rollout, mean, in a mesh of which other pods have sidecars."},
+	{Path: "perNode.bytes", Unit: UnitBytes, Label: "bytes per node", Counts: "node", Better: BetterLower, Definition: "The bytes of those responses."},
+	{Path: "configurationBytes.mean", Unit: UnitBytes, Label: "configuration mean", Counts: "node", Better: BetterLower, Definition: "Bytes of the resources that the proxy of a node holds when converged, mean, in a mesh of which other pods have sidecars."},
+	{Path: "configurationBytes.max", Unit: UnitBytes, Label: "configuration max", Counts: "node", Better: BetterLower, Definition: "The same of the proxy that holds most."},
 }
 
 // heldByType are the bytes and resources of each type that a holder has, mean over all of them. counts is
 // Figure.Counts.
-func heldByType[T any](counts, holder, all string, bytes func(*T) *ConfigurationBytes, resources func(*T) map[string]float64) []node[T] {
-	figure := func(unit Unit, definition string) []FigureOf[float64] {
-		return []FigureOf[float64]{{Figure: Figure{Unit: unit, Counts: counts, Better: BetterLower, Definition: definition}, Of: self}}
-	}
-	return []node[T]{
-		each(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, "TYPE", func(t *T) []named[float64] { return entries(orZero(bytes(t)).ByType) },
-			leaves(figure(UnitBytes, "Those bytes by type, mean over the "+all+"."))),
-		each(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, "TYPE", func(t *T) []named[float64] { return entries(resources(t)) },
-			leaves(figure(UnitCount, "The number of resources of a type that "+holder+" holds, mean over the "+all+"."))),
+func heldByType(counts, holder, all string) []node {
+	return []node{
+		at(place{path: "configurationBytes.byType.TYPE", label: "configuration mean: TYPE"}, leaves([]Figure{{
+			Unit: UnitBytes, Counts: counts, Better: BetterLower, Definition: "Those bytes by type, mean over the " + all + "."}})),
+		at(place{path: "configurationResources.TYPE", label: "resources held, mean: TYPE"}, leaves([]Figure{{
+			Unit: UnitCount, Counts: counts, Better: BetterLower, Definition: "The number of resources of a type that " + holder + " holds, mean over the " + all + "."}})),
 	}
 }
 

@@ -232,15 +232,6 @@ func stageText(stage string) string {
 	return "the stage " + stage
 }
 
-// stages are those of a run's upgrade by name, in the order of time.
-func stages(r *Run) []named[UpgradeStage] {
-	var all []named[UpgradeStage]
-	for _, name := range r.UpgradeStages() {
-		all = append(all, named[UpgradeStage]{name, r.Upgrade.Stages[name]})
-	}
-	return all
-}
-
 // pushesOf are the pushes of a side.
 func pushesOf(s *UpgradeSide) []Distribution {
 	var all []Distribution

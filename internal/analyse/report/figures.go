@@ -26,9 +26,9 @@ func figureText(unit record.Unit, v *float64) string {
 	return number(v)
 }
 
-// columnsOf returns the figures of a T as columns, in the catalogue's order except that
+// columnsOf returns the figures of a part of a record as columns, in the catalogue's order except that
 // those in first come first.
-func columnsOf[T any](figures []record.FigureOf[T], of *T, first ...string) []column {
+func columnsOf(figures []record.Figure, of any, first ...string) []column {
 	var columns []column
 	for _, f := range figures {
 		columns = append(columns, column{f.Label, f.Path, figureText(f.Unit, f.Of(of))})
