@@ -16,29 +16,6 @@ type Event interface {
 // EventKind names what happened.
 type EventKind string
 
-// The kinds of events, each with its type of fields.
-const (
-	EventStep               EventKind = "step"               // Step
-	EventPodReady           EventKind = "podReady"           // PodStartup
-	EventStreamEnded        EventKind = "streamEnded"        // StreamEnded
-	EventRejected           EventKind = "rejected"           // Rejected
-	EventTokenFailed        EventKind = "tokenFailed"        // TokenFailed
-	EventCertificateFailed  EventKind = "certificateFailed"  // CertificateFailed
-	EventProbe              EventKind = "probe"              // ProbedChange
-	EventFault              EventKind = "fault"              // FaultBegun
-	EventFaultOver          EventKind = "faultOver"          // FaultOver
-	EventWatchesBack        EventKind = "watchesBack"        // WatchesBack
-	EventWatchLost          EventKind = "watchLost"          // WatchLost
-	EventControlPlaneEnded  EventKind = "controlPlaneEnded"  // ControlPlaneEnded
-	EventOutOfMemory        EventKind = "outOfMemory"        // OutOfMemory
-	EventRealSidecarStarted EventKind = "realSidecarStarted" // RealSidecarStarted
-	EventRealSidecarEnded   EventKind = "realSidecarEnded"   // RealSidecarEnded
-	EventRefused            EventKind = "refused"            // ConfigurationRefused
-	EventObjectsDeleted     EventKind = "objectsDeleted"     // ObjectsDeleted
-	EventWorkerLost         EventKind = "workerLost"         // WorkerLost
-	EventWorkerReplaced     EventKind = "workerReplaced"     // WorkerReplaced
-)
-
 // Step is one burst of pods of the plan, when the API server has accepted it.
 type Step struct {
 	Step        int     `json:"step"`        // its place in the plan, from 1
@@ -47,6 +24,9 @@ type Step struct {
 	LateSeconds float64 `json:"lateSeconds"` // from the time that the plan has for it to its begin
 	Seconds     float64 `json:"seconds"`     // from its begin until the API server had accepted it
 }
+
+// EventKind is part of Event.
+func (Step) EventKind() EventKind { return "step" }
 
 // StreamEnded is a stream of a simulated sidecar that ended, or an attempt that found
 // no server. Refusals are not among them: there may be thousands, and they are counted.
@@ -58,6 +38,9 @@ type StreamEnded struct {
 	Error     string `json:"error,omitempty"` // why it ended; absent if nothing is known
 }
 
+// EventKind is part of Event.
+func (StreamEnded) EventKind() EventKind { return "streamEnded" }
+
 // Rejected is a response that a simulated sidecar rejected (NACK).
 type Rejected struct {
 	Pod   string `json:"pod"`   // namespace/name
@@ -65,11 +48,17 @@ type Rejected struct {
 	Error string `json:"error"` // why, as the control plane received it
 }
 
+// EventKind is part of Event.
+func (Rejected) EventKind() EventKind { return "rejected" }
+
 // TokenFailed is a token that a simulated sidecar did not get from the API server.
 type TokenFailed struct {
 	Pod   string `json:"pod"`   // namespace/name
 	Error string `json:"error"` // of the request
 }
+
+// EventKind is part of Event.
+func (TokenFailed) EventKind() EventKind { return "tokenFailed" }
 
 // CertificateFailed is an attempt to get a certificate that failed.
 type CertificateFailed struct {
@@ -77,6 +66,9 @@ type CertificateFailed struct {
 	Attempt int    `json:"attempt"` // its number, from 1
 	Error   string `json:"error"`   // of the request
 }
+
+// EventKind is part of Event.
+func (CertificateFailed) EventKind() EventKind { return "certificateFailed" }
 
 // ProbedChange is one change that was made in the probe phase and followed to all
 // sidecars that it concerns.
@@ -96,16 +88,25 @@ type ProbedChange struct {
 	Clamped int `json:"clamped,omitempty"`
 }
 
+// EventKind is part of Event.
+func (ProbedChange) EventKind() EventKind { return "probe" }
+
 // FaultBegun is a fault that is about to be made.
 type FaultBegun struct {
 	Name string `json:"name"` // as in faults[].name
 }
+
+// EventKind is part of Event.
+func (FaultBegun) EventKind() EventKind { return "fault" }
 
 // FaultOver is a fault that has been made: what was broken is there again.
 type FaultOver struct {
 	Name    string  `json:"name"`    // as in faults[].name
 	Seconds float64 `json:"seconds"` // from its begin
 }
+
+// EventKind is part of Event.
+func (FaultOver) EventKind() EventKind { return "faultOver" }
 
 // WatchesBack is the end of the wait for the clients of the API server after it was gone.
 type WatchesBack struct {
@@ -114,10 +115,16 @@ type WatchesBack struct {
 	Seconds      float64 `json:"seconds"`      // that scaler waited
 }
 
+// EventKind is part of Event.
+func (WatchesBack) EventKind() EventKind { return "watchesBack" }
+
 // WatchLost is a watch of scaler's own that ended and is opened again.
 type WatchLost struct {
 	Error string `json:"error"` // that ended it
 }
+
+// EventKind is part of Event.
+func (WatchLost) EventKind() EventKind { return "watchLost" }
 
 // ControlPlaneEnded is an end of the control plane's process; it is started again, unless
 // the fault is one that ends it for good.
@@ -127,10 +134,16 @@ type ControlPlaneEnded struct {
 	Error string `json:"error"`          // its exit status and the end of its output
 }
 
+// EventKind is part of Event.
+func (ControlPlaneEnded) EventKind() EventKind { return "controlPlaneEnded" }
+
 // OutOfMemory is the end of a control plane that exceeded its memory limit.
 type OutOfMemory struct {
 	LimitBytes int64 `json:"limitBytes"` // that it was given
 }
+
+// EventKind is part of Event.
+func (OutOfMemory) EventKind() EventKind { return "outOfMemory" }
 
 // RealSidecarStarted is a start of the processes of a real sidecar.
 type RealSidecarStarted struct {
@@ -140,17 +153,26 @@ type RealSidecarStarted struct {
 	Envoy int    `json:"envoy"` // process id of Envoy
 }
 
+// EventKind is part of Event.
+func (RealSidecarStarted) EventKind() EventKind { return "realSidecarStarted" }
+
 // RealSidecarEnded is an end of a real sidecar that nobody asked for; it is started again.
 type RealSidecarEnded struct {
 	Pod   string `json:"pod"`   // namespace/name
 	Error string `json:"error"` // its exit status and the end of its log
 }
 
+// EventKind is part of Event.
+func (RealSidecarEnded) EventKind() EventKind { return "realSidecarEnded" }
+
 // ConfigurationRefused is configuration that the Envoy of a real sidecar refused.
 type ConfigurationRefused struct {
 	Pod     string            `json:"pod"`     // namespace/name
 	Refused []RefusedResource `json:"refused"` // each resource with Envoy's words
 }
+
+// EventKind is part of Event.
+func (ConfigurationRefused) EventKind() EventKind { return "refused" }
 
 // RefusedResource is one resource that an Envoy refused.
 type RefusedResource struct {
@@ -165,6 +187,9 @@ type WorkerLost struct {
 	Error    string `json:"error"`    // why
 }
 
+// EventKind is part of Event.
+func (WorkerLost) EventKind() EventKind { return "workerLost" }
+
 // WorkerReplaced is another pod that has taken the place of a worker that was lost.
 type WorkerReplaced struct {
 	Worker  string  `json:"worker"`  // its name in instrument.workers
@@ -172,6 +197,9 @@ type WorkerReplaced struct {
 	Node    string  `json:"node"`    // that the pod is on
 	Seconds float64 `json:"seconds"` // from the loss until its sidecars were started
 }
+
+// EventKind is part of Event.
+func (WorkerReplaced) EventKind() EventKind { return "workerReplaced" }
 
 // ObjectsDeleted is the deletion of the objects that carry the run's label, after all
 // figures were read.
@@ -182,63 +210,7 @@ type ObjectsDeleted struct {
 }
 
 // EventKind is part of Event.
-func (Step) EventKind() EventKind { return EventStep }
-
-// EventKind is part of Event.
-func (PodStartup) EventKind() EventKind { return EventPodReady }
-
-// EventKind is part of Event.
-
-// EventKind is part of Event.
-func (StreamEnded) EventKind() EventKind { return EventStreamEnded }
-
-// EventKind is part of Event.
-func (Rejected) EventKind() EventKind { return EventRejected }
-
-// EventKind is part of Event.
-func (TokenFailed) EventKind() EventKind { return EventTokenFailed }
-
-// EventKind is part of Event.
-func (CertificateFailed) EventKind() EventKind { return EventCertificateFailed }
-
-// EventKind is part of Event.
-func (ProbedChange) EventKind() EventKind { return EventProbe }
-
-// EventKind is part of Event.
-func (FaultBegun) EventKind() EventKind { return EventFault }
-
-// EventKind is part of Event.
-func (FaultOver) EventKind() EventKind { return EventFaultOver }
-
-// EventKind is part of Event.
-func (WatchesBack) EventKind() EventKind { return EventWatchesBack }
-
-// EventKind is part of Event.
-func (WatchLost) EventKind() EventKind { return EventWatchLost }
-
-// EventKind is part of Event.
-func (ControlPlaneEnded) EventKind() EventKind { return EventControlPlaneEnded }
-
-// EventKind is part of Event.
-func (OutOfMemory) EventKind() EventKind { return EventOutOfMemory }
-
-// EventKind is part of Event.
-func (RealSidecarStarted) EventKind() EventKind { return EventRealSidecarStarted }
-
-// EventKind is part of Event.
-func (RealSidecarEnded) EventKind() EventKind { return EventRealSidecarEnded }
-
-// EventKind is part of Event.
-func (ConfigurationRefused) EventKind() EventKind { return EventRefused }
-
-// EventKind is part of Event.
-func (WorkerLost) EventKind() EventKind { return EventWorkerLost }
-
-// EventKind is part of Event.
-func (WorkerReplaced) EventKind() EventKind { return EventWorkerReplaced }
-
-// EventKind is part of Event.
-func (ObjectsDeleted) EventKind() EventKind { return EventObjectsDeleted }
+func (ObjectsDeleted) EventKind() EventKind { return "objectsDeleted" }
 
 // eventsOf reads the events of one kind from a run's events.jsonl, in their order.
 // Lines of other kinds are passed over, whoever wrote them.

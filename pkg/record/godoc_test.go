@@ -15,12 +15,8 @@ import (
 type source struct {
 	structs map[string]*ast.TypeSpec // by name
 	docs    map[string]string        // comments of these
-	returns map[string]string        // by receiver: the constant that its EventKind returns
-	consts  map[string]map[string]constant
+	kinds   map[string]string        // of the events among them
 }
-
-// constant is a declared constant: its value and the comment after it.
-type constant struct{ value, comment string }
 
 func parseSource(t *testing.T) source {
 	t.Helper()
@@ -28,7 +24,7 @@ func parseSource(t *testing.T) source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := source{map[string]*ast.TypeSpec{}, map[string]string{}, map[string]string{}, map[string]map[string]constant{}}
+	s := source{map[string]*ast.TypeSpec{}, map[string]string{}, map[string]string{}}
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -46,33 +42,21 @@ func parseSource(t *testing.T) source {
 
 func (s source) take(declared ast.Decl) {
 	if f, ok := declared.(*ast.FuncDecl); ok && f.Name.Name == "EventKind" {
-		s.returns[f.Recv.List[0].Type.(*ast.Ident).Name] = f.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.Ident).Name
+		kind, _ := strconv.Unquote(f.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.BasicLit).Value)
+		s.kinds[f.Recv.List[0].Type.(*ast.Ident).Name] = kind
 	}
 	list, ok := declared.(*ast.GenDecl)
 	if !ok {
 		return
 	}
 	for _, spec := range list.Specs {
-		switch spec := spec.(type) {
-		case *ast.TypeSpec:
-			if _, ok := spec.Type.(*ast.StructType); ok {
-				s.structs[spec.Name.Name] = spec
-				s.docs[spec.Name.Name] = list.Doc.Text() + spec.Doc.Text()
-			}
-		case *ast.ValueSpec:
-			kind, ok := spec.Type.(*ast.Ident)
-			if !ok || list.Tok != token.CONST {
-				continue
-			}
-			if s.consts[kind.Name] == nil {
-				s.consts[kind.Name] = map[string]constant{}
-			}
-			literal, ok := spec.Values[0].(*ast.BasicLit)
-			if !ok {
-				continue
-			}
-			value, _ := strconv.Unquote(literal.Value)
-			s.consts[kind.Name][spec.Names[0].Name] = constant{value, strings.TrimSpace(spec.Comment.Text())}
+		spec, ok := spec.(*ast.TypeSpec)
+		if !ok {
+			continue
+		}
+		if _, ok := spec.Type.(*ast.StructType); ok {
+			s.structs[spec.Name.Name] = spec
+			s.docs[spec.Name.Name] = list.Doc.Text() + spec.Doc.Text()
 		}
 	}
 }

@@ -8,6 +8,9 @@ type PodStartup struct {
 	Times Startup `json:"times"` // see docs/reference/definitions
 }
 
+// EventKind is part of Event.
+func (PodStartup) EventKind() EventKind { return "podReady" }
+
 // Startup are the moments of one pod's start; those that did not come are zero.
 type Startup struct {
 	Owner       time.Time `json:"owner,omitzero"`       // its Deployment was created or scaled for it

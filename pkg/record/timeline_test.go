@@ -46,7 +46,7 @@ func TestStartupsComeBack(t *testing.T) {
 		{Pod: "a/b", Times: Startup{Seen: at, Ready: at.Add(time.Second)}},
 		{Pod: "a/c", Times: Startup{Owner: at, Certified: at}},
 	}
-	for _, event := range []Event{want[0], WatchLost{Error: string(EventPodReady)}, want[1]} {
+	for _, event := range []Event{want[0], WatchLost{Error: string(PodStartup{}.EventKind())}, want[1]} {
 		if err := w.Event(event); err != nil {
 			t.Fatal(err)
 		}

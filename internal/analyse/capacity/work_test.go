@@ -40,7 +40,7 @@ func worked(t *testing.T, n int, share float64, random *rand.Rand) record.Run {
 			return begin.Add(time.Duration(i/20)*time.Second + time.Duration(i%20*10+ms)*time.Millisecond)
 		}
 		line, err := json.Marshal(map[string]any{
-			"time": after(200), "kind": record.EventPodReady,
+			"time": after(200), "kind": record.PodStartup{}.EventKind(),
 			"fields": record.PodStartup{
 				Pod:   fmt.Sprintf("mesh-0/svc-%d-5f6-abc%d", i/10, i),
 				Times: record.Startup{IP: after(0), Requested: after(20), Ready: after(400)},
