@@ -1,13 +1,11 @@
 package record
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -77,7 +75,7 @@ func (l *SampleLog) Each(take func(Sample) error) error {
 	l.mu.Lock()
 	size := l.size
 	l.mu.Unlock()
-	return eachSample(io.NewSectionReader(l.file, 0, size), l.file.Name(), take)
+	return eachLine(io.NewSectionReader(l.file, 0, size), l.file.Name(), decoded(take))
 }
 
 // Samples is the log of what the run's programs use. It can be used until Close.
@@ -85,22 +83,4 @@ func (w *Writer) Samples() *SampleLog { return w.samples }
 
 // Samples hands on the samples of a run that was read, in order, until take fails. Its
 // error has fs.ErrNotExist in it for a record that has none.
-func (r *Run) Samples(take func(Sample) error) error {
-	path := filepath.Join(r.Dir, samplesFile)
-	f, err := r.OpenFile(samplesFile)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
-	}
-	defer f.Close()
-	return eachSample(f, path, take)
-}
-
-func eachSample(r io.Reader, path string, take func(Sample) error) error {
-	return eachLine(bufio.NewReaderSize(r, maxLine), path, func(line []byte) error {
-		var s Sample
-		if err := json.Unmarshal(line, &s); err != nil {
-			return err
-		}
-		return take(s)
-	})
-}
+func (r *Run) Samples(take func(Sample) error) error { return r.readLines(samplesFile, decoded(take)) }

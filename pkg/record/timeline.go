@@ -62,14 +62,10 @@ func (w *Writer) Moment(m Moment) error {
 // fs.ErrNotExist in it for a record that has none.
 func (r *Run) Timeline() ([]Moment, error) {
 	var moments []Moment
-	err := r.readLines(timelineFile, func(line []byte) error {
-		var m Moment
-		if err := json.Unmarshal(line, &m); err != nil {
-			return err
-		}
+	err := r.readLines(timelineFile, decoded(func(m Moment) error {
 		moments = append(moments, m)
 		return nil
-	})
+	}))
 	return moments, err
 }
 
@@ -86,11 +82,23 @@ func (r *Run) readLines(file string, take func([]byte) error) error {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
 	defer f.Close()
-	return eachLine(bufio.NewReaderSize(f, maxLine), path, take)
+	return eachLine(f, path, take)
+}
+
+// decoded hands on what a line has in JSON.
+func decoded[T any](take func(T) error) func(line []byte) error {
+	return func(line []byte) error {
+		var t T
+		if err := json.Unmarshal(line, &t); err != nil {
+			return err
+		}
+		return take(t)
+	}
 }
 
 // eachLine hands on each line. The path is for errors.
-func eachLine(lines *bufio.Reader, path string, take func([]byte) error) error {
+func eachLine(r io.Reader, path string, take func([]byte) error) error {
+	lines := bufio.NewReaderSize(r, maxLine)
 	for n := 1; ; n++ {
 		line, err := lines.ReadSlice('\n')
 		switch {
