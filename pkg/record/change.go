@@ -41,13 +41,8 @@ func (c *Change) WithholdsP99() bool {
 
 // Withhold takes away the quantiles that too few changes do not determine.
 func (c *Change) Withhold() {
-	if !c.WithholdsP99() {
-		return
-	}
-	for _, of := range []*Latency{c.Push, c.FromDue, c.First, c.Last} {
-		if of != nil {
-			of.P99, of.P999 = nil, nil
-		}
+	if c.WithholdsP99() {
+		withhold(c.Push, c.FromDue, c.First, c.Last)
 	}
 }
 

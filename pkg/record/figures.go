@@ -188,13 +188,17 @@ func (l *Latencies) WithholdsP99(kind ChangeKind) bool {
 // not determine.
 func (l *Latencies) Withhold() {
 	for _, kind := range ChangeKinds {
-		if !l.WithholdsP99(kind) {
-			continue
+		if l.WithholdsP99(kind) {
+			withhold(l.Push[kind], l.PushFromWrite[kind], l.Propagation[kind].First, l.Propagation[kind].Last)
 		}
-		for _, of := range []*Latency{l.Push[kind], l.PushFromWrite[kind], l.Propagation[kind].First, l.Propagation[kind].Last} {
-			if of != nil {
-				of.P99, of.P999 = nil, nil
-			}
+	}
+}
+
+// withhold takes away the 99th percentile of latencies, and what is beyond it.
+func withhold(latencies ...*Latency) {
+	for _, l := range latencies {
+		if l != nil {
+			l.P99, l.P999 = nil, nil
 		}
 	}
 }

@@ -64,8 +64,7 @@ func (r *Run) Replaced(about string) string {
 // phaseOf is the phase that a path is of; "" if it names none.
 func phaseOf(path string) PhaseName {
 	for name := range strings.SplitSeq(path, ".") {
-		switch phase := PhaseName(name); phase {
-		case PhaseBaseline, PhaseRollout, PhaseSettle, PhaseSteady, PhaseProbe, PhaseChange, PhaseCycle, PhaseStorm, PhaseChurn:
+		if phase := PhaseName(name); phase == PhaseSettle || slices.Contains(FigurePhases, phase) {
 			return phase
 		}
 	}
