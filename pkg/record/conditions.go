@@ -169,14 +169,6 @@ var Conditions = []Condition{
 	}},
 }
 
-// NotConditions are fields of the scenario by which runs are compared that no condition states as a
-// text, with the reason.
-var NotConditions = map[string]string{
-	"controlPlane.env": "the settings of the control plane, one by one, are what is compared",
-	"controlPlane.set": "the settings of the control plane, one by one, are what is compared",
-	"repeats":          "the runs of a scenario have their number, Run.Repeat",
-}
-
 // programSource is where the control plane's program is from: a released one and one that was built
 // here are compiled with different versions of Go.
 func (r *Run) programSource() string {

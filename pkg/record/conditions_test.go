@@ -7,6 +7,14 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
+// notConditions are fields of the scenario by which runs are compared that no condition states as a
+// text, with the reason.
+var notConditions = map[string]string{
+	"controlPlane.env": "the settings of the control plane, one by one, are what is compared",
+	"controlPlane.set": "the settings of the control plane, one by one, are what is compared",
+	"repeats":          "the runs of a scenario have their number, Run.Repeat",
+}
+
 // TestEveryParameterIsACondition checks that each field of a scenario in which runs must be alike, or
 // by which they are compared, is stated by one condition of the same kind.
 func TestEveryParameterIsACondition(t *testing.T) {
@@ -30,7 +38,7 @@ func TestEveryParameterIsACondition(t *testing.T) {
 	for _, p := range scenario.Parameters {
 		want := p.Compared
 		rolls := slices.ContainsFunc(scenario.Rolling, p.AppliesTo) // records of latency alone are not compared
-		if !rolls || want == scenario.Irrelevant || NotConditions[p.Path] != "" {
+		if !rolls || want == scenario.Irrelevant || notConditions[p.Path] != "" {
 			want = ""
 		}
 		if stated[p.Path] != want {
