@@ -12,23 +12,19 @@ import (
 
 // Plain returns s on one line, with unprintable characters, such as terminal escapes,
 // replaced by spaces.
-func Plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
+func Plain(s string) string { return printable(s, "") }
 
 // Text returns s with unprintable characters, such as terminal escapes, replaced by
 // spaces. Unlike Plain it keeps line ends and tabs.
-func Text(s string) string {
+func Text(s string) string { return printable(s, "\n\t") }
+
+// printable returns s with unprintable characters, but for those kept, replaced by spaces.
+func printable(s, kept string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
-			return ' '
+		if unicode.IsPrint(r) || strings.ContainsRune(kept, r) {
+			return r
 		}
-		return r
+		return ' '
 	}, s)
 }
 
