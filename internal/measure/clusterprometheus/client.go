@@ -103,28 +103,24 @@ func (t reading) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &limited{Reader: io.LimitReader(response.Body, maxAnswer+1), body: response.Body}
+	response.Body = &limited{ReadCloser: response.Body}
 	return response, nil
 }
 
 // limited fails instead of reading more than maxAnswer bytes of a body.
 type limited struct {
-	io.Reader
-	body io.Closer
+	io.ReadCloser
 	read int64
 }
 
 // Read implements io.Reader.
 func (l *limited) Read(p []byte) (int, error) {
-	n, err := l.Reader.Read(p)
+	n, err := l.ReadCloser.Read(p)
 	if l.read += int64(n); l.read > maxAnswer {
 		return n, fmt.Errorf("its answer has more than %d bytes", int64(maxAnswer))
 	}
 	return n, err
 }
-
-// Close implements io.Closer.
-func (l *limited) Close() error { return l.body.Close() }
 
 // explain shortens an error of the official client to what it says of the Prometheus, without the query.
 func explain(err error) error {
