@@ -79,7 +79,7 @@ func usageTogether(all [][]life, from, to time.Time, peak time.Duration, slowed 
 	counted, delays := true, true
 	var saturation, waited float64
 	for _, lives := range all {
-		u, err := usageSlowed(lives, from, to, peak, slowed)
+		u, err := usage(lives, from, to, peak, slowed)
 		if err != nil {
 			return Usage{}, err
 		}
@@ -136,8 +136,8 @@ func peaksTogether(lives []life, from, to time.Time, window time.Duration) (core
 		var r, w float64
 		for i, points := range series {
 			if ended := lives[i].ended; !at.Before(points[0].At) && (ended.IsZero() || at.Before(ended)) {
-				r += residentAt(points, at)
-				w += workingSetAt(points, at)
+				r += memoryAt(points, at, residentOf)
+				w += memoryAt(points, at, workingSetOf)
 			}
 		}
 		resident, working = max(resident, r), max(working, w)

@@ -103,15 +103,6 @@ func (h *History) addRead(c record.ComponentRead) error {
 	return nil
 }
 
-// Names returns the names of the components, in no order.
-func (h *History) Names() []string {
-	var names []string
-	for name := range h.lives {
-		names = append(names, name)
-	}
-	return names
-}
-
 // Window returns the window of a phase on the clock of the samples: start and end are as
 // the record has them. If the phase lasted when the record was written, its end is zero, start is
 // shortly before its first edge, and the window ends at
@@ -151,7 +142,7 @@ func (h *History) Figures(name string, from, to time.Time) (Usage, error) {
 	if n := len(lives); n > 0 && lives[n-1].ended.IsZero() && to.Equal(h.last) {
 		to = timeseries.Earlier(to, lives[n-1].last().At)
 	}
-	u, err := usageSlowed(lives, from, to, max(peakWindow, h.interval), false)
+	u, err := usage(lives, from, to, max(peakWindow, h.interval), false)
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
 	}

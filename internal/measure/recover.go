@@ -3,7 +3,6 @@ package measure
 import (
 	"errors"
 	"io/fs"
-	"slices"
 	"time"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -58,14 +57,14 @@ func recoverPhase(run *record.Run, history *History, phase record.PhaseName, fro
 			*slot, recovered = UsageOf(usage), true
 		}
 	}
-	if name := run.Environment.ControlPlane.Name; slices.Contains(history.Names(), name) {
+	if name := run.Environment.ControlPlane.Name; history.lives[name] != nil {
 		if run.ControlPlane == nil {
 			run.ControlPlane = &record.ByPhase[*record.Usage]{}
 		}
 		set(run.ControlPlane.At(phase), name)
 	}
 	for _, name := range clusterComponents {
-		if !slices.Contains(history.Names(), name) {
+		if history.lives[name] == nil {
 			continue
 		}
 		if run.Cluster == nil {

@@ -228,7 +228,7 @@ func (s *Sampler) Figures(name string, from, to time.Time) (Usage, error) {
 	if _, group := s.groups[name]; group {
 		u, err = usageTogether(all, from, to, peak, slowed)
 	} else {
-		u, err = usageSlowed(all[0], from, to, peak, slowed)
+		u, err = usage(all[0], from, to, peak, slowed)
 	}
 	if err != nil {
 		return Usage{}, fmt.Errorf("computing the usage of %s: %w", name, err)
@@ -271,7 +271,7 @@ func (s *Sampler) Late(name string, since time.Time) (late time.Duration, until 
 			continue
 		}
 		to := t.lives[len(t.lives)-1].last().At
-		u, err := usageSlowed(recent(t.lives, since), since, to, peakWindow, s.slowed(since, to))
+		u, err := usage(recent(t.lives, since), since, to, peakWindow, s.slowed(since, to))
 		if err != nil || u.Saturation == nil {
 			continue
 		}
@@ -289,7 +289,7 @@ func (s *Sampler) live(name string) (cores, memory float64, ok bool) {
 	}
 	to := t.lives[len(t.lives)-1].last().At
 	from := to.Add(-s.interval)
-	u, err := usage(recent(t.lives, from), from, to)
+	u, err := usage(recent(t.lives, from), from, to, peakWindow, false)
 	if err != nil {
 		return 0, 0, false
 	}

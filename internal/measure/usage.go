@@ -121,14 +121,8 @@ func (l *life) points() []Reading {
 
 // usage computes the figures of [from, to) from the processes that were one
 // component after another. Between two readings counters grow evenly and
-// memory changes evenly.
-func usage(lives []life, from, to time.Time) (Usage, error) {
-	return usageSlowed(lives, from, to, peakWindow, false)
-}
-
-// usageSlowed is usage with the peak of cores over another length, and where time may be
-// slowed down.
-func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowed bool) (Usage, error) {
+// memory changes evenly. The peak of cores is over a length, and time may be slowed down.
+func usage(lives []life, from, to time.Time, peak time.Duration, slowed bool) (Usage, error) {
 	if err := covered(lives, from, to); err != nil {
 		return Usage{}, err
 	}
@@ -158,20 +152,20 @@ func usageSlowed(lives []life, from, to time.Time, peak time.Duration, slowed bo
 			start, end := timeseries.Later(from, points[j-1].At), timeseries.Earlier(to, p.At)
 			if overlap := end.Sub(start).Seconds(); overlap > 0 {
 				s := stretch{points[j-1], p}
-				memory += overlap * (s.resident(start) + s.resident(end)) / 2
+				memory += overlap * (s.memory(start, residentOf) + s.memory(end, residentOf)) / 2
 				alive += overlap
 				counted = counted && s.b.WorkingSet > 0
-				working.Mean += overlap * (s.workingSet(start) + s.workingSet(end)) / 2
-				working.Peak = max(working.Peak, s.workingSet(start), s.workingSet(end))
+				working.Mean += overlap * (s.memory(start, workingSetOf) + s.memory(end, workingSetOf)) / 2
+				working.Peak = max(working.Peak, s.memory(start, workingSetOf), s.memory(end, workingSetOf))
 				waiting += overlap * s.saturation(slowed, lives[i].limits.binding(points[j-1].At, p.At))
 				waited += overlap * s.waiting()
-				u.MemoryPeak = max(u.MemoryPeak, s.resident(start), s.resident(end), s.highWater(from, to))
+				u.MemoryPeak = max(u.MemoryPeak, s.memory(start, residentOf), s.memory(end, residentOf), s.highWater(from, to))
 			}
 		}
 		u.CPUSeconds += cpuAt(points, to) - cpuAt(points, from)
 		if l := lives[i]; !to.Before(points[0].At) && (l.ended.IsZero() || to.Before(l.ended)) {
-			u.MemoryEnd = residentAt(points, to)
-			working.End = workingSetAt(points, to)
+			u.MemoryEnd = memoryAt(points, to, residentOf)
+			working.End = memoryAt(points, to, workingSetOf)
 		}
 	}
 	u.CoresMean, u.Ran = u.CPUSeconds/length, alive
@@ -227,14 +221,14 @@ func (s stretch) cpu(t time.Time) float64 {
 	return s.a.CPU.Seconds() + (s.b.CPU-s.a.CPU).Seconds()*s.part(t)
 }
 
-func (s stretch) resident(t time.Time) float64 {
-	return float64(s.a.Resident) + float64(s.b.Resident-s.a.Resident)*s.part(t)
+// memory returns one of the two amounts of memory at t.
+func (s stretch) memory(t time.Time, of func(Reading) int64) float64 {
+	return float64(of(s.a)) + float64(of(s.b)-of(s.a))*s.part(t)
 }
 
-// workingSet returns the working set at t; 0 if it is not known.
-func (s stretch) workingSet(t time.Time) float64 {
-	return float64(s.a.WorkingSet) + float64(s.b.WorkingSet-s.a.WorkingSet)*s.part(t)
-}
+// residentOf and workingSetOf are the two amounts of memory of a reading; a working set that is not known is 0.
+func residentOf(r Reading) int64   { return r.Resident }
+func workingSetOf(r Reading) int64 { return r.WorkingSet }
 
 // highWater returns the kernel's mark if it rose inside the window, else 0: an
 // older mark may be of a time before it.
@@ -285,23 +279,14 @@ func cpuAt(points []Reading, t time.Time) float64 {
 	return around(points, t).cpu(t)
 }
 
-// residentAt returns the memory held at t, in bytes; t is not before the first of
+// memoryAt returns one of the two amounts of memory held at t, in bytes; t is not before the first of
 // points.
-func residentAt(points []Reading, t time.Time) float64 {
+func memoryAt(points []Reading, t time.Time, of func(Reading) int64) float64 {
 	last := points[len(points)-1]
 	if !t.Before(last.At) {
-		return float64(last.Resident)
+		return float64(of(last))
 	}
-	return around(points, t).resident(t)
-}
-
-// workingSetAt returns the working set at t, as residentAt does the memory.
-func workingSetAt(points []Reading, t time.Time) float64 {
-	last := points[len(points)-1]
-	if !t.Before(last.At) {
-		return float64(last.WorkingSet)
-	}
-	return around(points, t).workingSet(t)
+	return around(points, t).memory(t, of)
 }
 
 // peakCores returns the greatest mean over any window of a length inside [from, to). The

@@ -70,7 +70,7 @@ func TestUsage(t *testing.T) {
 		{"no run delays kept", deaf, 0, 2, Usage{CPUSeconds: 1, CoresMean: 0.5, CoresPeak: 0.5}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := usage(test.lives, at(test.from), at(test.to))
+			got, err := usage(test.lives, at(test.from), at(test.to), peakWindow, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestUsageNotCovered(t *testing.T) {
 		{"no reading after the end", alive, 1, 2.5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got, err := usage(test.lives, at(test.from), at(test.to)); err == nil {
+			if got, err := usage(test.lives, at(test.from), at(test.to), peakWindow, false); err == nil {
 				t.Errorf("got %+v, want an error", got)
 			}
 		})
@@ -116,13 +116,13 @@ func TestUsageAddsUp(t *testing.T) {
 		}
 		end := l.last().At.Sub(epoch).Seconds()
 		cut := rng.Float64() * end
-		whole, err := usage([]life{l}, at(0), at(end))
+		whole, err := usage([]life{l}, at(0), at(end), peakWindow, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var cpuSum, memorySum, waitSum float64
 		for _, window := range [][2]float64{{0, cut}, {cut, end}} {
-			part, err := usage([]life{l}, at(window[0]), at(window[1]))
+			part, err := usage([]life{l}, at(window[0]), at(window[1]), peakWindow, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestUsageSlowed(t *testing.T) {
 		// Half of the second one, and noise in the last two.
 		{true, 0.5 / 4},
 	} {
-		got, err := usageSlowed(lives, at(0), at(4), peakWindow, test.slowed)
+		got, err := usage(lives, at(0), at(4), peakWindow, test.slowed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,11 +203,11 @@ func TestUsageSlowed(t *testing.T) {
 	}
 	lives[0].limits = NewProcessorLimits(2)
 	lives[0].limits.change(at(-2), 0.5) // half a processor in the last stretch, and less before
-	if got, err := usageSlowed(lives, at(0), at(4), peakWindow, false); err != nil || math.Abs(*got.Saturation-(0.75+0.5)/4) > 1e-9 || math.Abs(*got.Waited-4.25) > 1e-9 {
+	if got, err := usage(lives, at(0), at(4), peakWindow, false); err != nil || math.Abs(*got.Saturation-(0.75+0.5)/4) > 1e-9 || math.Abs(*got.Waited-4.25) > 1e-9 {
 		t.Errorf("of a limit that it uses in the last two seconds: saturation %v, waited %v (%v)", show(got.Saturation), show(got.Waited), err)
 	}
 	lives[0].readings[3].Late = -1
-	if got, err := usageSlowed(lives, at(0), at(4), peakWindow, true); err != nil || got.Saturation != nil {
+	if got, err := usage(lives, at(0), at(4), peakWindow, true); err != nil || got.Saturation != nil {
 		t.Errorf("what is late is not known, and saturation is %v (%v)", show(got.Saturation), err)
 	}
 }
