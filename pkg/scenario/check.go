@@ -50,7 +50,7 @@ func (d *Document) Check(command string) error {
 		if !d.Given(p.Path) {
 			continue
 		}
-		v, _, _ := at(reflect.ValueOf(&d.Scenario).Elem(), p.Path)
+		v, _, _ := d.Scenario.leaf(p.Path)
 		fail := func(want string) error {
 			return &Error{Path: p.Path, Line: d.given[p.Path].Line, Value: shown(v), Want: want}
 		}
@@ -63,7 +63,7 @@ func (d *Document) Check(command string) error {
 		}
 		if want != "" {
 			if d.given[p.Path].Preset {
-				was, _, _ := at(reflect.ValueOf(&d.defaults).Elem(), p.Path)
+				was, _, _ := d.defaults.leaf(p.Path)
 				v.Set(was)
 				delete(d.given, p.Path)
 				continue
@@ -93,7 +93,7 @@ func (s Scenario) Applicable() Scenario {
 		if whole.has(p, command) {
 			continue
 		}
-		if v, _, ok := at(reflect.ValueOf(&s).Elem(), p.Path); ok {
+		if v, _, ok := s.leaf(p.Path); ok {
 			v.SetZero()
 		}
 	}
@@ -194,7 +194,7 @@ func numbers(v reflect.Value) []float64 {
 // its choices, whether it was given or not.
 func (s *Scenario) CheckField(path string) error {
 	p, _ := Of(path)
-	if v, _, ok := at(reflect.ValueOf(s).Elem(), path); ok && !section(v.Type()) {
+	if v, _, ok := s.leaf(path); ok {
 		if want := p.check(v); want != "" {
 			return s.Refuse(path, want)
 		}
@@ -205,7 +205,7 @@ func (s *Scenario) CheckField(path string) error {
 // Refuse makes an error of the field at a path, with the value that it has.
 func (s *Scenario) Refuse(path, want string) error {
 	e := &Error{Path: path, Want: want}
-	if v, _, ok := at(reflect.ValueOf(s).Elem(), path); ok && !section(v.Type()) {
+	if v, _, ok := s.leaf(path); ok {
 		e.Value = shown(v)
 	}
 	return e

@@ -207,8 +207,8 @@ func nodeText(n *yaml.Node) string {
 // each value from a call of its own, and further calls of the same flag add to it. A flag replaces what
 // was set without one; two flags of one field are an error.
 func (d *Document) Set(path, text, flag string) error {
-	v, _, ok := at(reflect.ValueOf(&d.Scenario).Elem(), path)
-	if !ok || section(v.Type()) {
+	v, _, ok := d.Scenario.leaf(path)
+	if !ok {
 		return &Error{Path: path, Want: "a field of a scenario, as in mesh.pods; 'scaler schema' has all"}
 	}
 	texts := []string{text}
@@ -234,8 +234,8 @@ func (d *Document) Set(path, text, flag string) error {
 // Fill states the value of a field by its texts, of which one that is no list has one, as what follows from a file that the
 // document names. Where the field was stated, that stays its source.
 func (d *Document) Fill(path, file string, texts ...string) error {
-	v, _, ok := at(reflect.ValueOf(&d.Scenario).Elem(), path)
-	if !ok || section(v.Type()) {
+	v, _, ok := d.Scenario.leaf(path)
+	if !ok {
 		return &Error{Path: path, Want: "a field of a scenario"}
 	}
 	if !d.Stated(path) {
@@ -261,9 +261,9 @@ func placed(err error, path string, line int) error {
 // Text is the value of the field at a path as Set reads it, "" where it is not stated. ok is
 // false for a path that does not exist.
 func (s *Scenario) Text(path string) (text string, ok bool) {
-	v, f, ok := at(reflect.ValueOf(s).Elem(), path)
+	v, f, ok := s.leaf(path)
 	switch {
-	case !ok || section(v.Type()):
+	case !ok:
 		return "", false
 	case empty(v, f):
 		return "", true
@@ -390,8 +390,9 @@ func child(v reflect.Value, name string) (value reflect.Value, field reflect.Str
 	return value, field, false
 }
 
-// at is the value at a path, and its field.
-func at(v reflect.Value, path string) (value reflect.Value, field reflect.StructField, ok bool) {
+// leaf is the value at a path, and its field; ok is false of a path that does not exist, or has fields below it.
+func (s *Scenario) leaf(path string) (v reflect.Value, field reflect.StructField, ok bool) {
+	v = reflect.ValueOf(s).Elem()
 	for name := range strings.SplitSeq(path, ".") {
 		if !section(v.Type()) {
 			return v, field, false
@@ -400,7 +401,7 @@ func at(v reflect.Value, path string) (value reflect.Value, field reflect.Struct
 			return v, field, false
 		}
 	}
-	return v, field, true
+	return v, field, !section(v.Type())
 }
 
 // wanted states what a leaf of the type takes.

@@ -59,15 +59,21 @@ func wrong(text, want string) error { return &Error{Value: fmt.Sprintf("%q", tex
 
 // oneOf lists alternatives as a sentence does.
 func oneOf[T ~string](all []T) string {
-	var texts []string
-	for _, one := range all {
-		texts = append(texts, string(one))
-	}
+	texts := textsOf(all)
 	last := len(texts) - 1
 	if last < 1 {
 		return strings.Join(texts, "")
 	}
 	return strings.Join(texts[:last], ", ") + " or " + texts[last]
+}
+
+// textsOf are the texts of all.
+func textsOf[T ~string](all []T) []string {
+	var texts []string
+	for _, one := range all {
+		texts = append(texts, string(one))
+	}
+	return texts
 }
 
 // CheckOneOf checks that the field of a path has one of the allowed values.

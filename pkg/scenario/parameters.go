@@ -333,6 +333,6 @@ func (p Parameter) Usage(command string) string {
 
 // typeOf is the type of the field at a path.
 func typeOf(path string) reflect.Type {
-	v, _, _ := at(reflect.New(reflect.TypeFor[Scenario]()).Elem(), path)
+	v, _, _ := new(Scenario).leaf(path)
 	return v.Type()
 }

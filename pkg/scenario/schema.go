@@ -30,16 +30,8 @@ var schemas = map[reflect.Type]textSchema{
 	reflect.TypeFor[Arrival]():  {pattern: `all|stock|` + numberPattern + `/s|[0-9]+/` + durationPattern, example: "100/10s"},
 	reflect.TypeFor[Delay]():    {pattern: `((exponential|constant):)?` + durationPattern + `|uniform:` + durationPattern + `-` + durationPattern, example: "uniform:1s-5s"},
 	reflect.TypeFor[Dilation](): {pattern: `auto|` + numberPattern, number: true, example: "auto"},
-	reflect.TypeFor[Changes]():  {pattern: numberPattern + `/s(:(` + alternatives(ChangeKinds) + `))?`, example: "5/s:route"},
+	reflect.TypeFor[Changes]():  {pattern: numberPattern + `/s(:(` + strings.Join(textsOf(ChangeKinds), "|") + `))?`, example: "5/s:route"},
 	reflect.TypeFor[Fault]():    {pattern: faultPattern(), example: "kill-control-plane@steady"},
-}
-
-func alternatives[T ~string](all []T) string {
-	var texts []string
-	for _, one := range all {
-		texts = append(texts, string(one))
-	}
-	return strings.Join(texts, "|")
 }
 
 func faultPattern() string {
