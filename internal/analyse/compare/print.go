@@ -17,12 +17,7 @@ type Printable interface {
 
 // Print writes a comparison in one of output.Formats; as a table its answer.
 func Print(w io.Writer, format string, p Printable) error {
-	return output.PrintAnswer(w, format, "a comparison", p, p.answer, func(markdown bool) string {
-		if markdown {
-			return p.sheet().markdown()
-		}
-		return p.sheet().text()
-	})
+	return output.PrintAnswer(w, format, "a comparison", p, p.answer, func(markdown bool) string { return p.sheet().as(markdown) })
 }
 
 // sheet returns the comparison in reading order: first the differences, then the figures

@@ -22,54 +22,38 @@ type part struct {
 	after  []string
 }
 
-// text prints a sheet as aligned columns.
-func (s sheet) text() string {
+// as prints a sheet as aligned columns, or as GitHub shows it.
+func (s sheet) as(markdown bool) string {
+	escaped, heading, partHeading, item := output.Plain, "", "", ""
+	if markdown {
+		escaped, heading, partHeading, item = output.Escaped, "### ", "#### ", "- "
+	}
 	var b strings.Builder
-	b.WriteString(output.Plain(s.title) + "\n")
-	block := func(lines []string) {
+	list := func(before string, lines []string) {
 		for i, line := range lines {
 			if i == 0 {
-				b.WriteString("\n")
+				b.WriteString(before)
 			}
-			b.WriteString(output.Plain(line) + "\n")
+			b.WriteString(item + escaped(line) + "\n")
 		}
 	}
-	block(s.lines)
+	b.WriteString(heading + escaped(s.title) + "\n")
+	list("\n", s.lines)
 	for _, p := range s.parts {
-		b.WriteString("\n" + strings.ToUpper(output.Plain(p.title)) + "\n")
-		for _, line := range p.lines {
-			b.WriteString(output.Plain(line) + "\n")
+		title, gap := strings.ToUpper(escaped(p.title)), ""
+		if markdown {
+			title, gap = escaped(p.title), "\n"
 		}
+		b.WriteString("\n" + partHeading + title + "\n")
+		list(gap, p.lines)
 		for _, t := range p.tables {
-			b.WriteString("\n")
-			b.WriteString(t.Text())
-		}
-		block(p.after)
-	}
-	return b.String()
-}
-
-// markdown prints a sheet as GitHub shows it.
-func (s sheet) markdown() string {
-	var b strings.Builder
-	b.WriteString("### " + output.Escaped(s.title) + "\n")
-	block := func(lines []string) {
-		for i, line := range lines {
-			if i == 0 {
-				b.WriteString("\n")
+			text := t.Text
+			if markdown {
+				text = t.Markdown
 			}
-			b.WriteString("- " + output.Escaped(line) + "\n")
+			b.WriteString("\n" + text())
 		}
-	}
-	block(s.lines)
-	for _, p := range s.parts {
-		b.WriteString("\n#### " + output.Escaped(p.title) + "\n")
-		block(p.lines)
-		for _, t := range p.tables {
-			b.WriteString("\n")
-			b.WriteString(t.Markdown())
-		}
-		block(p.after)
+		list("\n", p.after)
 	}
 	return b.String()
 }
