@@ -146,25 +146,19 @@ func (p pair) remarks(rules rules) (all []string) {
 	if x, y := p.a.first.Environment.ControlPlane.Name, p.b.first.Environment.ControlPlane.Name; rules.across == nil && x != y && x != "" && y != "" {
 		say("A is of control plane %s and B of %s: figures need not mean the same with both; --across-control-planes compares those that do", x, y)
 	}
-	all = append(all, speedRemarks(a, b)...)
+	// Processor time differs, too, if the machine was not equally fast in all runs.
+	if differing, oneWork := record.SpeedsOf(slices.Concat(a, b)); differing != "" {
+		text := "processor time and cores of these runs are not in one unit: " + differing
+		if oneWork {
+			text += "; referenceCPUSeconds is"
+		}
+		say("%s", text)
+	}
 	if x, y := p.a.first.Environment.Scaler, p.b.first.Environment.Scaler; x != y {
 		say("scaler itself differs: %s in A, %s in B", cmp.Or(x, "none"), cmp.Or(y, "none"))
 	}
 	if len(rules.differs(p.a.first, p.b.first))+len(differences(rules.conditions, p.a.first, p.b.first)) == 0 {
 		say("the records say the same of both control planes")
-	}
-	return all
-}
-
-// speedRemarks state that the machine was not equally fast in all runs: processor time then differs for that reason, too.
-func speedRemarks(a, b []*record.Run) (all []string) {
-	differing, oneWork := record.SpeedsOf(slices.Concat(a, b))
-	if differing != "" {
-		text := "processor time and cores of these runs are not in one unit: " + differing
-		if oneWork {
-			text += "; referenceCPUSeconds is"
-		}
-		all = append(all, text)
 	}
 	return all
 }
