@@ -117,8 +117,8 @@ var additive = []string{"cores.mean", "cpuSeconds", "memoryBytes.mean", "memoryB
 
 // together returns the figures of all programs of a run's control plane together, if each
 // of them was measured.
-func (p Plane) together(r *record.Run) []measured {
-	var all []measured
+func (p Plane) together(r *record.Run) []record.Value {
+	var all []record.Value
 	for _, phase := range record.FigurePhases {
 		for _, name := range additive {
 			below := string(phase) + "." + name
@@ -132,7 +132,7 @@ func (p Plane) together(r *record.Run) []measured {
 				}
 			}
 			if known && sum != nil {
-				all = append(all, measured{path: allPrograms + "." + below, unit: Unit(figure.Unit), value: sum})
+				all = append(all, record.Value{Figure: figure, Path: allPrograms + "." + below, Value: sum})
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (s *across) partsOf(path string) []string {
 }
 
 // figures returns the figures of a run of one side.
-func (s *across) figures(r *record.Run, ofA bool) []measured {
+func (s *across) figures(r *record.Run, ofA bool) []record.Value {
 	switch {
 	case s == nil || len(s.a.Helpers)+len(s.b.Helpers) == 0:
 		return figures(r)
@@ -165,17 +165,17 @@ func (s *across) figures(r *record.Run, ofA bool) []measured {
 	}
 }
 
-// match pairs the groups of two control planes. If one side has only one mode, it is
-// paired with each mode of the other; otherwise modes of the same name are paired. The
-// rest are forced pairs, as in the function match.
-func (s *across) match(conditions []condition, a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*repeats) {
+// matchModes returns a function that pairs the groups of two control planes, as matchBy
+// does for one. If a side of all, a and b, has only one mode, it is paired with each mode
+// of the other; otherwise modes of the same name are paired.
+func matchModes(a, b []*repeats) func(of []record.Condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*repeats) {
 	free := len(modeNames(a)) == 1 || len(modeNames(b)) == 1
-	by := func(of []condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*repeats) {
+	return func(of []record.Condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*repeats) {
 		paired := map[*repeats]bool{}
 		for _, one := range a {
 			for _, other := range b {
 				if slices.Equal(one.values(of), other.values(of)) && (free || one.first.Mode() == other.first.Mode()) {
-					pairs = append(pairs, s.pair(one, other))
+					pairs = append(pairs, pair{a: one, b: other})
 					paired[one], paired[other] = true, true
 				}
 			}
@@ -183,20 +183,15 @@ func (s *across) match(conditions []condition, a, b []*repeats) (alike, forced [
 		left := func(r *repeats) bool { return paired[r] }
 		return pairs, slices.DeleteFunc(slices.Clone(a), left), slices.DeleteFunc(slices.Clone(b), left)
 	}
-	alike, onlyA, onlyB = by(conditions, a, b)
-	forced, onlyA, onlyB = by(conditions[:sizeAndKnobs], onlyA, onlyB)
-	if len(onlyA) == 1 && len(onlyB) == 1 {
-		return alike, append(forced, s.pair(onlyA[0], onlyB[0])), nil, nil
-	}
-	return alike, forced, onlyA, onlyB
 }
 
-func (s *across) pair(a, b *repeats) pair {
-	p := pair{a: a, b: b, name: fmt.Sprintf("%d pods, %d services, %s", a.first.PodCount(), a.first.ServiceCount(), a.first.Mode())}
-	if other := b.first.Mode(); other != a.first.Mode() {
-		p.name += " in A, " + other + " in B"
+// modesLabel names a pair of two control planes to a reader.
+func (p pair) modesLabel() string {
+	label := fmt.Sprintf("%d pods, %d services, %s", p.a.first.PodCount(), p.a.first.ServiceCount(), p.a.first.Mode())
+	if other := p.b.first.Mode(); other != p.a.first.Mode() {
+		label += " in A, " + other + " in B"
 	}
-	return p
+	return label
 }
 
 func modeNames(groups []*repeats) []string {

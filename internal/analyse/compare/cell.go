@@ -11,13 +11,6 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// condition is a property in which runs must be alike to be compared, or by which the sides are told
-// apart.
-type condition struct {
-	name string
-	of   func(*record.Run) string // "" = not known, and differs from nothing
-}
-
 // conditions are the properties in which runs must be alike to be compared. The control plane, which
 // is what is compared, and the version of scaler are not among them.
 var conditions = ofKind(scenario.Size, scenario.Condition)
@@ -26,25 +19,12 @@ var conditions = ofKind(scenario.Size, scenario.Condition)
 var subjects = ofKind(scenario.Subject)
 
 // ofKind returns the conditions of these kinds.
-func ofKind(kinds ...scenario.Comparability) (all []condition) {
-	for _, c := range record.Conditions {
-		if slices.Contains(kinds, c.Kind) {
-			all = append(all, condition{c.Name, c.Of})
-		}
-	}
-	return all
+func ofKind(kinds ...scenario.Comparability) []record.Condition {
+	return slices.DeleteFunc(slices.Clone(record.Conditions), func(c record.Condition) bool { return !slices.Contains(kinds, c.Kind) })
 }
 
 // sizeAndKnobs is the number of conditions, from the first, that name a group to a reader.
 const sizeAndKnobs = 5
-
-// Names of conditions that rulesFor treats on their own.
-const (
-	dataplaneName   = record.DataplaneCondition
-	podsPerNodeName = record.PodsPerNodeCondition
-	knobsName       = record.SettingsCondition
-	xdsName         = record.XDSCondition
-)
 
 // repeats is a group of runs of one side that are alike in all conditions.
 type repeats struct {
@@ -53,10 +33,10 @@ type repeats struct {
 	unused []*record.Run // the others
 }
 
-func (r *repeats) values(of []condition) []string {
+func (r *repeats) values(of []record.Condition) []string {
 	var all []string
 	for _, c := range of {
-		all = append(all, c.of(r.first))
+		all = append(all, c.Of(r.first))
 	}
 	return all
 }
@@ -117,10 +97,10 @@ func gather(side string, runs []record.Run) (groups []*repeats, unknown []*recor
 }
 
 // differences lists the conditions in which two runs differ.
-func differences(of []condition, a, b *record.Run) (all []Differing) {
+func differences(of []record.Condition, a, b *record.Run) (all []Differing) {
 	for _, c := range of {
-		if inA, inB := c.of(a), c.of(b); inA != inB && inA != "" && inB != "" {
-			all = append(all, Differing{What: c.name, A: inA, B: inB})
+		if inA, inB := c.Of(a), c.Of(b); inA != inB && inA != "" && inB != "" {
+			all = append(all, Differing{What: c.Name, A: inA, B: inB})
 		}
 	}
 	return all
@@ -156,19 +136,8 @@ type pair struct {
 // label names the pair to a reader.
 func (p pair) label() string { return cmp.Or(p.name, p.a.label()) }
 
-// match finds for each group of A the group of B that is alike in all conditions. As far
-// as possible, the rest are paired with groups that are alike in size and settings, and
-// finally, if one of each is left, with each other: such pairs are forced.
-func match(conditions []condition, a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*repeats) {
-	alike, onlyA, onlyB = matchBy(conditions, a, b)
-	forced, onlyA, onlyB = matchBy(conditions[:sizeAndKnobs], onlyA, onlyB)
-	if len(onlyA) == 1 && len(onlyB) == 1 {
-		return alike, append(forced, pair{a: onlyA[0], b: onlyB[0]}), nil, nil
-	}
-	return alike, forced, onlyA, onlyB
-}
-
-func matchBy(of []condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*repeats) {
+// matchBy finds for each group of A the group of B that is alike in these conditions.
+func matchBy(of []record.Condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*repeats) {
 	onlyB = slices.Clone(b)
 	for _, one := range a {
 		at := slices.IndexFunc(onlyB, func(other *repeats) bool { return slices.Equal(one.values(of), other.values(of)) })
@@ -184,7 +153,7 @@ func matchBy(of []condition, a, b []*repeats) (pairs []pair, onlyA, onlyB []*rep
 
 // refusal returns an error that says in one line why groups cannot be compared; nil if
 // they can.
-func refusal(conditions []condition, forced []pair, onlyA, onlyB []*repeats) error {
+func refusal(conditions []record.Condition, forced []pair, onlyA, onlyB []*repeats) error {
 	var reasons []string
 	for _, p := range forced {
 		var parts []string

@@ -200,12 +200,14 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 		return nil, err
 	}
 	result.Bounds = judge(result.Cells, o.Bounds)
+	var all [][]Figure
 	for i := range result.Cells {
 		c := &result.Cells[i]
 		c.Figures = chosen(c.Figures, o.Figures)
 		c.Meanings = rules.across.differing(c.Figures)
+		all = append(all, c.Figures)
 	}
-	result.test()
+	result.Tests = test(all...)
 	result.equate(o.EqualWithin)
 	return result, nil
 }
@@ -224,20 +226,20 @@ func (r *Result) cell(p pair, rules rules) Cell {
 	take := func(runs []*record.Run, ofA bool, of func(*Figure) *Sample) {
 		for _, run := range runs {
 			after := 0 // a figure that A lacks is inserted at its place in B
-			for _, m := range rules.across.figures(run, ofA) {
-				if !rules.compares(m.path) {
+			for _, v := range rules.across.figures(run, ofA) {
+				if !rules.compares(v.Path) {
 					continue
 				}
-				i, known := at[m.path]
+				i, known := at[v.Path]
 				if !known {
 					i = after
-					c.Figures = slices.Insert(c.Figures, i, Figure{Path: m.path, Name: Name(m.path), Unit: m.unit})
+					c.Figures = slices.Insert(c.Figures, i, Figure{Path: v.Path, Name: Name(v.Path), Unit: Unit(v.Figure.Unit)})
 					for j := i; j < len(c.Figures); j++ {
 						at[c.Figures[j].Path] = j
 					}
 				}
 				after = i + 1
-				of(&c.Figures[i]).take(m)
+				of(&c.Figures[i]).take(v)
 			}
 		}
 	}
@@ -279,17 +281,16 @@ func place(run *record.Run) string {
 	return run.Dir
 }
 
-func (s *Sample) take(m measured) {
+func (s *Sample) take(v record.Value) {
 	switch {
-	case m.lost:
+	case v.Lost:
 		s.Lost++
-		return
-	case m.few:
+	case v.Withheld:
 		s.Few++
-		return
+	default:
+		s.N++
+		s.values = append(s.values, *v.Value)
 	}
-	s.N++
-	s.values = append(s.values, *m.value)
 }
 
 // describe sets everything that needs no test.
@@ -368,25 +369,16 @@ func (f *Figure) resolution() float64 {
 	return max(relative, f.Unit.resolution()/min(*f.A.Mean, *f.B.Mean))
 }
 
-// test tests the figures of all Cells.
-func (r *Result) test() {
-	var all []*Figure
-	for i := range r.Cells {
-		for j := range r.Cells[i].Figures {
-			all = append(all, &r.Cells[i].Figures[j])
-		}
-	}
-	r.Tests = test(all)
-}
-
-// test corrects the p-values of figures for their number, and sets the verdicts. It
-// returns the number of tested figures.
-func test(figures []*Figure) int {
+// test corrects the p-values of all figures of several Cells for their number, and sets
+// the verdicts. It returns the number of tested figures.
+func test(cells ...[]Figure) int {
 	var tested []*Figure
 	var p []float64
-	for _, f := range figures {
-		if f.P != nil {
-			tested, p = append(tested, f), append(p, *f.P)
+	for _, figures := range cells {
+		for i := range figures {
+			if f := &figures[i]; f.P != nil {
+				tested, p = append(tested, f), append(p, *f.P)
+			}
 		}
 	}
 	for i, corrected := range stats.Holm(p) {

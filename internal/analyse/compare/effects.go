@@ -46,6 +46,7 @@ type Effect struct {
 // other. A variant without runs has no figures.
 func CompareVariants(base Variant, variants []Variant, figures []string) (*Effects, error) {
 	e := &Effects{Base: base.Name, Alpha: alpha}
+	var all [][]Figure
 	for _, v := range variants {
 		effect := Effect{Name: v.Name, Base: Side{Used: []string{}}, Runs: Side{Used: []string{}}, Figures: []Figure{}}
 		if len(base.Runs) > 0 && len(v.Runs) > 0 {
@@ -60,15 +61,9 @@ func CompareVariants(base Variant, variants []Variant, figures []string) (*Effec
 			effect.Base, effect.Runs, effect.Figures, effect.Remarks, effect.Warnings = c.A, c.B, below(c.Figures, figures), r.Remarks, r.Warnings
 			effect.Differs = append(c.Forced, c.Differs...)
 		}
-		e.Variants = append(e.Variants, effect)
+		e.Variants, all = append(e.Variants, effect), append(all, effect.Figures)
 	}
-	var all []*Figure
-	for i := range e.Variants {
-		for j := range e.Variants[i].Figures {
-			all = append(all, &e.Variants[i].Figures[j])
-		}
-	}
-	e.Tests = test(all)
+	e.Tests = test(all...)
 	return e, nil
 }
 

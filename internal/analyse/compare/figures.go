@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -37,15 +38,6 @@ func (u Unit) resolution() float64 {
 	}
 }
 
-// measured is one figure of one run. A missing value is nil.
-type measured struct {
-	path  string // in the record
-	unit  Unit
-	value *float64
-	lost  bool // it is missing because it is among the lost observations
-	few   bool // it is not there because it is of too few changes
-}
-
 // shortened are the parts of a path that Name leaves out.
 var shortened = []string{"controlPlane.", "latencies.", "phases."}
 
@@ -60,12 +52,6 @@ func Name(path string) string {
 }
 
 // figures returns the figures of a run that are compared, in the catalogue's order.
-func figures(r *record.Run) []measured {
-	var all []measured
-	for _, v := range r.Values() {
-		if !v.Figure.NotCompared {
-			all = append(all, measured{path: v.Path, unit: Unit(v.Figure.Unit), value: v.Value, lost: v.Lost, few: v.Withheld})
-		}
-	}
-	return all
+func figures(r *record.Run) []record.Value {
+	return slices.DeleteFunc(r.Values(), func(v record.Value) bool { return v.Figure.NotCompared })
 }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -271,14 +272,14 @@ func (l *PublishedComparison) figure(of, key string, row map[string]any, value a
 func (b *PublishedRow) take(path string, value any, group namedGroup) bool {
 	f := Figure{Path: path}
 	for _, run := range group.used {
-		for _, m := range figures(run) {
-			if m.path == path && m.value != nil {
-				f.Unit = m.unit
+		for _, v := range figures(run) {
+			if v.Path == path && v.Value != nil {
+				f.Unit = Unit(v.Figure.Unit)
 				// Real sidecars are recorded as a total, and published per sidecar.
 				if strings.HasPrefix(path, "sidecars.real.") && run.Sidecars.Real.Count > 0 {
-					m.value = new(*m.value / float64(run.Sidecars.Real.Count))
+					v.Value = new(*v.Value / float64(run.Sidecars.Real.Count))
 				}
-				f.A.take(m)
+				f.A.take(v)
 			}
 		}
 	}
@@ -349,7 +350,7 @@ func (b PublishedRow) cells() []string {
 	if b.Ratio != nil {
 		ratio = digits(*b.Ratio)
 	}
-	return []string{b.Of, b.Figure, dash(b.Runs), dash(b.Ours), b.Published, mean, ratio}
+	return []string{b.Of, b.Figure, cmp.Or(b.Runs, "-"), cmp.Or(b.Ours, "-"), b.Published, mean, ratio}
 }
 
 func (l *PublishedComparison) sheet() sheet {
@@ -363,12 +364,5 @@ func (l *PublishedComparison) sheet() sheet {
 		figures.after = append(figures.after, "the source says: "+statement)
 	}
 	s.parts = []part{figures}
-	return s
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
 	return s
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"scaler.mesh/scaler/pkg/record"
 )
 
 // The default are the hardest cases alone; docs/results has all rates, of 1000 trials.
@@ -38,8 +40,8 @@ var laws = []law{
 func (l law) of(r *rand.Rand, n int, factor float64) Cell {
 	f := Figure{Name: "rollout.cores", Path: "controlPlane.rollout.cores.mean", Unit: Cores}
 	for range n {
-		f.A.take(measured{value: new(l.draw(r))})
-		f.B.take(measured{value: new(factor * l.draw(r))})
+		f.A.take(record.Value{Value: new(l.draw(r))})
+		f.B.take(record.Value{Value: new(factor * l.draw(r))})
 	}
 	f.describe()
 	return Cell{Label: "simulated", A: Side{Used: make([]string, n)}, B: Side{Used: make([]string, n)}, Figures: []Figure{f}, Interleaved: true}
@@ -123,8 +125,8 @@ func TestRunsToDecide(t *testing.T) {
 	// A sample with the true difference and spread: 12.5 % above, which varies by 5 %.
 	f := Figure{Name: "rollout.cores", Unit: Cores}
 	for _, z := range []float64{-1.264911, -0.632456, 0, 0.632456, 1.264911} { // variance 1
-		f.A.take(measured{value: new(math.Exp(0.05 * z))})
-		f.B.take(measured{value: new(1.125 * math.Exp(0.05*z))})
+		f.A.take(record.Value{Value: new(math.Exp(0.05 * z))})
+		f.B.take(record.Value{Value: new(1.125 * math.Exp(0.05*z))})
 	}
 	f.describe()
 	j := judge([]Cell{{Figures: []Figure{f}, Interleaved: true}}, []Bound{bound})[0]
@@ -145,7 +147,7 @@ func TestRunsToDecide(t *testing.T) {
 	// At the bound itself no number of runs decides.
 	f.B = Sample{}
 	for _, v := range f.A.values {
-		f.B.take(measured{value: new(1.1 * v)})
+		f.B.take(record.Value{Value: new(1.1 * v)})
 	}
 	f.describe()
 	if j := judge([]Cell{{Figures: []Figure{f}, Interleaved: true}}, []Bound{bound})[0]; j.Outcome != Undecided || j.RunsToDecide != nil {

@@ -12,10 +12,10 @@ import (
 // rules say in what the runs of two sides must be alike to be compared, and what is
 // compared.
 type rules struct {
-	conditions []condition // the first sizeAndKnobs name a group
-	subjects   []condition // what may differ, in addition to that of any two control planes
-	figures    []string    // paths of figures, or beginnings of paths; nil = all
-	across     *across     // nil = both sides are of one control plane, or are compared as if they were
+	conditions []record.Condition // the first sizeAndKnobs name a group
+	subjects   []record.Condition // what may differ, in addition to that of any two control planes
+	figures    []string           // paths of figures, or beginnings of paths; nil = all
+	across     *across            // nil = both sides are of one control plane, or are compared as if they were
 }
 
 // sameMeaning are the figures that mean the same whatever the data plane: the needs of
@@ -40,57 +40,56 @@ func rulesFor(a, b []record.Run, o Options) (rules, error) {
 	if err != nil {
 		return rules{}, err
 	}
-	all := rules{conditions: conditions}
+	r := rules{conditions: slices.Clone(conditions), across: sides}
+	ignored := func(*record.Run) string { return "" }
 	if of, other := dataplanes(a), dataplanes(b); len(of) == 1 && len(other) == 1 && of[0] != other[0] {
-		all = acrossDataplanes()
+		r.figures = sameMeaning
+		r.subjects = append(r.subjects, r.replace(record.DataplaneCondition, ignored))
+		r.replace(record.SettingsCondition, func(r *record.Run) string { // scope is none of proxies of nodes
+			k := r.Environment.Knobs
+			return fmt.Sprintf("mtls %s, authz %s", cmp.Or(k.MTLS, "none"), cmp.Or(k.Authz, "none"))
+		})
+		r.subjects = append(r.subjects, record.Condition{Name: "scope", Of: func(r *record.Run) string { return cmp.Or(r.Environment.Knobs.Scope, "none") }})
+		r.subjects = append(r.subjects, r.replace(record.PodsPerNodeCondition, ignored))
 	}
-	if all.across = sides; sides == nil {
-		return all, nil
+	if sides != nil {
+		r.replace(record.SettingsCondition, ignored) // their meaning is stated for each side
+		r.replace(record.XDSCondition, ignored)
+		r.subjects = append(r.subjects, record.Condition{Name: record.XDSCondition, Of: func(r *record.Run) string { return cmp.Or(r.Scenario.Mesh.Sidecars.XDS, "none") }})
 	}
-	given := all.conditions
-	all.conditions = nil
-	for _, c := range given {
-		switch c.name {
-		case knobsName: // their meaning is stated for each side
-			all.conditions = append(all.conditions, condition{knobsName, func(*record.Run) string { return "" }}) // keeps sizeAndKnobs
-		case xdsName:
-			all.subjects = append(all.subjects, condition{xdsName, func(r *record.Run) string { return cmp.Or(r.Scenario.Mesh.Sidecars.XDS, "none") }})
-		default:
-			all.conditions = append(all.conditions, c)
-		}
-	}
-	return all, nil
+	return r, nil
 }
 
-// match pairs the groups of two sides.
+// replace states a condition otherwise, at its place among those that name a group. It
+// returns the condition as it was.
+func (r *rules) replace(name string, of func(*record.Run) string) (was record.Condition) {
+	at := slices.IndexFunc(r.conditions, func(c record.Condition) bool { return c.Name == name })
+	was = r.conditions[at]
+	r.conditions[at].Of = of
+	return was
+}
+
+// match finds for each group of A those of B that are alike in all conditions. As far as
+// possible, the rest are paired with groups that are alike in size and settings, and
+// finally, if one of each is left, with each other: such pairs are forced.
 func (r rules) match(a, b []*repeats) (alike, forced []pair, onlyA, onlyB []*repeats) {
+	by := matchBy
 	if r.across != nil {
-		return r.across.match(r.conditions, a, b)
+		by = matchModes(a, b)
 	}
-	return match(r.conditions, a, b)
-}
-
-// acrossDataplanes returns the rules for sides of different data planes.
-func acrossDataplanes() rules {
-	across := rules{figures: sameMeaning}
-	for _, c := range conditions {
-		switch c.name {
-		case knobsName: // scope is none of proxies of nodes
-			across.conditions = append(across.conditions, condition{knobsName, func(r *record.Run) string {
-				k := r.Environment.Knobs
-				return fmt.Sprintf("mtls %s, authz %s", cmp.Or(k.MTLS, "none"), cmp.Or(k.Authz, "none"))
-			}})
-			across.subjects = append(across.subjects, condition{"scope", func(r *record.Run) string { return cmp.Or(r.Environment.Knobs.Scope, "none") }})
-		case dataplaneName:
-			across.conditions = append(across.conditions, condition{dataplaneName, func(*record.Run) string { return "" }}) // keeps sizeAndKnobs
-			across.subjects = append(across.subjects, c)
-		case podsPerNodeName:
-			across.subjects = append(across.subjects, c)
-		default:
-			across.conditions = append(across.conditions, c)
+	alike, onlyA, onlyB = by(r.conditions, a, b)
+	forced, onlyA, onlyB = by(r.conditions[:sizeAndKnobs], onlyA, onlyB)
+	if len(onlyA) == 1 && len(onlyB) == 1 {
+		forced, onlyA, onlyB = append(forced, pair{a: onlyA[0], b: onlyB[0]}), nil, nil
+	}
+	if r.across != nil {
+		for _, pairs := range [][]pair{alike, forced} {
+			for i := range pairs {
+				pairs[i].name = pairs[i].modesLabel()
+			}
 		}
 	}
-	return across
+	return alike, forced, onlyA, onlyB
 }
 
 // dataplanes returns the data planes of the runs of a side, each once.

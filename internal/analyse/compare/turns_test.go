@@ -120,8 +120,8 @@ func TestEquivalenceErrorRate(t *testing.T) {
 		for range experiments {
 			f := Figure{Unit: Cores}
 			for range 8 {
-				f.A.take(measured{value: new(math.Exp(spread * random.NormFloat64()))})
-				f.B.take(measured{value: new(ratio * math.Exp(spread*random.NormFloat64()))})
+				f.A.take(record.Value{Value: new(math.Exp(spread * random.NormFloat64()))})
+				f.B.take(record.Value{Value: new(ratio * math.Exp(spread*random.NormFloat64()))})
 			}
 			f.describe()
 			if f.equivalence(0.1, true) == Equal {
