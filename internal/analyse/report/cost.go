@@ -23,36 +23,26 @@ const confidence = 0.95
 // points always lie on one.
 const sizesNeeded = 3
 
-// costFigure is a figure that grows with the mesh. print formats amounts of it.
+// costFigure is a figure that grows with the mesh; it is printed in amounts for one more pod.
 type costFigure struct {
-	name  string
-	path  string // in the record; whose warnings are the slope's too
-	value func(*record.Run) *float64
-	print func(*float64) string
+	name string
+	figure
 	// itself means that the figure is the configuration, which is not fitted to
 	// configuration.
 	itself bool
 }
 
 var costFigures = []costFigure{
-	{"memory, peak of rollout", "controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }), bytes, false},
-	{"memory, mean of steady", "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }), bytes, false},
-	{"live heap, end of rollout", "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).End }), bytes, false},
-	{"live heap, mean of steady", "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean }), bytes, false},
-	{"live heap, steady, after GC", "controlPlane.steady.heapBytes.collected", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Collected }), bytes, false},
-	{"CPU time of rollout", "controlPlane.rollout.cpuSeconds", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), seconds, false},
-	{"cores, mean of rollout", "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), millicores, false},
-	{"cores, mean of steady", "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), millicores, false},
-	{"rollout time", "phases.rollout", (*record.Run).RolloutSeconds, seconds, false},
-	{"configuration of a sidecar", "xds.configurationBytes.mean", configurationMean, fewBytes, true},
-}
-
-func usageFigure(phase record.PhaseName, of func(*record.Usage) *float64) func(*record.Run) *float64 {
-	return func(r *record.Run) *float64 { return of(usage(r.ControlPlane, phase)) }
-}
-
-func configurationMean(r *record.Run) *float64 {
-	return orEmpty(orEmpty(r.XDS).ConfigurationBytes).Mean
+	{"memory, peak of rollout", need(record.PhaseRollout, "memoryBytes.peak"), false},
+	{"memory, mean of steady", need(record.PhaseSteady, "memoryBytes.mean"), false},
+	{"live heap, end of rollout", need(record.PhaseRollout, "heapBytes.end"), false},
+	{"live heap, mean of steady", need(record.PhaseSteady, "heapBytes.mean"), false},
+	{"live heap, steady, after GC", need(record.PhaseSteady, "heapBytes.collected"), false},
+	{"CPU time of rollout", need(record.PhaseRollout, "cpuSeconds"), false},
+	{"cores, mean of rollout", need(record.PhaseRollout, "cores.mean").as(millicores), false},
+	{"cores, mean of steady", need(record.PhaseSteady, "cores.mean").as(millicores), false},
+	{"rollout time", rolloutTime, false},
+	{"configuration of a sidecar", configuration.as(fewBytes), true},
 }
 
 // fewBytes formats a size, including fractions of a byte, which slopes have.
@@ -158,7 +148,7 @@ func (d *document) cost(runs []record.Run, differing []axis, warnings *warnings)
 	for _, figure := range costFigures {
 		cells := plain(ofProxies(figure.name, shown...))
 		for _, g := range columns {
-			cell := unmarked(g.oneMorePod(figure))
+			cell := unmarked(g.oneMorePod(figure.figure))
 			if cell.text != absent {
 				cell.marks = warnings.markAll(g.runs, figure.path)
 			}
@@ -177,21 +167,21 @@ func (g alike) repeated() bool { return len(g.sizes()) < len(g.runs) }
 
 // oneMorePod formats the cost of one more pod in a figure, or the model by which it grows
 // with the square.
-func (g alike) oneMorePod(figure costFigure) string {
-	cost, err := g.slope(figure)
+func (g alike) oneMorePod(f figure) string {
+	cost, err := g.slope(f)
 	switch {
 	case errors.Is(err, capacity.ErrSquare):
 		return "no slope: " + cost.Model
 	case err != nil:
 		return absent
 	}
-	return interval(stats.Term{Value: cost.Value, Low: cost.Low, High: cost.High}, 1, figure.print)
+	return interval(stats.Term{Value: cost.Value, Low: cost.Low, High: cost.High}, 1, f.print)
 }
 
 // slope returns the increase of a figure with one more pod; see capacity.OneMorePod.
-func (g alike) slope(figure costFigure) (capacity.Cost, error) {
-	path := figure.path
-	if path == "phases.rollout" {
+func (g alike) slope(f figure) (capacity.Cost, error) {
+	path := f.path
+	if path == rolloutTime.path {
 		path += ".seconds"
 	}
 	return capacity.OneMorePod(g.runs, path)
@@ -209,7 +199,7 @@ var (
 	termServices = term{"service", func(r *record.Run) *float64 { return new(float64(r.ServiceCount())) }, 1}
 	// termConfiguration is the configuration that all proxies hold together.
 	termConfiguration = term{"MiB of sidecars' configuration", func(r *record.Run) *float64 {
-		mean, holders := configurationMean(r), proxies(r)
+		mean, holders := configuration.value(r), proxies(r)
 		if mean == nil || holders == nil {
 			return nil
 		}
@@ -225,7 +215,7 @@ var (
 
 // fit fits a figure to terms and a constant. Runs that lack one are omitted. It returns
 // an error if too few different sizes are left or terms grow together.
-func (g alike) fit(figure costFigure, terms []term) (stats.Fit, error) {
+func (g alike) fit(f figure, terms []term) (stats.Fit, error) {
 	var x [][]float64
 	var y []float64
 	for _, r := range g.runs {
@@ -235,7 +225,7 @@ func (g alike) fit(figure costFigure, terms []term) (stats.Fit, error) {
 				row = append(row, *v)
 			}
 		}
-		if value := figure.value(r); value != nil && len(row) == 1+len(terms) {
+		if value := f.value(r); value != nil && len(row) == 1+len(terms) {
 			x, y = append(x, row), append(y, *value)
 		}
 	}
@@ -263,7 +253,7 @@ func (d *document) effects(g alike, name string, warnings *warnings) {
 			t.Head = append(t.Head, unmarked("one more "+ofProxies(one.name, g.runs...)))
 		}
 		for _, figure := range costFigures {
-			fit, err := g.fit(figure, terms)
+			fit, err := g.fit(figure.figure, terms)
 			if err != nil || figure.itself {
 				continue
 			}

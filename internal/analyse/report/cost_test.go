@@ -80,7 +80,7 @@ func TestCostGolden(t *testing.T) {
 
 func TestIntervalOfASlopeThatMayBeNone(t *testing.T) {
 	runs := climbed(200, 400, 800, 1600)
-	fit, err := group(runs, func(r *record.Run) string { return r.ModeName() })[1].fit(costFigures[6], []term{termPods})
+	fit, err := group(runs, func(r *record.Run) string { return r.ModeName() })[1].fit(costFigures[6].figure, []term{termPods})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,26 +182,22 @@ func (p dataplaneGroup) name() string {
 	return fmt.Sprintf("%s, %s per node", p.key.dataplane, output.Many(p.key.podsPerNode, "pod"))
 }
 
-// planeFigure is a figure that means the same in every data plane.
-type planeFigure struct {
-	head  string
-	path  string // in the record
-	value func(*record.Run) *float64
-	print func(*float64) string
-}
-
-var planeFigures = []planeFigure{
-	{"rollout time", "phases.rollout", (*record.Run).RolloutSeconds, seconds},
-	{"CPU time", "controlPlane.rollout.cpuSeconds", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return u.CPUSeconds }), seconds},
-	{"cores, mean", "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }), number},
-	{"memory, peak", "controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }), bytes},
-	{"memory, steady", "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }), bytes},
-	{"certificates", "latencies.certificate.count", certificatesOfRollout, tally},
-	{"bytes", "xds.rates.rollout.bytesPerSecond", bytesOfRollout, bytes},
-	{"policy push, first", "latencies.propagation.policy.first.p50", firstPush, seconds},
-	{"policy push, last", "latencies.propagation.policy.last.p50", lastPush, seconds},
-	{"readiness push, first", "latencies.propagation.endpointHealth.first.p50", firstHealth, seconds},
-	{"readiness push, last", "latencies.propagation.endpointHealth.last.p50", lastHealth, seconds},
+// planeFigures are figures that mean the same in every data plane.
+var planeFigures = []struct {
+	head string
+	figure
+}{
+	{"rollout time", rolloutTime},
+	{"CPU time", need(record.PhaseRollout, "cpuSeconds")},
+	{"cores, mean", need(record.PhaseRollout, "cores.mean")},
+	{"memory, peak", need(record.PhaseRollout, "memoryBytes.peak")},
+	{"memory, steady", need(record.PhaseSteady, "memoryBytes.mean")},
+	{"certificates", figure{"latencies.certificate.count", certificatesOfRollout, tally}},
+	{"bytes", figure{"xds.rates.rollout.bytesPerSecond", bytesOfRollout, bytes}},
+	{"policy push, first", recorded("latencies.propagation.policy.first.p50", seconds)},
+	{"policy push, last", recorded("latencies.propagation.policy.last.p50", seconds)},
+	{"readiness push, first", recorded("latencies.propagation.endpointHealth.first.p50", seconds)},
+	{"readiness push, last", recorded("latencies.propagation.endpointHealth.last.p50", seconds)},
 }
 
 // certificatesOfRollout returns the number of first certificates of pods, or of their
@@ -223,19 +219,6 @@ func bytesOfRollout(r *record.Run) *float64 {
 	return new(*r.XDS.Rates.Rollout.BytesPerSecond * *p.Seconds)
 }
 
-func firstPush(r *record.Run) *float64 {
-	return orEmpty(r.Latencies.Propagation[record.PolicyChange].First).P50
-}
-func lastPush(r *record.Run) *float64 {
-	return orEmpty(r.Latencies.Propagation[record.PolicyChange].Last).P50
-}
-func firstHealth(r *record.Run) *float64 {
-	return orEmpty(r.Latencies.Propagation[record.EndpointHealth].First).P50
-}
-func lastHealth(r *record.Run) *float64 {
-	return orEmpty(r.Latencies.Propagation[record.EndpointHealth].Last).P50
-}
-
 // dataplanes adds to a summary a comparison of the data planes, and the cost of one more
 // pod and node in each, if runs have other data planes than sidecars.
 func (d *document) dataplanes(runs []record.Run, warnings *warnings) {
@@ -254,7 +237,7 @@ func (d *document) dataplanes(runs []record.Run, warnings *warnings) {
 		}
 		row := plain(p.name(), p.key.mode, count(&p.key.pods), nodes, tally(proxies(p.runs[0])), count(new(len(p.runs))))
 		for _, f := range planeFigures {
-			cell := unmarked(rangeText(p.runs, f.value, f.print))
+			cell := unmarked(rangeText(p.runs, f.figure))
 			if cell.text != absent {
 				cell.marks = warnings.markAll(p.runs, f.path)
 			}
@@ -320,11 +303,11 @@ func (d *document) nodeCosts(all []dataplaneGroup, warnings *warnings) {
 				continue
 			}
 			cells := []marked{unmarked(p.name()), unmarked(p.key.mode), warnings.markAll(p.runs, figure.path).on(figure.name)}
-			cells = append(cells, unmarked(g.oneMorePod(figure)), unmarked(g.morePods(figure, perNode)))
+			cells = append(cells, unmarked(g.oneMorePod(figure.figure)), unmarked(g.morePods(figure.figure, perNode)))
 			node := "no proxy on it"
 			if p.key.podsPerNode > 0 {
 				node = absent
-				if fit, err := wide.fit(figure, []term{termPods, termNodes}); err == nil {
+				if fit, err := wide.fit(figure.figure, []term{termPods, termNodes}); err == nil {
 					separate = true
 					node = interval(fit.Terms[2], 1, figure.print)
 				}
@@ -341,16 +324,15 @@ func (d *document) nodeCosts(all []dataplaneGroup, warnings *warnings) {
 }
 
 // morePods formats the cost of this number of further pods in a figure.
-func (g alike) morePods(figure costFigure, pods int) string {
-	cost, err := g.slope(figure)
+func (g alike) morePods(f figure, pods int) string {
+	cost, err := g.slope(f)
 	switch {
 	case errors.Is(err, capacity.ErrSquare):
 		return "no slope"
 	case err != nil:
 		return absent
 	}
-	n := float64(pods)
-	return interval(stats.Term{Value: cost.Value * n, Low: cost.Low * n, High: cost.High * n}, 1, figure.print)
+	return interval(stats.Term{Value: cost.Value, Low: cost.Low, High: cost.High}, float64(pods), f.print)
 }
 
 // repeatsInSentence is the number of runs of a size that is needed to state a difference.
@@ -395,7 +377,7 @@ func planeSentence(a, b dataplaneGroup, together []dataplaneGroup, warnings *war
 		return unmarked(fmt.Sprintf("no statement for %s: the control plane had fewer processors than it would have used, so pushes merged and its CPU time is too low", about))
 	}
 	var paths []string
-	part := func(f planeFigure) string {
+	part := func(f figure) string {
 		x, y := logsOf(a.runs, f.value), logsOf(b.runs, f.value)
 		d, err := stats.Welch(x, y, relativeResolution, confidence)
 		if err != nil || len(x) < len(a.runs) || len(y) < len(b.runs) {
@@ -410,10 +392,10 @@ func planeSentence(a, b dataplaneGroup, together []dataplaneGroup, warnings *war
 	}
 	var parts []string
 	for _, one := range []struct {
-		of   int // in planeFigures
+		of   figure
 		noun string
-	}{{1, "of CPU time for the rollout"}, {3, "of memory at its peak"}} {
-		if text := part(planeFigures[one.of]); text != "" {
+	}{{need(record.PhaseRollout, "cpuSeconds"), "of CPU time for the rollout"}, {need(record.PhaseRollout, "memoryBytes.peak"), "of memory at its peak"}} {
+		if text := part(one.of); text != "" {
 			parts = append(parts, strings.Replace(text, " in place of", " "+one.noun+" in place of", 1))
 		}
 	}
@@ -445,7 +427,6 @@ func (p dataplaneGroup) nodesText() string {
 // slopesText states the processor time of one more pod in both data planes; "" if it is
 // not known for both.
 func slopesText(a, b dataplaneGroup, together []dataplaneGroup) string {
-	at := slices.IndexFunc(costFigures, func(f costFigure) bool { return f.path == "controlPlane.rollout.cpuSeconds" })
 	var texts []string
 	for _, p := range []dataplaneGroup{a, b} {
 		p.key.pods, p.key.services = 0, 0
@@ -453,7 +434,7 @@ func slopesText(a, b dataplaneGroup, together []dataplaneGroup) string {
 		if all < 0 {
 			return ""
 		}
-		cost, err := alike{runs: together[all].runs}.slope(costFigures[at])
+		cost, err := alike{runs: together[all].runs}.slope(need(record.PhaseRollout, "cpuSeconds"))
 		if err != nil {
 			return ""
 		}

@@ -167,7 +167,7 @@ func TestTypesOfCharts(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	bars := typeBars("x", "x", "", tally, chart.Number, named{"responses", map[string]float64{"Authorization": 1, "Address": 3, "EDS": 2}})
+	bars := typeBars("x", "x", "", tally, chart.Number, "responses", map[string]float64{"Authorization": 1, "Address": 3, "EDS": 2})
 	if want := []string{"EDS", "Address", "Authorization"}; !slices.Equal(bars.Groups, want) {
 		t.Errorf("bars of %v, want %v", bars.Groups, want)
 	}

@@ -26,6 +26,45 @@ func figureText(unit record.Unit, v *float64) string {
 	return number(v)
 }
 
+// figure is a figure of a run.
+type figure struct {
+	path  string // in the record; its warnings are also those of what is derived from it
+	value func(*record.Run) *float64
+	print func(*float64) string
+}
+
+// as returns a figure that is printed in another way.
+func (f figure) as(print func(*float64) string) figure {
+	f.print = print
+	return f
+}
+
+// text prints the figure of a run.
+func (f figure) text(r *record.Run) string { return f.print(f.value(r)) }
+
+var (
+	rolloutTime      = figure{"phases.rollout", (*record.Run).RolloutSeconds, seconds} // known only if the mesh converged
+	arrivalRate      = recorded("arrival.achievedPerSecond", number)
+	pushesPerSidecar = recorded("xds.perSidecar.responses", number)
+	bytesPerSidecar  = recorded("xds.perSidecar.bytes", bytes)
+	configuration    = recorded("xds.configurationBytes.mean", bytes) // of a sidecar
+)
+
+// recorded returns a figure of the catalogue.
+func recorded(path string, print func(*float64) string) figure {
+	return figure{path, func(r *record.Run) *float64 { return r.Value(path) }, print}
+}
+
+// need returns a figure of the control plane in a phase, by its path below the usage.
+func need(phase record.PhaseName, path string) figure {
+	of := usageFigure(path)
+	return figure{
+		"controlPlane." + string(phase) + "." + path,
+		func(r *record.Run) *float64 { return of.Of(usage(r.ControlPlane, phase)) },
+		func(v *float64) string { return figureText(of.Unit, v) },
+	}
+}
+
 // columnsOf returns the figures of a part of a record as columns, in the catalogue's order except that
 // those in first come first.
 func columnsOf(figures []record.Figure, of any, first ...string) []column {
@@ -46,32 +85,21 @@ func placeIn(list []string, name string) int {
 	return len(list)
 }
 
-// usageRow is one figure of a record.Usage.
-type usageRow struct {
-	name  string
-	path  string // below the usage
-	rare  bool   // left out where no phase has it: not every program is measured so
-	print func(*record.Usage) string
+// usageFigure returns the figure of a usage at a path below it.
+func usageFigure(path string) record.Figure {
+	at := slices.IndexFunc(record.UsageFigures, func(f record.Figure) bool { return f.Path == path })
+	return record.UsageFigures[at]
 }
 
-// usageRows are the figures of a usage in display order.
-var usageRows = func() []usageRow {
-	var rows []usageRow
-	for _, f := range record.UsageFigures {
-		rare := f.Path == "cores.peak100ms" || f.Path == "referenceCPUSeconds" || f.Path == "referenceCores" || strings.HasPrefix(f.Path, "workingSetBytes.")
-		rows = append(rows, usageRow{f.Label, f.Path, rare, func(u *record.Usage) string { return figureText(f.Unit, f.Of(u)) }})
-	}
-	return rows
-}()
-
-// usageText prints one of usageRows.
+// usageText prints the figure of a usage at a path below it.
 func usageText(u *record.Usage, path string) string {
-	for _, row := range usageRows {
-		if row.path == path {
-			return row.print(u)
-		}
-	}
-	return absent
+	f := usageFigure(path)
+	return figureText(f.Unit, f.Of(u))
+}
+
+// rare reports whether a figure of a usage is left out where no phase has it: not every program is measured so.
+func rare(path string) bool {
+	return path == "cores.peak100ms" || path == "referenceCPUSeconds" || path == "referenceCores" || strings.HasPrefix(path, "workingSetBytes.")
 }
 
 // latencyRow is one distribution of a run.

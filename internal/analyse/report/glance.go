@@ -81,16 +81,16 @@ func glanceRows(runs []record.Run) []glanced {
 }
 
 // ranged formats a figure of one run, or its mean and spread of several.
-type ranged func(runs []*record.Run, value func(*record.Run) *float64, print func(*float64) string) string
+type ranged func(runs []*record.Run, f figure) string
 
 // deviationText formats the figure of one run, or the mean of several and the largest deviation from it,
 // in percent.
-func deviationText(runs []*record.Run, value func(*record.Run) *float64, print func(*float64) string) string {
-	of := spread(runs, value)
+func deviationText(runs []*record.Run, f figure) string {
+	of := spread(runs, f.value)
 	if of == nil {
 		return absent
 	}
-	text := print(&of.mean)
+	text := f.print(&of.mean)
 	if len(runs) < 2 || of.mean == 0 {
 		return text
 	}
@@ -112,27 +112,34 @@ var glanceColumns = []glanceColumn{
 		if len(g.runs) == 1 {
 			return rolloutText(g.runs[0])
 		}
-		return show(g.runs, (*record.Run).RolloutSeconds, seconds)
+		return show(g.runs, rolloutTime)
 	}},
-	{"CPU time", "", rolloutUsage(func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds)},
-	{"cores, mean", "cores", rolloutUsage(func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number)},
-	{"memory, peak", "memory peak", rolloutUsage(func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes)},
+	{"CPU time", "", rolloutNeed("cpuSeconds")},
+	{"cores, mean", "cores", rolloutNeed("cores.mean")},
+	{"memory, peak", "memory peak", rolloutNeed("memoryBytes.peak")},
 	{"complete configuration, p50", "", func(g glanced, show ranged) string {
-		return quantileOf(g.runs, completeOf, func(l *record.Latency) *float64 { return l.P50 }, show)
+		return quantileOf(g.runs, completeOf, p50, show)
 	}},
 	{"p99", "complete p99", func(g glanced, show ranged) string {
-		return quantileOf(g.runs, completeOf, func(l *record.Latency) *float64 { return l.P99 }, show)
+		return quantileOf(g.runs, completeOf, p99, show)
 	}},
 	{"push, p50", "", func(g glanced, show ranged) string {
-		return quantileOf(g.runs, slowestPush, func(l *record.Latency) *float64 { return l.P50 }, show)
+		return quantileOf(g.runs, slowestPush, p50, show)
 	}},
 	{"lost", "lost", func(g glanced, _ ranged) string { return lostOf(g.runs) }},
 }
 
 func completeOf(r *record.Run) *record.Latency { return r.Latencies.CompleteConfiguration }
 
-func rolloutUsage(of func(*record.Usage) *float64, print func(*float64) string) func(glanced, ranged) string {
-	return func(g glanced, show ranged) string { return show(g.runs, usageFigure(record.PhaseRollout, of), print) }
+func certificateOf(r *record.Run) *record.Latency { return r.Latencies.Certificate }
+
+func p50(l *record.Latency) *float64 { return l.P50 }
+
+func p99(l *record.Latency) *float64 { return l.P99 }
+
+func rolloutNeed(path string) func(glanced, ranged) string {
+	f := need(record.PhaseRollout, path)
+	return func(g glanced, show ranged) string { return show(g.runs, f) }
 }
 
 // RunRow returns the head and the row of a run in a table that grows as the runs of a series end: its name there, how it ended,
@@ -237,26 +244,32 @@ func quantileOf(runs []*record.Run, which func(*record.Run) *record.Latency, of 
 	if lost > 0 {
 		return fmt.Sprintf("lost in %d of %d", lost, len(runs))
 	}
-	return show(runs, func(r *record.Run) *float64 { return of(orEmpty(which(r))) }, seconds)
+	return show(runs, figure{value: func(r *record.Run) *float64 { return of(orEmpty(which(r))) }, print: seconds})
 }
 
 // lostOf formats the number of observations that runs lost altogether.
 func lostOf(runs []*record.Run) string {
-	var lost *int64
+	var latencies []*record.Latency
 	for _, r := range runs {
-		latencies := []*record.Latency{r.Latencies.Certificate, r.Latencies.CompleteConfiguration}
+		latencies = append(latencies, certificateOf(r), completeOf(r))
 		for _, kind := range changeKinds {
 			latencies = append(latencies, r.Latencies.Push[kind])
 		}
-		for _, l := range latencies {
-			if l == nil {
-				continue
-			}
-			if lost == nil {
-				lost = new(int64)
-			}
-			*lost += l.Lost
+	}
+	return lostText(latencies...)
+}
+
+// lostText formats the number of observations that latencies lost altogether.
+func lostText(latencies ...*record.Latency) string {
+	var lost *int64
+	for _, l := range latencies {
+		if l == nil {
+			continue
 		}
+		if lost == nil {
+			lost = new(int64)
+		}
+		*lost += l.Lost
 	}
 	return count(lost)
 }

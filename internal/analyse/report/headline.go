@@ -75,35 +75,35 @@ func (s *sentence) rollout(names []string, size int, controlPlane string) marked
 	if how := s.arrival(); how != "" {
 		text += " " + how
 	}
-	if s.known(achieved) && slices.ContainsFunc(slices.Concat(s.groups...), offPace) {
-		text += fmt.Sprintf(", created at %s per second,", s.figure("arrival.achievedPerSecond", achieved, number))
+	if s.known(arrivalRate) && slices.ContainsFunc(slices.Concat(s.groups...), offPace) {
+		text += fmt.Sprintf(", created at %s per second,", s.figure(arrivalRate))
 	}
-	if !s.known((*record.Run).RolloutSeconds) && slices.ContainsFunc(slices.Concat(s.groups...), quiescent) {
+	if !s.known(rolloutTime) && slices.ContainsFunc(slices.Concat(s.groups...), quiescent) {
 		text += " ended at rest, but not as expected"
 	} else if len(s.groups) == 1 {
-		text += " took " + s.figure("phases.rollout", (*record.Run).RolloutSeconds, seconds)
+		text += " took " + s.figure(rolloutTime)
 	} else {
-		text += " took " + s.named(names, "phases.rollout", (*record.Run).RolloutSeconds, seconds)
+		text += " took " + s.named(names, rolloutTime)
 	}
 	if slices.ContainsFunc(slices.Concat(s.groups...), short) {
 		text += " (an upper bound: processors were saturated)"
 	}
-	used := s.usage(record.PhaseRollout, "cpuSeconds", func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds) + " of CPU time"
-	if reference := func(u *record.Usage) *float64 { return u.ReferenceCPUSeconds }; s.known(usageFigure(record.PhaseRollout, reference)) {
-		used += ", which is " + s.usage(record.PhaseRollout, "referenceCPUSeconds", reference, seconds) + " on a reference processor"
+	used := s.figure(need(record.PhaseRollout, "cpuSeconds")) + " of CPU time"
+	if reference := need(record.PhaseRollout, "referenceCPUSeconds"); s.known(reference) {
+		used += ", which is " + s.figure(reference) + " on a reference processor"
 		if !slices.ContainsFunc(slices.Concat(s.groups...), func(r *record.Run) bool { return !r.RestKnown() }) {
 			used += " without what slowing down adds"
 		}
 	}
 	text = fmt.Sprintf("%s; %s used %s, %s cores on average and %s at the peak,", text, controlPlane, used,
-		s.usage(record.PhaseRollout, "cores.mean", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, number),
-		s.usage(record.PhaseRollout, "cores.peak", func(u *record.Usage) *float64 { return orEmpty(u.Cores).Peak }, number))
+		s.figure(need(record.PhaseRollout, "cores.mean")),
+		s.figure(need(record.PhaseRollout, "cores.peak")))
 	if s.known(pushesPerSidecar) {
 		text += fmt.Sprintf(" sent each %s %s pushes and %s,", proxyNoun(slices.Concat(s.groups...)...),
-			s.figure("xds.perSidecar.responses", pushesPerSidecar, number), s.figure("xds.perSidecar.bytes", bytesPerSidecar, bytes))
+			s.figure(pushesPerSidecar), s.figure(bytesPerSidecar))
 	}
 	text = fmt.Sprintf("%s and its memory peaked at %s.", text,
-		s.usage(record.PhaseRollout, "memoryBytes.peak", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak }, bytes))
+		s.figure(need(record.PhaseRollout, "memoryBytes.peak")))
 	return s.mark().on(text)
 }
 
@@ -147,15 +147,15 @@ func arrivalName(r *record.Run) string {
 
 // steady returns the sentence about the steady phase.
 func (s *sentence) steady(controlPlane string) marked {
-	cores := func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }
-	if !s.known(usageFigure(record.PhaseSteady, cores)) {
+	cores := need(record.PhaseSteady, "cores.mean")
+	if !s.known(cores) {
 		return unmarked("The steady state was not measured.")
 	}
 	text := fmt.Sprintf("In the steady state %s used %s cores on average and held %s of memory", controlPlane,
-		s.usage(record.PhaseSteady, "cores.mean", cores, number),
-		s.usage(record.PhaseSteady, "memoryBytes.mean", func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }, bytes))
-	if heap := liveHeap(slices.Concat(s.groups...)); s.known(heap.value) {
-		text += ", of which " + s.figure(heap.path, heap.value, bytes) + " was live heap" + heap.after
+		s.figure(cores),
+		s.figure(need(record.PhaseSteady, "memoryBytes.mean")))
+	if heap, after := liveHeap(slices.Concat(s.groups...)); s.known(heap) {
+		text += ", of which " + s.figure(heap) + " was live heap" + after
 	}
 	return s.mark().on(text + ".")
 }
@@ -168,10 +168,9 @@ func (s *sentence) waits() []marked {
 	has := func(which func(*record.Run) *record.Latency) bool {
 		return slices.ContainsFunc(runs, func(r *record.Run) bool { return which(r) != nil })
 	}
-	certificates := func(r *record.Run) *record.Latency { return r.Latencies.Certificate }
 	var parts []string
-	if has(certificates) {
-		parts = append(parts, s.quantiles("latencies.certificate", certificates)+" for a certificate")
+	if has(certificateOf) {
+		parts = append(parts, s.quantiles("latencies.certificate", certificateOf)+" for a certificate")
 	}
 	if has(completeOf) {
 		parts = append(parts, s.quantiles("latencies.completeConfiguration", completeOf)+" for their complete configuration")
@@ -183,7 +182,7 @@ func (s *sentence) waits() []marked {
 		for _, kind := range changeKinds {
 			s.paths = append(s.paths, "latencies.push."+string(kind)+".p50")
 		}
-		texts = append(texts, s.mark().on(fmt.Sprintf("A change reached half of the %ss that it concerns within %s (the slowest kind of change).", noun, s.quantile(slowestPush, func(l *record.Latency) *float64 { return l.P50 }))))
+		texts = append(texts, s.mark().on(fmt.Sprintf("A change reached half of the %ss that it concerns within %s (the slowest kind of change).", noun, s.quantile(slowestPush, p50))))
 	}
 	return append(texts, s.lost(runs))
 }
@@ -207,7 +206,7 @@ func (s *sentence) lost(runs []*record.Run) marked {
 // quantiles prints the median and p99 of each group, as in "30ms (p50) and 44ms (p99)".
 func (s *sentence) quantiles(path string, which func(*record.Run) *record.Latency) string {
 	s.paths = append(s.paths, path+".p50", path+".p99")
-	return s.quantile(which, func(l *record.Latency) *float64 { return l.P50 }) + " (p50) and " + s.quantile(which, func(l *record.Latency) *float64 { return l.P99 }) + " (p99)"
+	return s.quantile(which, p50) + " (p50) and " + s.quantile(which, p99) + " (p99)"
 }
 
 // quantile prints a quantile of each group.
@@ -227,33 +226,28 @@ type sentence struct {
 }
 
 // known reports whether any run has a figure.
-func (s *sentence) known(value func(*record.Run) *float64) bool {
-	return slices.ContainsFunc(slices.Concat(s.groups...), func(r *record.Run) bool { return value(r) != nil })
+func (s *sentence) known(f figure) bool {
+	return slices.ContainsFunc(slices.Concat(s.groups...), func(r *record.Run) bool { return f.value(r) != nil })
 }
 
-// figure prints the figure at path of each group, as in "107s and 47.0s".
-func (s *sentence) figure(path string, value func(*record.Run) *float64, print func(*float64) string) string {
-	s.paths = append(s.paths, path)
+// figure prints a figure of each group, as in "107s and 47.0s".
+func (s *sentence) figure(f figure) string {
+	s.paths = append(s.paths, f.path)
 	var texts []string
 	for _, runs := range s.groups {
-		texts = append(texts, rangeText(runs, value, print))
+		texts = append(texts, rangeText(runs, f))
 	}
 	return listed(texts)
 }
 
 // named prints a figure of each group with the group's name.
-func (s *sentence) named(names []string, path string, value func(*record.Run) *float64, print func(*float64) string) string {
-	s.paths = append(s.paths, path)
+func (s *sentence) named(names []string, f figure) string {
+	s.paths = append(s.paths, f.path)
 	var texts []string
 	for i, runs := range s.groups {
-		texts = append(texts, rangeText(runs, value, print)+" with "+names[i])
+		texts = append(texts, rangeText(runs, f)+" with "+names[i])
 	}
 	return listed(texts)
-}
-
-// usage prints a figure of the control plane in a phase.
-func (s *sentence) usage(phase record.PhaseName, path string, of func(*record.Usage) *float64, print func(*float64) string) string {
-	return s.figure("controlPlane."+string(phase)+"."+path, usageFigure(phase, of), print)
 }
 
 // mark returns the marks of all figures that the sentence used, and resets them for the
@@ -263,12 +257,6 @@ func (s *sentence) mark() marks {
 	s.paths = nil
 	return mark
 }
-
-func achieved(r *record.Run) *float64 { return orEmpty(r.Arrival).AchievedPerSecond }
-
-func pushesPerSidecar(r *record.Run) *float64 { return orEmpty(orEmpty(r.XDS).PerSidecar).Responses }
-
-func bytesPerSidecar(r *record.Run) *float64 { return orEmpty(orEmpty(r.XDS).PerSidecar).Bytes }
 
 // incomplete lists the runs that did not complete, and if none did, the reason.
 func incomplete(runs []record.Run, others bool) []string {
@@ -324,22 +312,16 @@ func differingAxes(runs []record.Run) []axis {
 	return differing
 }
 
-// heapFigure is a figure of the control plane's heap.
-type heapFigure struct {
-	path  string
-	value func(*record.Run) *float64
-	after string // describes when it was measured
-}
-
 // liveHeap returns the heap after the garbage collections that follow the steady phase,
 // if every run has that. Otherwise it returns the mean heap, because the control plane's
-// own last collection may have been during the rollout.
-func liveHeap(runs []*record.Run) heapFigure {
-	collected := usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Collected })
-	if !slices.ContainsFunc(runs, func(r *record.Run) bool { return collected(r) == nil }) {
-		return heapFigure{"controlPlane.steady.heapBytes.collected", collected, " after a garbage collection"}
+// own last collection may have been during the rollout. after describes when it was
+// measured.
+func liveHeap(runs []*record.Run) (heap figure, after string) {
+	collected := need(record.PhaseSteady, "heapBytes.collected")
+	if !slices.ContainsFunc(runs, func(r *record.Run) bool { return collected.value(r) == nil }) {
+		return collected, " after a garbage collection"
 	}
-	return heapFigure{"controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean }), ""}
+	return need(record.PhaseSteady, "heapBytes.mean"), ""
 }
 
 // short reports whether the control plane had fewer processors in the rollout than it
@@ -350,12 +332,12 @@ func short(r *record.Run) bool {
 }
 
 // rangeText formats the figure of one run, or the mean and range of several.
-func rangeText(runs []*record.Run, value func(*record.Run) *float64, print func(*float64) string) string {
-	of := spread(runs, value)
+func rangeText(runs []*record.Run, f figure) string {
+	of := spread(runs, f.value)
 	if of == nil {
 		return absent
 	}
-	mean, low, high := print(&of.mean), print(&of.low), print(&of.high)
+	mean, low, high := f.print(&of.mean), f.print(&of.low), f.print(&of.high)
 	if low == high {
 		return mean
 	}

@@ -106,9 +106,9 @@ func (r *runReport) unknownPush(kind record.ChangeKind) []marked {
 	changes := r.run.Latencies.Changes(kind)
 	return []marked{
 		r.mark("latencies.push."+string(kind), "latencies").on(name), unmarked(count(&changes)),
-		unmarked(text(func(l *record.Latency) *float64 { return l.P50 }, "p50")), unmarked(unknown),
+		unmarked(text(p50, "p50")), unmarked(unknown),
 		unmarked(text(func(l *record.Latency) *float64 { return l.P90 }, "p90")), unmarked(unknown),
-		unmarked(text(func(l *record.Latency) *float64 { return l.P99 }, "p99")), unmarked(unknown),
+		unmarked(text(p99, "p99")), unmarked(unknown),
 	}
 }
 

@@ -159,8 +159,8 @@ func (p latencyPart) section(id string, draw *drawer) section {
 		id, title string
 		of        func(*record.Latency) *float64
 	}{
-		{"p50", "Latency at p50", func(l *record.Latency) *float64 { return l.P50 }},
-		{"p99", "Latency at p99", func(l *record.Latency) *float64 { return l.P99 }},
+		{"p50", "Latency at p50", p50},
+		{"p99", "Latency at p99", p99},
 	} {
 		s.Charts = append(s.Charts, draw.draw(p.bars(id+"-"+c.id, c.title, c.of)))
 	}
@@ -183,16 +183,15 @@ func (p latencyPart) bars(id, title string, of func(*record.Latency) *float64) c
 	for n, variant := range variants {
 		bars, row := chart.BarSeries{Name: variantName(variant), Style: chart.Style{Hue: n}}, []string{variantName(variant)}
 		for _, group := range b.Groups {
-			bar, text := chart.NoBar, absent
+			var value *float64
+			text := absent
 			at := slices.IndexFunc(p.latency.Rows, func(r record.LatencyRow) bool { return r.Variant == variant && offered(&r) == group })
 			if at >= 0 {
 				l := &p.latency.Rows[at].Latency.Latency
-				if v := of(l); v != nil {
-					bar = chart.One(*v)
-				}
-				text = quantile(l, of(l))
+				value = of(l)
+				text = quantile(l, value)
 			}
-			bars.Bars, row = append(bars.Bars, bar), append(row, text)
+			bars.Bars, row = append(bars.Bars, chart.One(value)), append(row, text)
 		}
 		b.Series, b.Table.Rows = append(b.Series, bars), append(b.Table.Rows, row)
 	}

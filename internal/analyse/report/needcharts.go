@@ -16,33 +16,28 @@ import (
 type sizeFigure struct {
 	name  string
 	light bool
-	path  string
-	value func(*record.Run) *float64
+	figure
 }
 
-// sizeChart describes a chart of figures over size.
+// sizeChart describes a chart over size; its figures have one unit.
 type sizeChart struct {
-	id, title, axis string
-	format          func(*float64) string
-	ticks           chart.Ticks
-	figures         []sizeFigure
+	id, title string
+	ticks     chart.Ticks
+	figures   []sizeFigure
 }
 
 var sizeChartsOf = []sizeChart{
-	{"cores", "Cores: rolling out against steady", "cores, mean", number, chart.Number, []sizeFigure{
-		{"rollout", false, "controlPlane.rollout.cores.mean", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean })},
-		{"steady", true, "controlPlane.steady.cores.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean })},
+	{"cores", "Cores: rolling out against steady", chart.Number, []sizeFigure{
+		{"rollout", false, need(record.PhaseRollout, "cores.mean")}, {"steady", true, need(record.PhaseSteady, "cores.mean")},
 	}},
-	{"memory", "Resident memory: rolling out against steady", "bytes", bytes, chart.Bytes, []sizeFigure{
-		{"peak of rollout", false, "controlPlane.rollout.memoryBytes.peak", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Peak })},
-		{"mean of steady", true, "controlPlane.steady.memoryBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean })},
+	{"memory", "Resident memory: rolling out against steady", chart.Bytes, []sizeFigure{
+		{"peak of rollout", false, need(record.PhaseRollout, "memoryBytes.peak")}, {"mean of steady", true, need(record.PhaseSteady, "memoryBytes.mean")},
 	}},
-	{"heap", "Live heap: rolling out against steady", "bytes", bytes, chart.Bytes, []sizeFigure{
-		{"end of rollout", false, "controlPlane.rollout.heapBytes.end", usageFigure(record.PhaseRollout, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).End })},
-		{"mean of steady", true, "controlPlane.steady.heapBytes.mean", usageFigure(record.PhaseSteady, func(u *record.Usage) *float64 { return orEmpty(u.HeapBytes).Mean })},
+	{"heap", "Live heap: rolling out against steady", chart.Bytes, []sizeFigure{
+		{"end of rollout", false, need(record.PhaseRollout, "heapBytes.end")}, {"mean of steady", true, need(record.PhaseSteady, "heapBytes.mean")},
 	}},
-	{"duration", "Rollout time", "seconds", seconds, chart.Seconds, []sizeFigure{{"", false, "phases.rollout", (*record.Run).RolloutSeconds}}},
-	{"configuration", "Configuration of a sidecar", "bytes, mean", bytes, chart.Bytes, []sizeFigure{{"", false, "xds.configurationBytes.mean", configurationMean}}},
+	{"duration", "Rollout time", chart.Seconds, []sizeFigure{{"", false, rolloutTime}}},
+	{"configuration", "Configuration of a sidecar", chart.Bytes, []sizeFigure{{"", false, configuration}}},
 }
 
 // sizeCharts draws the control plane's usage by size and settings.
@@ -60,7 +55,7 @@ func sizeCharts(runs []record.Run, d *warnings, draw *drawer) []template.HTML {
 		var all marks
 		b := chart.Bars{
 			Chart: chart.Chart{ID: "overview-" + c.id, Title: c.title, About: settingsLegend(groups, names, len(runs))},
-			X:     chart.Axis{Name: "pods"}, Y: chart.Axis{Ticks: c.ticks}, Format: func(v float64) string { return c.format(&v) },
+			X:     chart.Axis{Name: "pods"}, Y: chart.Axis{Ticks: c.ticks}, Format: func(v float64) string { return c.figures[0].print(&v) },
 		}
 		for _, size := range sizes {
 			b.Groups = append(b.Groups, fmt.Sprint(size))
@@ -73,7 +68,7 @@ func sizeCharts(runs []record.Run, d *warnings, draw *drawer) []template.HTML {
 				for _, size := range sizes {
 					of := ofSize(g.runs, size)
 					s.Bars = append(s.Bars, barOf(spread(of, f.value)))
-					row = append(row, rangeText(of, f.value, c.format))
+					row = append(row, rangeText(of, f.figure))
 				}
 				b.Series, b.Table.Rows = append(b.Series, s), append(b.Table.Rows, row)
 				all = append(all, d.markAll(g.runs, f.path)...)
@@ -145,47 +140,42 @@ func settingsLegend(groups []alike, names []string, runs int) string {
 // needCharts draw a run's need by phase.
 func (r *runCharts) needCharts() []template.HTML {
 	return []template.HTML{
-		r.draw.draw(r.phaseBars(r.id+"-cores", "Cores by phase", number, chart.Number, []sizeFigure{
-			{name: "mean", path: "cores.mean"}, {name: "peak over 1 s", light: true, path: "cores.peak"},
-		}, func(u *record.Usage) []*float64 { return []*float64{orEmpty(u.Cores).Mean, orEmpty(u.Cores).Peak} })),
-		r.draw.draw(r.phaseBars(r.id+"-memory", "Memory by phase", bytes, chart.Bytes, []sizeFigure{
-			{name: "resident, peak", light: true, path: "memoryBytes.peak"}, {name: "resident, mean", path: "memoryBytes.mean"}, {name: "live heap, mean", path: "heapBytes.mean"},
-		}, func(u *record.Usage) []*float64 {
-			return []*float64{orEmpty(u.MemoryBytes).Peak, orEmpty(u.MemoryBytes).Mean, orEmpty(u.HeapBytes).Mean}
-		})),
+		r.draw.draw(r.phaseBars(r.id+"-cores", "Cores by phase", chart.Number, phaseFigure{"mean", false, "cores.mean"}, phaseFigure{"peak over 1 s", true, "cores.peak"})),
+		r.draw.draw(r.phaseBars(r.id+"-memory", "Memory by phase", chart.Bytes,
+			phaseFigure{"resident, peak", true, "memoryBytes.peak"}, phaseFigure{"resident, mean", false, "memoryBytes.mean"}, phaseFigure{"live heap, mean", false, "heapBytes.mean"})),
 	}
 }
 
-func (r *runCharts) phaseBars(id, title string, format func(*float64) string, ticks chart.Ticks, figures []sizeFigure, of func(*record.Usage) []*float64) chart.Bars {
+// phaseFigure is a figure drawn by phase.
+type phaseFigure struct {
+	name  string
+	light bool
+	path  string // below the usage
+}
+
+// phaseBars draws figures of one unit.
+func (r *runCharts) phaseBars(id, title string, ticks chart.Ticks, figures ...phaseFigure) chart.Bars {
 	b := chart.Bars{
 		Chart: chart.Chart{ID: id, Title: title, About: "Of " + orAbsent(r.run.Environment.ControlPlane.Name) + " only."},
-		X:     chart.Axis{Name: "phase"}, Y: chart.Axis{Ticks: ticks}, Format: func(v float64) string { return format(&v) },
+		X:     chart.Axis{Name: "phase"}, Y: chart.Axis{Ticks: ticks}, Format: func(v float64) string { return figureText(usageFigure(figures[0].path).Unit, &v) },
 	}
+	b.Table.Head = []string{"phase"}
 	for i, f := range figures {
 		b.Series = append(b.Series, chart.BarSeries{Name: f.name, Style: chart.Style{Hue: i, Light: f.light}})
-	}
-	var paths []string
-	b.Table.Head = []string{"phase"}
-	for _, f := range figures {
 		b.Table.Head = append(b.Table.Head, f.name)
 	}
+	var paths []string
 	for _, p := range phasesShown {
-		u := usage(r.run.ControlPlane, p.name)
-		if *u == (record.Usage{}) {
+		if *usage(r.run.ControlPlane, p.name) == (record.Usage{}) {
 			continue
 		}
 		b.Groups = append(b.Groups, string(p.name))
 		row := []string{string(p.name)}
-		for _, f := range figures {
-			paths = append(paths, "controlPlane."+string(p.name)+"."+f.path)
-		}
-		for i, v := range of(u) {
-			bar := chart.NoBar
-			if v != nil {
-				bar = chart.One(*v)
-			}
-			b.Series[i].Bars = append(b.Series[i].Bars, bar)
-			row = append(row, format(v))
+		for i, f := range figures {
+			of := need(p.name, f.path)
+			paths = append(paths, of.path)
+			b.Series[i].Bars = append(b.Series[i].Bars, chart.One(of.value(r.run)))
+			row = append(row, of.text(r.run))
 		}
 		b.Table.Rows = append(b.Table.Rows, row)
 	}
@@ -208,51 +198,36 @@ func (r *runCharts) xdsCharts() []template.HTML {
 	}
 	size := orEmpty(x.ConfigurationBytes)
 	return []template.HTML{
-		r.draw.draw(typeBars(r.id+"-responses", "Responses by type", ofProxies("To all sidecars, over the whole run.", r.run), tally, chart.Number, named{"responses", whole(x.Responses)})),
-		r.draw.draw(typeBars(r.id+"-bytes", "Bytes of responses by type", ofProxies("To all sidecars, over the whole run, before compression.", r.run), bytes, chart.Bytes, named{"bytes", whole(x.Bytes)})),
-		r.draw.draw(typeBars(r.id+"-held", ofProxies("Configuration of a sidecar by type", r.run), ofProxies("What a sidecar holds when converged.", r.run), bytes, chart.Bytes, named{"held, mean", size.ByType})),
-		r.draw.draw(typeBars(r.id+"-resources", ofProxies("Resources of a sidecar by type", r.run), ofProxies("How many of each type a sidecar holds when converged.", r.run), tally, chart.Number, named{"resources, mean", x.ConfigurationResources})),
+		r.draw.draw(typeBars(r.id+"-responses", "Responses by type", ofProxies("To all sidecars, over the whole run.", r.run), tally, chart.Number, "responses", whole(x.Responses))),
+		r.draw.draw(typeBars(r.id+"-bytes", "Bytes of responses by type", ofProxies("To all sidecars, over the whole run, before compression.", r.run), bytes, chart.Bytes, "bytes", whole(x.Bytes))),
+		r.draw.draw(typeBars(r.id+"-held", ofProxies("Configuration of a sidecar by type", r.run), ofProxies("What a sidecar holds when converged.", r.run), bytes, chart.Bytes, "held, mean", size.ByType)),
+		r.draw.draw(typeBars(r.id+"-resources", ofProxies("Resources of a sidecar by type", r.run), ofProxies("How many of each type a sidecar holds when converged.", r.run), tally, chart.Number, "resources, mean", x.ConfigurationResources)),
 	}
 }
 
-// named holds figures by type of resource, with a name.
-type named struct {
-	name   string
-	byType map[string]float64
-}
-
-func typeBars(id, title, about string, format func(*float64) string, ticks chart.Ticks, series ...named) chart.Bars {
+// typeBars draws a figure by type of resource.
+func typeBars(id, title, about string, format func(*float64) string, ticks chart.Ticks, name string, byType map[string]float64) chart.Bars {
 	b := chart.Bars{
 		Chart: chart.Chart{ID: id, Title: title, About: about},
 		X:     chart.Axis{Name: "type"}, Y: chart.Axis{Ticks: ticks}, Format: func(v float64) string { return format(&v) },
 	}
-	types := map[string]bool{}
-	for _, s := range series {
-		for name := range s.byType {
-			types[name] = true
+	others := maps.Clone(byType)
+	for _, kind := range usualTypes {
+		if _, has := byType[kind]; has {
+			b.Groups = append(b.Groups, kind)
 		}
+		delete(others, kind)
 	}
-	for _, name := range usualTypes {
-		if types[name] {
-			b.Groups = append(b.Groups, name)
-		}
-		delete(types, name)
-	}
-	b.Groups = append(b.Groups, slices.Sorted(maps.Keys(types))...)
+	b.Groups = append(b.Groups, slices.Sorted(maps.Keys(others))...)
 	b.Table.Head = append([]string{"type"}, b.Groups...)
-	for i, s := range series {
-		if len(s.byType) == 0 {
-			continue
-		}
-		bars, row := chart.BarSeries{Name: s.name, Style: chart.Style{Hue: i, Light: i > 0}}, []string{s.name}
-		for _, name := range b.Groups {
-			bar := chart.NoBar
-			if v, ok := s.byType[name]; ok {
-				bar = chart.One(v)
-			}
-			bars.Bars, row = append(bars.Bars, bar), append(row, entry(s.byType, name, func(v float64) string { return format(&v) }))
-		}
-		b.Series, b.Table.Rows = append(b.Series, bars), append(b.Table.Rows, row)
+	if len(byType) == 0 {
+		return b
 	}
+	bars, row := chart.BarSeries{Name: name}, []string{name}
+	for _, kind := range b.Groups {
+		v := byType[kind]
+		bars.Bars, row = append(bars.Bars, chart.One(&v)), append(row, format(&v))
+	}
+	b.Series, b.Table.Rows = []chart.BarSeries{bars}, [][]string{row}
 	return b
 }

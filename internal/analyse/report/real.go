@@ -10,17 +10,16 @@ import (
 // realColumns are the figures of one real sidecar of a run, as the mean over all.
 var realColumns = []struct {
 	head  string
-	path  string // below sidecars.real; whose warnings are the figure's too
 	phase record.PhaseName
-	agent bool // with the agent, else only Envoy
-	of    func(*record.Usage) *float64
+	path  string // below the usage of all together, whose warnings are the figure's too
+	agent bool   // with the agent, else only Envoy
 	print func(*float64) string
 }{
-	{"Envoy memory end rollout", "rollout.memoryBytes.end", record.PhaseRollout, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).End }, bytes},
-	{"Envoy memory mean steady", "steady.memoryBytes.mean", record.PhaseSteady, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }, bytes},
-	{"with agent steady", "steady.memoryBytes.mean", record.PhaseSteady, true, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean }, bytes},
-	{"CPU time rollout", "rollout.cpuSeconds", record.PhaseRollout, true, func(u *record.Usage) *float64 { return u.CPUSeconds }, seconds},
-	{"cores steady", "steady.cores.mean", record.PhaseSteady, true, func(u *record.Usage) *float64 { return orEmpty(u.Cores).Mean }, millicores},
+	{"Envoy memory end rollout", record.PhaseRollout, "memoryBytes.end", false, bytes},
+	{"Envoy memory mean steady", record.PhaseSteady, "memoryBytes.mean", false, bytes},
+	{"with agent steady", record.PhaseSteady, "memoryBytes.mean", true, bytes},
+	{"CPU time rollout", record.PhaseRollout, "cpuSeconds", true, seconds},
+	{"cores steady", record.PhaseSteady, "cores.mean", true, millicores},
 }
 
 // realOf returns the real sidecars of a run; nil if there are none.
@@ -32,7 +31,8 @@ func realOf(r *record.Run) *record.RealSidecars {
 }
 
 // perSidecar returns the mean of a figure over the sidecars that have it.
-func perSidecar(real *record.RealSidecars, phase record.PhaseName, agent bool, of func(*record.Usage) *float64) *float64 {
+func perSidecar(real *record.RealSidecars, phase record.PhaseName, path string, agent bool) *float64 {
+	of := usageFigure(path).Of
 	sum, n := 0.0, 0
 	for i := range real.Each {
 		each := &real.Each[i]
@@ -70,10 +70,10 @@ func (d *document) realSidecars(runs []record.Run, warnings *warnings) {
 		knobs := run.Environment.Knobs
 		cells := plain(orAbsent(run.Name), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz), count(new(run.PodCount())), count(new(run.ServiceCount())), count(&real.Count))
 		for _, c := range realColumns {
-			cells = append(cells, warnings.mark(run, "sidecars.real."+c.path, "sidecars.real").on(c.print(perSidecar(real, c.phase, c.agent, c.of))))
+			cells = append(cells, warnings.mark(run, "sidecars.real."+string(c.phase)+"."+c.path, "sidecars.real").on(c.print(perSidecar(real, c.phase, c.path, c.agent))))
 		}
 		t.Add(cells...)
-		memory := perSidecar(real, record.PhaseSteady, false, func(u *record.Usage) *float64 { return orEmpty(u.MemoryBytes).Mean })
+		memory := perSidecar(real, record.PhaseSteady, "memoryBytes.mean", false)
 		if byMode := steady[run.ModeName()]; byMode != nil && memory != nil && run.Status == record.StatusCompleted {
 			size := [2]int{run.PodCount(), run.ServiceCount()}
 			if len(steady["permissive"][size])+len(steady["strict"][size]) == 0 {

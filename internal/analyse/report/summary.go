@@ -23,9 +23,9 @@ type axis struct {
 var texts = []axis{
 	{name: "control plane", value: func(r *record.Run) string { return controlPlaneText(r.Environment.ControlPlane) }, of: []string{"control plane", "sidecars' version", "replicas", "processors"}},
 	{name: "settings", value: func(r *record.Run) string { return orAbsent(settingsText(r.Environment.ControlPlane.Settings)) }, of: []string{}},
-	{name: "data plane", value: func(r *record.Run) string { return dataplaneText(r) }, of: []string{"data plane", "pods per node", "waypoints"}},
+	{name: "data plane", value: dataplaneText, of: []string{"data plane", "pods per node", "waypoints"}},
 	{name: "namespaces", value: func(r *record.Run) string { return strconv.Itoa(r.NamespaceCount()) }},
-	{name: "topology", value: func(r *record.Run) string { return topologyText(r) }},
+	{name: "topology", value: topologyText},
 	{name: "seed", value: func(r *record.Run) string { return strconv.FormatUint(r.Scenario.Mesh.Seed, 10) }},
 	{name: "arrival", value: arrivalOf},
 	{name: "xds", value: func(r *record.Run) string { return orAbsent(r.Scenario.Mesh.Sidecars.XDS) }},
@@ -46,7 +46,7 @@ var texts = []axis{
 		return ""
 	}},
 	{name: "machine", value: func(r *record.Run) string { return machineText(r.Environment) }, of: []string{"CPUs", "memory", "kernel", "Kubernetes", "KWOK"}},
-	{name: "dilation", value: func(r *record.Run) string { return dilationText(r) }},
+	{name: "dilation", value: dilationText},
 	{name: "priority", value: func(r *record.Run) string {
 		if r.Environment.Priority == nil {
 			return ""
@@ -117,28 +117,15 @@ type summaryColumn struct {
 var headlineColumns = []summaryColumn{
 	{"pods", "pods.requested", func(r *record.Run) string { return count(new(r.PodCount())) }},
 	{"arrival", "arrival", arrivalOf},
-	{"pods/s", "arrival.achievedPerSecond", func(r *record.Run) string { return number(achieved(r)) }},
-	usageColumn("CPU time", record.PhaseRollout, "cpuSeconds"),
-	usageColumn("cores", record.PhaseRollout, "cores.mean"),
-	perSidecarColumn("pushes per sidecar", "perSidecar.responses"),
-	perSidecarColumn("bytes per sidecar", "perSidecar.bytes"),
-	usageColumn("memory, peak", record.PhaseRollout, "memoryBytes.peak"),
+	figureColumn("pods/s", arrivalRate),
+	figureColumn("CPU time", need(record.PhaseRollout, "cpuSeconds")),
+	figureColumn("cores", need(record.PhaseRollout, "cores.mean")),
+	figureColumn("pushes per sidecar", pushesPerSidecar.as(tally)),
+	figureColumn("bytes per sidecar", bytesPerSidecar),
+	figureColumn("memory, peak", need(record.PhaseRollout, "memoryBytes.peak")),
 }
 
-// perSidecarColumn shows one of record.PerSidecarFigures.
-func perSidecarColumn(head, path string) summaryColumn {
-	return summaryColumn{head, "xds." + path, func(r *record.Run) string { return perSidecarText(r, path) }}
-}
-
-// perSidecarText prints one of record.PerSidecarFigures.
-func perSidecarText(r *record.Run, path string) string {
-	for _, f := range record.PerSidecarFigures {
-		if f.Path == path && r.XDS != nil {
-			return figureText(f.Unit, f.Of(r.XDS))
-		}
-	}
-	return absent
-}
+func figureColumn(head string, f figure) summaryColumn { return summaryColumn{head, f.path, f.text} }
 
 // headline returns a table of the headline figures, with a row for each run.
 func headline(d *warnings, runs ...*record.Run) table {
@@ -158,51 +145,35 @@ func headline(d *warnings, runs ...*record.Run) table {
 
 // needColumns are the figures of the control plane's usage.
 var needColumns = []summaryColumn{
-	usageColumn("cores rollout", record.PhaseRollout, "cores.mean"),
-	usageColumn("peak rollout", record.PhaseRollout, "cores.peak"),
-	usageColumn("cores steady", record.PhaseSteady, "cores.mean"),
-	usageColumn("memory peak rollout", record.PhaseRollout, "memoryBytes.peak"),
-	usageColumn("memory mean steady", record.PhaseSteady, "memoryBytes.mean"),
-	usageColumn("heap end rollout", record.PhaseRollout, "heapBytes.end"),
-	usageColumn("heap mean steady", record.PhaseSteady, "heapBytes.mean"),
-	usageColumn("heap after GC", record.PhaseSteady, "heapBytes.collected"),
+	figureColumn("cores rollout", need(record.PhaseRollout, "cores.mean")),
+	figureColumn("peak rollout", need(record.PhaseRollout, "cores.peak")),
+	figureColumn("cores steady", need(record.PhaseSteady, "cores.mean")),
+	figureColumn("memory peak rollout", need(record.PhaseRollout, "memoryBytes.peak")),
+	figureColumn("memory mean steady", need(record.PhaseSteady, "memoryBytes.mean")),
+	figureColumn("heap end rollout", need(record.PhaseRollout, "heapBytes.end")),
+	figureColumn("heap mean steady", need(record.PhaseSteady, "heapBytes.mean")),
+	figureColumn("heap after GC", need(record.PhaseSteady, "heapBytes.collected")),
 }
 
 // timeColumns are the waits of the sidecars, and the amount that they received.
 var timeColumns = []summaryColumn{
 	{"converged", "pods.converged", convergedText},
 	{"rollout time", "phases.rollout", rolloutText},
-	latencyColumn("certificate p50", "certificate.p50", certificate, func(l *record.Latency) *float64 { return l.P50 }),
-	latencyColumn("p99", "certificate.p99", certificate, func(l *record.Latency) *float64 { return l.P99 }),
-	latencyColumn("complete p50", "completeConfiguration.p50", complete, func(l *record.Latency) *float64 { return l.P50 }),
-	latencyColumn("p99", "completeConfiguration.p99", complete, func(l *record.Latency) *float64 { return l.P99 }),
-	{"certificate, complete lost", "latencies.completeConfiguration.lost", lostText},
-	{"configuration", "xds.configurationBytes.mean", configurationText},
+	latencyColumn("certificate p50", "certificate.p50", certificateOf, p50),
+	latencyColumn("p99", "certificate.p99", certificateOf, p99),
+	latencyColumn("complete p50", "completeConfiguration.p50", completeOf, p50),
+	latencyColumn("p99", "completeConfiguration.p99", completeOf, p99),
+	{"certificate, complete lost", "latencies.completeConfiguration.lost", func(r *record.Run) string { return lostText(certificateOf(r), completeOf(r)) }},
+	figureColumn("configuration", configuration),
 }
 
-// usageColumn shows one of usageRows of the control plane.
-func usageColumn(head string, phase record.PhaseName, path string) summaryColumn {
-	return summaryColumn{head, "controlPlane." + string(phase) + "." + path, func(r *record.Run) string {
-		for _, row := range usageRows {
-			if row.path == path {
-				return row.print(usage(r.ControlPlane, phase))
-			}
-		}
-		return absent
-	}}
-}
-
-func certificate(l *record.Latencies) *record.Latency { return l.Certificate }
-
-func complete(l *record.Latencies) *record.Latency { return l.CompleteConfiguration }
-
-func latencyColumn(head, path string, which func(*record.Latencies) *record.Latency, figure func(*record.Latency) *float64) summaryColumn {
+func latencyColumn(head, path string, which func(*record.Run) *record.Latency, of func(*record.Latency) *float64) summaryColumn {
 	return summaryColumn{head, "latencies." + path, func(r *record.Run) string {
-		l := which(&r.Latencies)
+		l := which(r)
 		if l == nil {
 			return absent
 		}
-		return quantile(l, figure(l))
+		return quantile(l, of(l))
 	}}
 }
 
@@ -228,28 +199,6 @@ func rolloutText(r *record.Run) string {
 	default:
 		return ">" + seconds(p.Seconds)
 	}
-}
-
-// lostText formats the number of lost observations of the two latencies shown.
-func lostText(r *record.Run) string {
-	var lost *int64
-	for _, l := range []*record.Latency{r.Latencies.Certificate, r.Latencies.CompleteConfiguration} {
-		if l == nil {
-			continue
-		}
-		if lost == nil {
-			lost = new(int64)
-		}
-		*lost += l.Lost
-	}
-	return count(lost)
-}
-
-func configurationText(r *record.Run) string {
-	if r.XDS == nil || r.XDS.ConfigurationBytes == nil {
-		return absent
-	}
-	return bytes(r.XDS.ConfigurationBytes.Mean)
 }
 
 // summaryDocument compares several runs, a row for each.

@@ -30,14 +30,14 @@ func (r *runReport) usageTable(title, path string, figures *record.ByPhase[*reco
 			t.Head = append(t.Head, r.mark(path+"."+string(p.name), path).on(string(p.name)))
 		}
 	}
-	for _, row := range usageRows {
-		if row.rare && !slices.ContainsFunc(phases, func(p record.PhaseName) bool { return row.print(usage(figures, p)) != absent }) {
+	for _, f := range record.UsageFigures {
+		if rare(f.Path) && !slices.ContainsFunc(phases, func(p record.PhaseName) bool { return f.Of(usage(figures, p)) != nil }) {
 			continue
 		}
-		cells := plain(row.name)
+		cells := plain(f.Label)
 		for _, phase := range phases {
 			within := path + "." + string(phase)
-			cells = append(cells, r.mark(within+"."+row.path, within).on(row.print(usage(figures, phase))))
+			cells = append(cells, r.mark(within+"."+f.Path, within).on(figureText(f.Unit, f.Of(usage(figures, phase)))))
 		}
 		t.Add(cells...)
 	}

@@ -28,8 +28,13 @@ type Bar struct{ Value, Low, High float64 }
 // NoBar is the absence of one.
 var NoBar = Bar{math.NaN(), math.NaN(), math.NaN()}
 
-// One returns a bar for one value.
-func One(v float64) Bar { return Bar{v, v, v} }
+// One returns a bar for one value; NoBar for nil.
+func One(v *float64) Bar {
+	if v == nil {
+		return NoBar
+	}
+	return Bar{*v, *v, *v}
+}
 
 // HTML draws the chart.
 func (b Bars) HTML() (template.HTML, error) {

@@ -131,7 +131,7 @@ func TestGolden(t *testing.T) {
 			Series: []Series{{Name: "one", Points: []Point{{0, 1}, {1, nan}, {2, 3}, {3, 4}}, Dots: true}, {Name: "<two>", Style: Style{Hue: 9, Dash: 5}}},
 			Bands:  []Band{{"first", 0, 2}, {"a name that does not fit into it", 2, 3}}},
 		"bars": Bars{Chart: about, X: Axis{Name: "pods"}, Y: Axis{Ticks: Ticks{Text: format}}, Format: format, Groups: []string{"200", "400"},
-			Series: []BarSeries{{Name: "strict", Bars: []Bar{One(1), {2, 1.5, 2.5}}}, {Name: "permissive", Style: Style{Hue: 1, Light: true}, Bars: []Bar{NoBar, One(3)}}}},
+			Series: []BarSeries{{Name: "strict", Bars: []Bar{One(new(1.0)), {2, 1.5, 2.5}}}, {Name: "permissive", Style: Style{Hue: 1, Light: true}, Bars: []Bar{NoBar, One(new(3.0))}}}},
 		"spans": Spans{Chart: about, X: Axis{Name: "seconds", Ticks: Ticks{Text: format}}, Format: format,
 			Spans: []Span{{"address", 0, 1, 0}, {"a long name near the end", 3.9, 4, 1}, {"at once", 2, 2, 2}}},
 		"absent":  Lines{Chart: Chart{ID: "it", Title: "None", Absent: "it was <not> measured."}},
