@@ -147,11 +147,7 @@ func (e explanation) extentOf(warnings []runWarning) string {
 	if values == nil {
 		return ""
 	}
-	low, high := valueText(e.value, slices.Min(values)), valueText(e.value, slices.Max(values))
-	if low != high {
-		low += " to " + high
-	}
-	text := fmt.Sprintf(e.extent, low)
+	text := e.rangeOf(values)
 	if n := len(components); n > 0 && n <= 2 {
 		text = listed(components) + ": " + text
 	}

@@ -22,17 +22,11 @@ func speedDocument(s *record.MachineSpeed) document {
 	t := table{Head: plain("processor", "reference processors", "slowest part", "quickest part", "CPU time", "work")}
 	three := func(v float64) string { return fmt.Sprintf("%.3g", v) }
 	t.Add(plain(orAbsent(s.Machine.CPUModel), three(s.Speed.Speed), three(s.Speed.Low), three(s.Speed.High), seconds(&s.Speed.CPUSeconds), s.Speed.Work)...)
-	return document{title: "speed", facts: []fact{measuredOn(s.Machine), {"scaler", unmarked(s.Scaler)}}, tables: []table{t}}
+	return document{title: "speed", facts: facts{measuredOn(s.Machine), {"scaler", unmarked(s.Scaler)}}, tables: []table{t}}
 }
 
 func calibrationDocument(c *record.Calibration) document {
-	d := document{
-		title: "calibration",
-		facts: []fact{
-			measuredOn(c.Machine),
-			{"scaler", unmarked(c.Scaler)},
-		},
-	}
+	d := document{title: "calibration", facts: facts{measuredOn(c.Machine), {"scaler", unmarked(c.Scaler)}}}
 	for i := range c.Points {
 		d.tables = append(d.tables, pointTables(&c.Points[i])...)
 	}

@@ -97,9 +97,9 @@ func (d *warnings) link(n int) chart.Link {
 }
 
 // facts converts a document's facts.
-func (d *warnings) facts(facts []fact) []namedFact {
+func (d *warnings) facts(of facts) []namedFact {
 	var cells []namedFact
-	for _, f := range facts {
+	for _, f := range of {
 		cells = append(cells, namedFact{f.name, d.cell(f.value)})
 	}
 	return cells

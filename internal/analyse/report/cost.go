@@ -128,11 +128,11 @@ func (d *document) cost(runs []record.Run, differing []axis, warnings *warnings)
 	for _, g := range group(runs, func(r *record.Run) string { return around(r) + r.Environment.Knobs.Text() }) {
 		with := g.runs[0].Environment.Knobs.Text() + name(g)
 		if n := len(g.sizes()); n < sizesNeeded {
-			d.facts = append(d.facts, fact{"one more pod", unmarked(fmt.Sprintf("cost unknown with %s: %d sizes, and at least %d are needed", with, n, sizesNeeded))})
+			d.facts.add("one more pod", fmt.Sprintf("cost unknown with %s: %d sizes, and at least %d are needed", with, n, sizesNeeded))
 			continue
 		}
 		if !g.repeated() {
-			d.facts = append(d.facts, fact{"one more pod", unmarked(fmt.Sprintf("cost unknown with %s: every size was run once; --repeats 3", with))})
+			d.facts.add("one more pod", fmt.Sprintf("cost unknown with %s: every size was run once; --repeats 3", with))
 			continue
 		}
 		columns = append(columns, g)
@@ -265,14 +265,14 @@ func (d *document) effects(g alike, name string, warnings *warnings) {
 		}
 		if len(t.Rows) > 0 {
 			if share, ok := g.servicesPerPod(); ok && slices.IndexFunc(terms, func(t term) bool { return t.name == termServices.name }) < 0 {
-				d.facts = append(d.facts, fact{"separate effects", unmarked(fmt.Sprintf("services grew with pods%s: one more pod includes %.3g service", name, share))})
+				d.facts.add("separate effects", fmt.Sprintf("services grew with pods%s: one more pod includes %.3g service", name, share))
 			}
 			d.tables = append(d.tables, t)
 			return
 		}
 	}
 	if len(g.sizes()) >= sizesNeeded {
-		d.facts = append(d.facts, fact{"separate effects", unmarked("unknown: pods, services and configuration grew together" + name + "; add runs of the same sizes with other knobs or --services")})
+		d.facts.add("separate effects", "unknown: pods, services and configuration grew together"+name+"; add runs of the same sizes with other knobs or --services")
 	}
 }
 

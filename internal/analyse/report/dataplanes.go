@@ -287,7 +287,7 @@ func (d *document) nodeCosts(all []dataplaneGroup, warnings *warnings) {
 			missing = "every size was run once; --repeats 3"
 		}
 		if missing != "" {
-			d.facts = append(d.facts, fact{"one more node", unmarked(fmt.Sprintf("cost unknown with %s, %s: %s", p.name(), p.key.mode, missing))})
+			d.facts.add("one more node", fmt.Sprintf("cost unknown with %s, %s: %s", p.name(), p.key.mode, missing))
 			continue
 		}
 		// The runs with other numbers of pods per node separate nodes from pods.
@@ -315,12 +315,10 @@ func (d *document) nodeCosts(all []dataplaneGroup, warnings *warnings) {
 			t.Add(append(cells, unmarked(node))...)
 		}
 		if p.key.podsPerNode > 0 && !separate {
-			d.facts = append(d.facts, fact{"one more node", unmarked(fmt.Sprintf("with %s, %s, pods and nodes grew together: add runs of the same sizes with another --pods-per-node to separate them", p.name(), p.key.mode))})
+			d.facts.add("one more node", fmt.Sprintf("with %s, %s, pods and nodes grew together: add runs of the same sizes with another --pods-per-node to separate them", p.name(), p.key.mode))
 		}
 	}
-	if len(t.Rows) > 0 {
-		d.tables = append(d.tables, t)
-	}
+	d.add(t)
 }
 
 // morePods formats the cost of this number of further pods in a figure.

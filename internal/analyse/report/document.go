@@ -11,7 +11,7 @@ import (
 // renderers escape them.
 type document struct {
 	title  string
-	facts  []fact
+	facts  facts
 	tables []table
 	notes  []string // below the tables
 	limits []limited
@@ -26,6 +26,25 @@ const (
 type fact struct {
 	name  string
 	value marked
+}
+
+// facts are those of a document, in order.
+type facts []fact
+
+// add adds a fact that nothing limits, unless its text is empty.
+func (f *facts) add(name, text string) {
+	if text != "" {
+		*f = append(*f, fact{name, unmarked(text)})
+	}
+}
+
+// add adds the tables that have rows.
+func (d *document) add(tables ...table) {
+	for _, t := range tables {
+		if len(t.Rows) > 0 {
+			d.tables = append(d.tables, t)
+		}
+	}
 }
 
 // as prints a document for reading, for Markdown or as text.

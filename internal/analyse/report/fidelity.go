@@ -20,19 +20,15 @@ func PrintFidelity(w io.Writer, format string, f *record.Fidelity) error {
 func fidelityDocument(f *record.Fidelity) document {
 	d := document{
 		title: "a simulated and a real proxy compared",
-		facts: []fact{
+		facts: facts{
 			{"status", unmarked(strings.TrimSuffix(string(f.Status)+", "+f.Reason, ", "))},
 			measuredOn(f.Machine),
 			{"scaler", unmarked(f.Scaler)},
 			{"control plane", unmarked(f.ControlPlane)},
 		},
 	}
-	if f.Envoy != "" {
-		d.facts = append(d.facts, fact{"Envoy", unmarked(f.Envoy)})
-	}
-	if f.Ztunnel != "" {
-		d.facts = append(d.facts, fact{"ztunnel", unmarked(f.Ztunnel)})
-	}
+	d.facts.add("Envoy", f.Envoy)
+	d.facts.add("ztunnel", f.Ztunnel)
 	same := table{Head: plain("knobs", "names", "bytes", "starts alike", "changes alike", "names after", "bytes after", "reconnect alike")}
 	times := table{Head: plain("knobs", "", "first configuration", "complete", "of that waiting for istiod"), Left: 1}
 	for i := range f.Cases {
@@ -58,9 +54,7 @@ func fidelityDocument(f *record.Fidelity) document {
 		}
 	}
 	d.tables = append(d.tables, same, times)
-	if certificates := certificatesCompared(f); len(certificates.Rows) > 0 {
-		d.tables = append(d.tables, certificates)
-	}
+	d.add(certificatesCompared(f))
 	if f.TimesNotJudged != "" {
 		d.notes = append(d.notes, "times were not judged: "+f.TimesNotJudged)
 	}
@@ -68,9 +62,7 @@ func fidelityDocument(f *record.Fidelity) document {
 	for _, row := range differenceRows(f) {
 		differences.AddPlain(row...)
 	}
-	if len(differences.Rows) > 0 {
-		d.tables = append(d.tables, differences)
-	}
+	d.add(differences)
 	return d
 }
 

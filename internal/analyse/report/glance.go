@@ -230,10 +230,7 @@ func slowestPush(r *record.Run) *record.Latency {
 func quantileOf(runs []*record.Run, which func(*record.Run) *record.Latency, of func(*record.Latency) *float64, show ranged) string {
 	if len(runs) == 1 {
 		l := which(runs[0])
-		if l == nil {
-			return absent
-		}
-		return quantile(l, of(l))
+		return quantile(l, of(orEmpty(l)))
 	}
 	lost := 0
 	for _, r := range runs {
@@ -285,9 +282,5 @@ func glanceNote(runs []record.Run) string {
 	}
 	note := "CPU time, cores and memory are of " + controlPlane + " during the rollout. Complete configuration: from a sidecar's first request to the last resource that it needs. " +
 		"Push: the slowest kind of change, from the change to the sidecar. Lost: certificates, configurations and pushes that had not come by the time limit. Limits: what limits figures of the row."
-	var all []*record.Run
-	for i := range runs {
-		all = append(all, &runs[i])
-	}
-	return ofProxies(strings.TrimSpace(note), all...)
+	return ofProxies(strings.TrimSpace(note), pointers(runs)...)
 }

@@ -17,7 +17,7 @@ func (r *runReport) instrument() table {
 	if floor := i.Floor; len(floor) > 0 {
 		cells := []marked{r.mark("instrument.floor", "instrument").on("its floor")}
 		for _, f := range record.InstrumentFigures {
-			cells = append(cells, unmarked(floorAt(floor, "instrument."+f.Path, func(v *float64) string { return figureText(f.Unit, v) })))
+			cells = append(cells, unmarked(entry(floor, "instrument."+f.Path, func(v *float64) string { return figureText(f.Unit, v) })))
 		}
 		t.Add(append(cells, plain(absent, absent)...)...)
 	}
@@ -33,7 +33,7 @@ func (r *runReport) floor() table {
 	}
 	floor := r.run.Instrument.Floor
 	for _, row := range latencyRows(&r.run.Latencies) {
-		p50, p99 := floorAt(floor, row.path+".p50", seconds), floorAt(floor, row.path+".p99", seconds)
+		p50, p99 := entry(floor, row.path+".p50", seconds), entry(floor, row.path+".p99", seconds)
 		if p50 == absent && p99 == absent {
 			continue
 		}
@@ -41,9 +41,4 @@ func (r *runReport) floor() table {
 		t.AddPlain(row.name, p50, p99, quantile(measured, measured.P50), row.quantile("p99", measured.P99))
 	}
 	return t
-}
-
-// floorAt formats the floor of the figure at path.
-func floorAt(floor map[string]float64, path string, print func(*float64) string) string {
-	return entry(floor, path, func(v float64) string { return print(&v) })
 }

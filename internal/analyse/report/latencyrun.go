@@ -71,19 +71,15 @@ func latencyDocument(l *record.LatencyRun) document {
 		facts:  p.facts(),
 		limits: p.warnings.limits(false),
 	}
-	for _, t := range []table{p.requests(), p.added(), publishedTable(l), sidecarTable(l), timelineTable(l), p.instrument()} {
-		if len(t.Rows) > 0 {
-			d.tables = append(d.tables, t)
-		}
-	}
+	d.add(p.requests(), p.added(), publishedTable(l), sidecarTable(l), timelineTable(l), p.instrument())
 	return d
 }
 
 // facts returns the facts of a latency run.
-func (p latencyPart) facts() []fact {
+func (p latencyPart) facts() facts {
 	l := p.latency
 	place, where := placeText(l)
-	facts := []fact{
+	all := facts{
 		{"load", unmarked(loadText(l.Spec))},
 		{"topology", unmarked(wayText(l.Spec))},
 		{"rounds", unmarked(fmt.Sprintf("%s of each variant in turn, %s", output.Many(l.Spec.Rounds, "round"), output.Many(l.Spec.Repeats, "repeat")))},
@@ -91,15 +87,13 @@ func (p latencyPart) facts() []fact {
 		{"started", unmarked(p.startedText())},
 	}
 	if cp := l.Environment.ControlPlane; cp.Name != "" {
-		facts = append(facts, fact{"control plane", unmarked(controlPlaneText(cp))})
+		all.add("control plane", controlPlaneText(cp))
 		if l.Cluster == nil {
-			facts = append(facts, fact{"not included", unmarked(omitted(l.Spec))})
+			all.add("not included", omitted(l.Spec))
 		}
 	}
-	if len(l.Checks) > 0 {
-		facts = append(facts, fact{"checked", unmarked(record.ChecksText(l.Checks))})
-	}
-	return facts
+	all.add("checked", record.ChecksText(l.Checks))
+	return all
 }
 
 // placeText states where client and servers ran: on a machine or on nodes, and which.

@@ -106,11 +106,7 @@ func (e explanation) over(warnings []runWarning, several bool) (text string, all
 	case sentence:
 		text = sentences[0]
 	case len(values) > 0:
-		low, high := valueText(e.value, slices.Min(values)), valueText(e.value, slices.Max(values))
-		if low != high {
-			low += " to " + high
-		}
-		text = fmt.Sprintf(e.extent, low)
+		text = e.rangeOf(values)
 	default:
 		text = output.Many(len(warnings), "warning")
 	}

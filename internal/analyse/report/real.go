@@ -93,9 +93,7 @@ func (d *document) realSidecars(runs []record.Run, warnings *warnings) {
 			modes.AddPlain(output.Many(size[0], "pod")+", "+output.Many(size[1], "service"), bytes(permissive), bytes(strict), strconv.FormatFloat(*permissive / *strict, 'f', 2, 64))
 		}
 	}
-	if len(modes.Rows) > 0 {
-		d.tables = append(d.tables, modes)
-	}
+	d.add(modes)
 }
 
 // mean returns the mean of the values; nil if there are none.

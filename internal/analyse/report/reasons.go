@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -98,6 +100,15 @@ func explained(r record.Reason) explanation {
 		return explanations[i]
 	}
 	return explanation{of: r, title: string(r)}
+}
+
+// rangeOf formats the range of the reason's most important value.
+func (e explanation) rangeOf(values []float64) string {
+	low, high := valueText(e.value, slices.Min(values)), valueText(e.value, slices.Max(values))
+	if low != high {
+		low += " to " + high
+	}
+	return fmt.Sprintf(e.extent, low)
 }
 
 // valueText formats a value of a warning in the unit that its name states.

@@ -42,7 +42,7 @@ func runDocument(run *record.Run) document {
 // mark returns the marks of the figure at path; see warnings.mark.
 func (r *runReport) mark(path, within string) marks { return r.warnings.mark(r.run, path, within) }
 
-func (r *runReport) facts() []fact {
+func (r *runReport) facts() facts {
 	asked, env := r.run.Scenario, r.run.Environment
 	mesh := fmt.Sprintf("%s, %s, %s; %s, seed %d", output.Many(r.run.PodCount(), "pod"), output.Many(r.run.ServiceCount(), "service"),
 		output.Many(r.run.NamespaceCount(), "namespace"), topologyText(r.run), asked.Mesh.Seed)
@@ -50,60 +50,47 @@ func (r *runReport) facts() []fact {
 	if mode := r.run.ModeName(); mode != "" {
 		knobs += " (mode " + mode + ")"
 	}
-	facts := []fact{
-		{"control plane", unmarked(controlPlaneText(env.ControlPlane))},
+	var all facts
+	all.add("control plane", controlPlaneText(env.ControlPlane))
+	if text := dataplaneText(r.run); text != "" {
+		if p := r.run.Proxies; p != nil {
+			text = output.Many(p.Nodes, "node") + ": " + text
+		}
+		all.add("data plane", text)
+	}
+	all.add("settings", settingsText(env.ControlPlane.Settings))
+	all = append(all, facts{
 		{"knobs", unmarked(knobs)},
 		{"mesh", unmarked(mesh)},
 		{"arrival", r.mark("arrival", "").on(arrivalOf(r.run) + r.arrivalText())},
 		{"xds", unmarked(orAbsent(asked.Mesh.Sidecars.XDS))},
 		{"machine", unmarked(machineText(env))},
 		{"started", unmarked(r.startedText())},
-	}
+	}...)
 	if text := processorText(env.Processor); text != "" {
-		facts = append(facts, fact{"processor", r.mark("environment.processor", "").on(text)})
-	}
-	if len(env.ControlPlane.Settings) > 0 {
-		facts = slices.Insert(facts, 1, fact{"settings", unmarked(settingsText(env.ControlPlane.Settings))})
-	}
-	if text := dataplaneText(r.run); text != "" {
-		if p := r.run.Proxies; p != nil {
-			text = output.Many(p.Nodes, "node") + ": " + text
-		}
-		facts = slices.Insert(facts, 1, fact{"data plane", unmarked(text)})
+		all = append(all, fact{"processor", r.mark("environment.processor", "").on(text)})
 	}
 	if m := r.run.Mesh; m != nil {
-		facts = append(facts, fact{"captured mesh", unmarked(meshText(r.run))}, fact{"not checked", unmarked(notCheckedText(m))})
-		if text := notReproducedText(m); text != "" {
-			facts = append(facts, fact{"not reproduced", unmarked(text)})
-		}
+		all = append(all, fact{"captured mesh", unmarked(meshText(r.run))}, fact{"not checked", unmarked(notCheckedText(m))})
+		all.add("not reproduced", notReproducedText(m))
 	}
-	if text := dilationText(r.run); text != "" {
-		facts = append(facts, fact{"dilation", unmarked(text)})
-	}
+	all.add("dilation", dilationText(r.run))
 	if env.Dilation != nil && env.Dilation.Auto != nil {
-		facts = append(facts, fact{"dilation chosen", unmarked(choiceText(r.run))})
+		all.add("dilation chosen", choiceText(r.run))
 	}
 	if env.Priority != nil {
-		facts = append(facts, fact{"priority", unmarked(env.Priority.Text())})
+		all.add("priority", env.Priority.Text())
 	}
-	if delay := r.run.StartDelay(); delay != "" {
-		facts = append(facts, fact{"start delay", unmarked(delay)})
-	}
+	all.add("start delay", r.run.StartDelay())
 	if c := r.run.Certificates; c != nil && c.Storm != nil {
-		if bound := c.Storm.BoundSentence(); bound != "" {
-			facts = append(facts, fact{"certificate storm bound by", unmarked(bound)})
-		}
+		all.add("certificate storm bound by", c.Storm.BoundSentence())
 	}
 	if text := r.run.UpgradeSentence(); text != "" {
-		facts = append(facts, fact{"upgrade", r.mark("upgrade.room", "").on(text)})
+		all = append(all, fact{"upgrade", r.mark("upgrade.room", "").on(text)})
 	}
-	if text := r.run.UpgradeWaves(); text != "" {
-		facts = append(facts, fact{"waves", unmarked(text)})
-	}
-	if r.run.Reason != "" {
-		facts = append(facts, fact{"reason", unmarked(r.run.Reason)})
-	}
-	return facts
+	all.add("waves", r.run.UpgradeWaves())
+	all.add("reason", r.run.Reason)
+	return all
 }
 
 func controlPlaneText(c record.ControlPlaneSource) string {
@@ -356,8 +343,8 @@ func (r *runReport) xds() table {
 		types[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
-		t.Add(unmarked(name), r.mark("xds.responses."+name, "").on(entry(x.Responses, name, func(n int64) string { return count(&n) })),
-			r.mark("xds.bytes."+name, "").on(entry(x.Bytes, name, func(n int64) string { return bytes(new(float64(n))) })))
+		t.Add(unmarked(name), r.mark("xds.responses."+name, "").on(entry(x.Responses, name, count)),
+			r.mark("xds.bytes."+name, "").on(entry(x.Bytes, name, func(n *int64) string { return bytes(new(float64(*n))) })))
 	}
 	return t
 }
@@ -387,12 +374,12 @@ func (r *runReport) received() table {
 }
 
 // entry formats the value of a map at name; absent if there is none.
-func entry[T any](m map[string]T, name string, print func(T) string) string {
+func entry[T any](m map[string]T, name string, print func(*T) string) string {
 	v, ok := m[name]
 	if !ok {
 		return absent
 	}
-	return print(v)
+	return print(&v)
 }
 
 func (r *runReport) streams() table {

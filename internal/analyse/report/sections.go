@@ -134,7 +134,7 @@ func (r *runReport) own() []table {
 		}
 		cells := []string{name}
 		for _, metrics := range phases {
-			cells = append(cells, entry(metrics, name, func(v float64) string { return ownText(name, v) }))
+			cells = append(cells, entry(metrics, name, func(v *float64) string { return ownText(name, *v) }))
 		}
 		byPhase.AddPlain(cells...)
 	}

@@ -130,16 +130,10 @@ func figureColumn(head string, f figure) summaryColumn { return summaryColumn{he
 // headline returns a table of the headline figures, with a row for each run.
 func headline(d *warnings, runs ...*record.Run) table {
 	t := table{Head: plain("headline"), Left: 1}
-	for _, c := range headlineColumns {
-		t.Head = append(t.Head, unmarked(ofProxies(c.head, runs...)))
-	}
 	for _, r := range runs {
-		row := plain(orAbsent(r.Name))
-		for _, c := range headlineColumns {
-			row = append(row, d.mark(r, c.path, "").on(c.print(r)))
-		}
-		t.Add(row...)
+		t.AddPlain(orAbsent(r.Name))
 	}
+	addColumns(&t, runs, d, headlineColumns)
 	return t
 }
 
@@ -170,10 +164,7 @@ var timeColumns = []summaryColumn{
 func latencyColumn(head, path string, which func(*record.Run) *record.Latency, of func(*record.Latency) *float64) summaryColumn {
 	return summaryColumn{head, "latencies." + path, func(r *record.Run) string {
 		l := which(r)
-		if l == nil {
-			return absent
-		}
-		return quantile(l, of(l))
+		return quantile(l, of(orEmpty(l)))
 	}}
 }
 
@@ -204,11 +195,10 @@ func rolloutText(r *record.Run) string {
 // summaryDocument compares several runs, a row for each.
 func summaryDocument(runs []record.Run) document {
 	var d warnings
-	var all []*record.Run
 	for i := range runs {
 		d.add(&runs[i])
-		all = append(all, &runs[i])
 	}
+	all := pointers(runs)
 	return summary(runs, &d, headline(&d, all...), d.thresholds(all...), summaryTable(runs, &d, needColumns), summaryTable(runs, &d, timeColumns))
 }
 
@@ -217,18 +207,14 @@ func summary(runs []record.Run, d *warnings, tables ...table) document {
 	doc := document{title: output.Many(len(runs), "run"), limits: d.limits(true)}
 	differing := differingAxes(runs)
 	for _, a := range axes {
-		if value, same := common(runs, a); same && value != "" && !a.quiet {
-			doc.facts = append(doc.facts, fact{a.name, unmarked(value)})
+		if value, same := common(runs, a); same && !a.quiet {
+			doc.facts.add(a.name, value)
 		}
 	}
 	if len(differing) > 0 {
 		doc.tables = append(doc.tables, differenceTable(runs, differing))
 	}
-	for _, t := range tables {
-		if len(t.Rows) > 0 {
-			doc.tables = append(doc.tables, t)
-		}
-	}
+	doc.add(tables...)
 	doc.realSidecars(runs, d)
 	doc.dataplanes(runs, d)
 	doc.cost(runs, differing, d)
@@ -274,7 +260,7 @@ func summaryTable(runs []record.Run, d *warnings, columns []summaryColumn) table
 		t.AddPlain(orAbsent(run.Name), orAbsent(string(run.Status)), orAbsent(knobs.MTLS), orAbsent(knobs.Scope), orAbsent(knobs.Authz),
 			count(new(run.PodCount())), count(new(run.ServiceCount())))
 	}
-	addColumns(&t, runs, d, columns)
+	addColumns(&t, pointers(runs), d, columns)
 	return t
 }
 
@@ -284,16 +270,25 @@ func narrowTable(runs []record.Run, d *warnings, columns []summaryColumn) table 
 	for i := range runs {
 		t.AddPlain(orAbsent(runs[i].Name))
 	}
-	addColumns(&t, runs, d, columns)
+	addColumns(&t, pointers(runs), d, columns)
 	return t
 }
 
 // addColumns adds figures to a table that has a row for each run.
-func addColumns(t *table, runs []record.Run, d *warnings, columns []summaryColumn) {
+func addColumns(t *table, runs []*record.Run, d *warnings, columns []summaryColumn) {
 	for _, c := range columns {
-		t.Head = append(t.Head, unmarked(c.head))
-		for i := range runs {
-			t.Rows[i] = append(t.Rows[i], d.mark(&runs[i], c.path, "").on(c.print(&runs[i])))
+		t.Head = append(t.Head, unmarked(ofProxies(c.head, runs...)))
+		for i, r := range runs {
+			t.Rows[i] = append(t.Rows[i], d.mark(r, c.path, "").on(c.print(r)))
 		}
 	}
+}
+
+// pointers returns pointers to the runs.
+func pointers(runs []record.Run) []*record.Run {
+	var all []*record.Run
+	for i := range runs {
+		all = append(all, &runs[i])
+	}
+	return all
 }

@@ -26,14 +26,12 @@ func (d *warnings) thresholds(runs ...*record.Run) table {
 // thresholdGrid is the table of the thresholds of all runs at the head of a page, with the color of each result; nil if there are none.
 func (d *warnings) thresholdGrid(runs []record.Run) []grid {
 	var outcomes []compare.Outcome
-	var all []*record.Run
 	for i := range runs {
-		all = append(all, &runs[i])
 		for _, judged := range compare.Thresholds(&runs[i]) {
 			outcomes = append(outcomes, judged.Outcome)
 		}
 	}
-	grids := d.grids(d.thresholds(all...))
+	grids := d.grids(d.thresholds(pointers(runs)...))
 	for _, g := range grids {
 		for i, row := range append([][]cell{g.Head}, g.Rows...) {
 			result := row[3]

@@ -31,7 +31,7 @@ func xdsDocument(x *record.XDSRun) document {
 	}
 	d := document{
 		title: fmt.Sprintf("xds %s: %s", x.Spec.Address, x.Status),
-		facts: []fact{
+		facts: facts{
 			{"sidecars", unmarked(fmt.Sprintf("%d, %s, %s, %s", x.Spec.Clients, x.Spec.XDS, transport, arrival))},
 			{"machine", unmarked(machineText(x.Environment))},
 			{"started", unmarked(r.startedText())},
@@ -41,11 +41,7 @@ func xdsDocument(x *record.XDSRun) document {
 	sidecars := table{Head: plain("sidecars", "requested", "connected", "answered", "complete")}
 	s := x.Sidecars
 	sidecars.Add(append(plain("ever", count(&s.Requested), count(&s.Connected), count(&s.Answered)), r.mark("sidecars.complete", "").on(count(&s.Complete)))...)
-	for _, t := range []table{sidecars, r.latencies(false), r.changeLatencies().withoutUnknown(), r.xds(), r.streams(), windowTable(x.Windows), r.instrument()} {
-		if len(t.Rows) > 0 {
-			d.tables = append(d.tables, t)
-		}
-	}
+	d.add(sidecars, r.latencies(false), r.changeLatencies().withoutUnknown(), r.xds(), r.streams(), windowTable(x.Windows), r.instrument())
 	return d
 }
 
