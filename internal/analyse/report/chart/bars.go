@@ -46,10 +46,7 @@ func (b Bars) HTML() (template.HTML, error) {
 			}
 		}
 	}
-	v := b.view()
-	if len(values) == 0 && v.Absent == "" {
-		v.Absent = "it was not measured."
-	}
+	v := b.view(len(values), "it was not measured.")
 	if v.Absent != "" {
 		return v.html()
 	}

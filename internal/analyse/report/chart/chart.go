@@ -9,6 +9,7 @@
 package chart
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -110,7 +111,11 @@ func (v view) html() (template.HTML, error) {
 	return template.HTML(b.String()), nil
 }
 
-func (c Chart) view() view {
+// view returns an empty drawing. Of a chart without figures it states why nothing is shown, unless the chart does.
+func (c Chart) view(figures int, none string) view {
+	if figures == 0 {
+		c.Absent = cmp.Or(c.Absent, none)
+	}
 	return view{
 		Chart: c, Width: at(width), Height: at(height),
 		Left: at(left), PlotEnd: at(width - right), Base: at(top + plotHeight), PlotHead: at(top),

@@ -46,10 +46,7 @@ func (l Lines) HTML() (template.HTML, error) {
 	for _, b := range l.Bands {
 		xs = append(xs, b.To)
 	}
-	v := l.view()
-	if len(ys) == 0 && v.Absent == "" {
-		v.Absent = "there is nothing in it."
-	}
+	v := l.view(len(ys), "there is nothing in it.")
 	if v.Absent != "" {
 		return v.html()
 	}

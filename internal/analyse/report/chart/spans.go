@@ -25,10 +25,7 @@ const spanRoom = 23.0
 
 // HTML draws the chart. Its height depends on the number of spans.
 func (s Spans) HTML() (template.HTML, error) {
-	v := s.view()
-	if len(s.Spans) == 0 && v.Absent == "" {
-		v.Absent = "there is nothing in it."
-	}
+	v := s.view(len(s.Spans), "there is nothing in it.")
 	if v.Absent != "" {
 		return v.html()
 	}
