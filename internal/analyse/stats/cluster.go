@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -116,15 +117,7 @@ func newPool(clusters []Cluster) pool {
 			p.sizes[i] += c.Counts[j]
 		}
 	}
-	slices.SortFunc(p.values, func(a, b pooled) int {
-		switch {
-		case a.value < b.value:
-			return -1
-		case a.value > b.value:
-			return 1
-		}
-		return a.cluster - b.cluster
-	})
+	slices.SortFunc(p.values, func(a, b pooled) int { return cmp.Or(cmp.Compare(a.value, b.value), a.cluster-b.cluster) })
 	return p
 }
 
