@@ -113,8 +113,7 @@ func surroundings(differing []axis) func(*record.Run) string {
 
 // cost adds to a summary the cost of one more pod, or why it is not known.
 func (d *document) cost(runs []record.Run, differing []axis, warnings *warnings) {
-	around := surroundings(differing)
-	places := group(runs, around)
+	places := group(runs, surroundings(differing))
 	// If runs differ in more than size and settings, each kind is named by its first run:
 	// the table of differences has the rest.
 	name := func(g alike) string {
@@ -125,7 +124,7 @@ func (d *document) cost(runs []record.Run, differing []axis, warnings *warnings)
 	}
 	slopes := table{Head: plain("one more pod (95% interval)")}
 	var columns []alike
-	for _, g := range group(runs, func(r *record.Run) string { return around(r) + r.Environment.Knobs.Text() }) {
+	for _, g := range settings(runs) {
 		with := g.runs[0].Environment.Knobs.Text() + name(g)
 		if n := len(g.sizes()); n < sizesNeeded {
 			d.facts.add("one more pod", fmt.Sprintf("cost unknown with %s: %d sizes, and at least %d are needed", with, n, sizesNeeded))

@@ -57,7 +57,7 @@ func HTML(w io.Writer, runs []record.Run, latencies []record.LatencyRun) error {
 	}
 	var parts []latencyPart
 	for i := range latencies {
-		parts = append(parts, latencyPart{&runReport{run: latencyAsRun(&latencies[i])}, &latencies[i]})
+		parts = append(parts, newLatencyPart(&latencies[i]))
 		d.add(parts[i].run)
 	}
 	definitions, err := definitionsHTML()
@@ -118,11 +118,7 @@ type runCharts struct {
 
 // links returns links to the reasons that limit the figures at paths.
 func (r *runCharts) links(paths []string) []chart.Link {
-	var all marks
-	for _, path := range paths {
-		all = append(all, r.mark(path, "")...)
-	}
-	return r.warnings.links(all)
+	return r.warnings.links(r.warnings.markAll([]*record.Run{r.run}, paths...))
 }
 
 // drawer draws charts and keeps the first error.

@@ -16,11 +16,13 @@ type latencyPart struct {
 	latency    *record.LatencyRun
 }
 
-// latencyAsRun returns the parts of a latency run that reports read of every run.
-func latencyAsRun(l *record.LatencyRun) *record.Run {
-	return &record.Run{
+// newLatencyPart returns a latency run with its own warnings, and what reports read of every run.
+func newLatencyPart(l *record.LatencyRun) latencyPart {
+	p := latencyPart{&runReport{run: &record.Run{
 		Name: l.Name, Dir: l.Dir, Started: l.Started, Finished: l.Finished, Environment: l.Environment, Instrument: l.Instrument, Warnings: l.Warnings,
-	}
+	}}, l}
+	p.warnings.add(p.run)
+	return p
 }
 
 // answer states in two sentences the latency of requests at the highest load without
@@ -119,8 +121,7 @@ func (p latencyPart) glance() grid {
 
 // latencyBrief makes the answer of a latency run: the sentences of its page, and the overview.
 func latencyBrief(l *record.LatencyRun) brief {
-	p := latencyPart{&runReport{run: latencyAsRun(l)}, l}
-	p.warnings.add(p.run)
+	p := newLatencyPart(l)
 	b := brief{title: measured(nil, []record.LatencyRun{*l}), sentences: [][]marked{p.answer()}, warnings: p.warnings}
 	if l.Status != record.StatusCompleted {
 		text := "It did not complete: " + orAbsent(string(l.Status))

@@ -60,8 +60,7 @@ func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.
 }
 
 func latencyDocument(l *record.LatencyRun) document {
-	p := latencyPart{&runReport{run: latencyAsRun(l)}, l}
-	p.warnings.add(p.run)
+	p := newLatencyPart(l)
 	title := "latency: " + string(l.Status)
 	if l.Reason != "" {
 		title += " (" + l.Reason + ")"
