@@ -49,6 +49,20 @@ func TestDataPlanesGolden(t *testing.T) {
 	golden.Compare(t, filepath.Join("testdata", "dataplanes-nodes.txt"), text(t, as("wide"), bothPlanes(20, 80)))
 }
 
+// A sentence about runs of several data planes is about proxies.
+func TestAnswerOfDataPlanes(t *testing.T) {
+	var d warnings
+	var said []string
+	for _, paragraph := range answers(sorted(bothPlanes(20)), &d) {
+		for _, m := range paragraph {
+			said = append(said, m.text)
+		}
+	}
+	if text := strings.Join(said, " "); !strings.Contains(text, "Proxies waited ") || strings.Contains(text, "roxys") {
+		t.Errorf("the answer is %q", text)
+	}
+}
+
 func TestDataPlaneSentences(t *testing.T) {
 	said := func(runs []record.Run) string {
 		var d warnings

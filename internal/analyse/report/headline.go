@@ -164,7 +164,7 @@ func (s *sentence) steady(controlPlane string) marked {
 func (s *sentence) waits() []marked {
 	var texts []marked
 	runs := slices.Concat(s.groups...)
-	noun := proxyNoun(runs...)
+	several := plural(proxyNoun(runs...))
 	has := func(which func(*record.Run) *record.Latency) bool {
 		return slices.ContainsFunc(runs, func(r *record.Run) bool { return which(r) != nil })
 	}
@@ -176,13 +176,13 @@ func (s *sentence) waits() []marked {
 		parts = append(parts, s.quantiles("latencies.completeConfiguration", completeOf)+" for their complete configuration")
 	}
 	if parts != nil {
-		texts = append(texts, s.mark().on(fmt.Sprintf("%ss waited %s.", capital(noun), strings.Join(parts, ", and "))))
+		texts = append(texts, s.mark().on(fmt.Sprintf("%s waited %s.", capital(several), strings.Join(parts, ", and "))))
 	}
 	if has(slowestPush) {
 		for _, kind := range changeKinds {
 			s.paths = append(s.paths, "latencies.push."+string(kind)+".p50")
 		}
-		texts = append(texts, s.mark().on(fmt.Sprintf("A change reached half of the %ss that it concerns within %s (the slowest kind of change).", noun, s.quantile(slowestPush, p50))))
+		texts = append(texts, s.mark().on(fmt.Sprintf("A change reached half of the %s that it concerns within %s (the slowest kind of change).", several, s.quantile(slowestPush, p50))))
 	}
 	return append(texts, s.lost(runs))
 }
