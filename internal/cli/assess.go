@@ -66,10 +66,8 @@ CANNOT TELL.`,
 
   # the answer again
   scaler assess assessment -o markdown`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+		ValidArgsFunction: completeFolders,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	defaults := scenario.Default()
 	defaults.Phases.Baseline, defaults.Phases.Steady, defaults.Load.Probes = seconds(2), seconds(20), 0

@@ -98,9 +98,8 @@ which needs root, as by unshare --user --map-root-user.`,
 	f.StringVar(&o.faithful.Programs.BinDir, "bin-dir", os.Getenv("SCALER_BIN_DIR"), "with --fidelity: folder with ready programs ($SCALER_BIN_DIR)")
 	f.StringVar(&o.spec.Programs.CacheDir, "cache-dir", os.Getenv("SCALER_CACHE_DIR"), "folder that keeps the calibration ($SCALER_CACHE_DIR; default: scaler in your cache folder)")
 	f.StringVarP(&o.output, "output", "o", "table", "format: table, wide, json, yaml or markdown")
-	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": output.Formats} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
+	complete(cmd, "xds", []string{"delta", "sotw"})
+	complete(cmd, "output", output.Formats)
 	return cmd
 }
 

@@ -75,10 +75,8 @@ undecided. The exit code is 3 if a figure is different, 4 if one is undecided;
 
   # our runs next to published figures
   scaler compare --published osm-scalability results`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+		ValidArgsFunction: completeFolders,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and skip what has no counterpart")
@@ -86,9 +84,9 @@ undecided. The exit code is 3 if a figure is different, 4 if one is undecided;
 	o.addGateFlags(f)
 	f.StringVar(&o.published, "published", "", "show published figures with this `NAME` next to those of one or two folders, without tests")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table (the answer), wide (all tables), json, yaml or markdown")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "output", output.Formats)
 	if names, err := compare.Published(); err == nil {
-		_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+		complete(cmd, "published", names)
 	}
 	return cmd
 }

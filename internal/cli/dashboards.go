@@ -36,10 +36,8 @@ provisioning of dashboards and data source into DIR/provisioning. Set Grafana's
 paths.provisioning to that folder. Files of an earlier export are overwritten.`,
 		Example: `  scaler dashboards export grafana --prometheus-url http://prometheus:9090
   GF_PATHS_PROVISIONING=$PWD/grafana/provisioning grafana server --homepath /usr/share/grafana`,
-		Args: exactlyOne("DIR", "scaler dashboards export grafana"),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:              exactlyOne("DIR", "scaler dashboards export grafana"),
+		ValidArgsFunction: completeFolders,
 		RunE: func(_ *cobra.Command, args []string) error {
 			address, err := grafana.ParseURL(prometheusURL)
 			if err != nil {

@@ -30,10 +30,8 @@ A copy of the runs is served; the runs do not change. By default both programs
 listen on this machine only. They need no password and end with this command
 (Ctrl-C), which leaves nothing behind. Serving has no other end, so the exit code is
 0 then.`,
-		Example: `  scaler dashboards serve scaler-runs/20261121-095442-598`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Example:           `  scaler dashboards serve scaler-runs/20261121-095442-598`,
+		ValidArgsFunction: completeFolders,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("want at least one RUN, as in 'scaler dashboards serve results'")

@@ -90,10 +90,8 @@ the Envoy rejects a resource of the second side.`,
 
   # the comparison again, with another rule
   scaler diff scaler-runs/20260101-120000-000 --keep-noise order`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
+		ValidArgsFunction: completeFolders,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	defaults := shortRollouts()
 	defaults.Phases.Baseline, defaults.Phases.Steady = seconds(1), seconds(1)

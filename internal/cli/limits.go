@@ -72,7 +72,7 @@ easiest value, and 4 if the search ended without an answer.`,
 	f.StringVar(&o.max, "max", "", "greatest value that is tried (default 1000/s, 5000 pods, 8Gi or 16)")
 	f.StringVar(&o.resolution, "resolution", "10%", "how much the value that meets the objective and the one that misses it may differ")
 	f.IntVar(&o.maxRuns, "max-runs", 20, "number of runs after which the search ends")
-	_ = cmd.RegisterFlagCompletionFunc("find", cobra.FixedCompletions(findNames(), cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "find", findNames())
 	return cmd
 }
 

@@ -90,10 +90,8 @@ within its interval. Otherwise the exit code is 3.`,
 
   # check the plan: run it with what it asks for
   scaler plan results --pods 1600 --control-plane-cpus 2 --verify`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(s, cmd, args) },
+		ValidArgsFunction: completeFolders,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(s, cmd, args) },
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Pods, "pods", 0, "pods of the mesh that is planned for (with --validate, default the largest size)")
@@ -116,8 +114,8 @@ within its interval. Otherwise the exit code is 3.`,
 	f.StringVar(&o.nodeSpeed, "node-speed", "", "`FILE` with what 'scaler calibrate --speed -o json' printed on the nodes that are planned for: processor time and cores are those of their processors (default those of the runs)")
 	f.BoolVar(&o.Force, "force", false, "forecast although there are too few runs, or too far ahead")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table (the answer), wide (all tables), json, yaml or markdown")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"permissive", "strict"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "output", output.Formats)
+	complete(cmd, "mode", []string{"permissive", "strict"})
 	return cmd
 }
 

@@ -45,13 +45,11 @@ a 'scaler assess' is printed as its answer; its page is that of its runs.`,
 
   # a page with charts
   scaler report results -o html >report.html`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(s, args) },
+		ValidArgsFunction: completeFolders,
+		RunE:              func(_ *cobra.Command, args []string) error { return o.run(s, args) },
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`format`: table (the answer), wide (all tables), json, yaml, markdown or html")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.PageFormats, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "output", output.PageFormats)
 	return cmd
 }
 

@@ -253,6 +253,10 @@ func (t *texts) String() string { return strings.Join(t.given, ",") }
 // Type is part of pflag.Value.
 func (t *texts) Type() string { return t.kind }
 
+// completeFolders completes arguments that are folders.
+var completeFolders = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+
+// complete completes a flag with one of a few values.
 func complete(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }

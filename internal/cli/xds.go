@@ -62,9 +62,8 @@ exit code is 3 if a sidecar was never complete.
 	f.StringVar(&o.spec.Namespace, "namespace", o.spec.Namespace, "value of {{.Namespace}} in the templates")
 	f.StringVar(&o.spec.MetricsAddress, "metrics-address", "", "`HOST:PORT` for scaler's own metrics under /metrics; port 0 selects a free one (default none)")
 	f.StringVarP(&o.output, "output", "o", "table", "format of the figures: table, wide, json, yaml or markdown")
-	for flag, values := range map[string][]string{"xds": {"delta", "sotw"}, "output": output.Formats} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
+	complete(cmd, "xds", []string{"delta", "sotw"})
+	complete(cmd, "output", output.Formats)
 	return cmd
 }
 
