@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -113,10 +114,8 @@ func (o *calibrateOptions) run(cmd *cobra.Command, s streams) error {
 	if o.fidelity {
 		return o.runFidelity(cmd, s)
 	}
-	for _, flag := range fidelityFlags {
-		if cmd.Flags().Changed(flag) {
-			return usagef("--%s: got %q, want none without --fidelity", flag, cmd.Flags().Lookup(flag).Value)
-		}
+	if err := refuseFlags(cmd.Flags(), "none without --fidelity", fidelityFlags...); err != nil {
+		return err
 	}
 	if err := o.spec.Validate(); err != nil {
 		return usagef("%w", err)
@@ -140,10 +139,8 @@ var (
 
 // runSpeed measures the speed of the machine.
 func (o *calibrateOptions) runSpeed(cmd *cobra.Command, s streams) error {
-	for _, flag := range append(append([]string{"fidelity", "changes"}, fidelityFlags...), floorFlags...) {
-		if cmd.Flags().Changed(flag) {
-			return usagef("--%s: got %q, want none with --speed", flag, cmd.Flags().Lookup(flag).Value)
-		}
+	if err := refuseFlags(cmd.Flags(), "none with --speed", slices.Concat([]string{"fidelity", "changes"}, fidelityFlags, floorFlags)...); err != nil {
+		return err
 	}
 	measured, err := speed.Measure(cmd.Context())
 	if err != nil {
@@ -174,10 +171,8 @@ func newSpeedCommand(s streams) *cobra.Command {
 var errUnfaithful = errors.New("the simulated proxy differs from the real one")
 
 func (o *calibrateOptions) runFidelity(cmd *cobra.Command, s streams) error {
-	for _, flag := range floorFlags {
-		if cmd.Flags().Changed(flag) {
-			return usagef("--%s: got %q, want none with --fidelity", flag, cmd.Flags().Lookup(flag).Value)
-		}
+	if err := refuseFlags(cmd.Flags(), "none with --fidelity", floorFlags...); err != nil {
+		return err
 	}
 	if cmd.Flags().Changed("changes") {
 		o.faithful.Changes = o.spec.Changes

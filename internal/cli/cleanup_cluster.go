@@ -30,12 +30,7 @@ func (c *clusterCleanup) addFlags(f *pflag.FlagSet) {
 // check reports whether a cluster is to be cleaned up.
 func (c *clusterCleanup) check(f *pflag.FlagSet) (bool, error) {
 	if !f.Changed("context") {
-		for _, name := range []string{"kubeconfig", "run", "all"} {
-			if flag := f.Lookup(name); flag.Changed {
-				return false, usagef("--%s: got %q, want it with --context", name, flag.Value)
-			}
-		}
-		return false, nil
+		return false, refuseFlags(f, "it with --context", "kubeconfig", "run", "all")
 	}
 	switch {
 	case c.target.Context == "":

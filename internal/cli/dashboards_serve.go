@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -36,18 +34,15 @@ listen on this machine only. They need no password and end with this command
 			if len(args) == 0 {
 				return usagef("want at least one RUN, as in 'scaler dashboards serve results'")
 			}
-			for _, flag := range []string{"grafana", "grafana-home", "grafana-image", "grafana-address"} {
-				if spec.NoGrafana && cmd.Flags().Changed(flag) {
-					return usagef("--%s: got %q, want none with --no-grafana", flag, cmd.Flags().Lookup(flag).Value)
+			if spec.NoGrafana {
+				if err := refuseFlags(cmd.Flags(), "none with --no-grafana", "grafana", "grafana-home", "grafana-image", "grafana-address"); err != nil {
+					return err
 				}
 			}
 			spec.GrafanaWanted = cmd.Flags().Changed("grafana") || cmd.Flags().Changed("grafana-image")
 			var err error
-			switch spec.Runs, err = record.Read(args...); {
-			case errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNoRuns):
-				return usagef("%w", err)
-			case err != nil:
-				return err
+			if spec.Runs, err = record.Read(args...); err != nil {
+				return badFolder(err)
 			}
 			if err := spec.Validate(); err != nil {
 				return usagef("%w", err)

@@ -39,12 +39,7 @@ func addPlaceFlags(f *pflag.FlagSet, p *scenario.Place, use string) {
 // checkPlace makes the place of the flags of addPlaceFlags; nil = no cluster is named.
 func checkPlace(f *pflag.FlagSet, p scenario.Place) (*attach.Place, error) {
 	if !f.Changed("context") {
-		for _, name := range []string{"kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics"} {
-			if flag := f.Lookup(name); flag.Changed {
-				return nil, usagef("--%s: got %q, want it with --context", name, flag.Value)
-			}
-		}
-		return nil, nil
+		return nil, refuseFlags(f, "it with --context", "kubeconfig", "istio-namespace", "revision", "control-plane-address", "control-plane-metrics")
 	}
 	if p.Context == "" {
 		return nil, usagef(`--context: got "", want a context of the kubeconfig`)

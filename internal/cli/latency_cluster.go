@@ -15,12 +15,7 @@ func (o *latencyOptions) checkCluster(cmd *cobra.Command) error {
 	if o.spec.Existing == nil {
 		return o.cluster.refuse(cmd.Flags())
 	}
-	for _, name := range []string{"envoy", "bin-dir"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed {
-			return usagef("--%s: got %q, want none with place.context, whose cluster has its own", name, flag.Value)
-		}
-	}
-	return nil
+	return refuseFlags(cmd.Flags(), "none with place.context, whose cluster has its own", "envoy", "bin-dir")
 }
 
 // prepare looks at the cluster, shows what would be done and asks. goOn is false where nothing is to be done.

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"strconv"
 	"strings"
@@ -127,11 +126,8 @@ func (o planOptions) run(s streams, cmd *cobra.Command, dirs []string) error {
 		return usagef("want at least one DIR that holds runs, as in 'scaler plan results --pods 5000'")
 	}
 	runs, err := record.Read(dirs...)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, record.ErrNoRuns):
-		return usagef("%w", err)
-	case err != nil:
-		return err
+	if err != nil {
+		return badFolder(err)
 	}
 	plan, err := capacity.Make(runs, o.Options)
 	if err != nil {

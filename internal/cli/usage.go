@@ -118,6 +118,16 @@ func commandNames(cmd *cobra.Command) []string {
 	return names
 }
 
+// refuseFlags refuses the first of these flags that is given. want says with what they mean something.
+func refuseFlags(f *pflag.FlagSet, want string, names ...string) error {
+	for _, name := range names {
+		if flag := f.Lookup(name); flag.Changed {
+			return usagef("--%s: got %q, want %s", name, flag.Value, want)
+		}
+	}
+	return nil
+}
+
 // parseOutput checks the value of -o.
 func parseOutput(value string, allowed ...string) error { return parseOneOf("output", value, allowed) }
 
