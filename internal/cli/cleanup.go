@@ -47,9 +47,6 @@ the label scaler.mesh/run of one run, or of all runs, those in progress included
   scaler cleanup --context staging --run istiod-permissive-200-3f9a1c`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
-				return err
-			}
 			if asked, err := inside.check(cmd.Flags()); err != nil {
 				return err
 			} else if asked {
@@ -73,27 +70,30 @@ the label scaler.mesh/run of one run, or of all runs, those in progress included
 				}
 				found = append(found, l)
 			}
-			if len(found) == 0 && output == "table" {
-				if err := errors.Join(errs...); err != nil {
-					return err
-				}
-				fmt.Fprintln(s.err, "nothing to clean up")
-				return nil
-			}
-			errs = append(errs, printList(s.out, output, "LeftoverList", found, []string{"FOLDER", "RUNNING"}, func(l leftover) []string {
+			return printLeft(s, errors.Join(errs...), output, "LeftoverList", found, []string{"FOLDER", "RUNNING"}, func(l leftover) []string {
 				running := l.Processes
 				if l.Container != "" {
 					running = append(running, "container "+l.Container)
 				}
 				return []string{l.Folder, strings.Join(running, ", ")}
-			}))
-			return errors.Join(errs...)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
 	inside.addFlags(cmd.Flags())
-	addListOutputFlag(cmd.Flags(), &output)
+	addListOutput(cmd, &output)
 	return cmd
+}
+
+// printLeft prints what was found. err is of what could not be looked at or removed.
+func printLeft[T any](s streams, err error, format, kind string, found []T, header []string, row func(T) []string) error {
+	if len(found) == 0 && format == "table" {
+		if err == nil {
+			fmt.Fprintln(s.err, "nothing to clean up")
+		}
+		return err
+	}
+	return errors.Join(err, printList(s.out, format, kind, found, header, row))
 }
 
 // remove ends a container before the processes: the file that states what it is

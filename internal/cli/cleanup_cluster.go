@@ -77,15 +77,7 @@ func (c *clusterCleanup) run(ctx context.Context, s streams, dryRun bool, format
 			found = append(found, leftInCluster{run, runs[run]})
 		}
 	}
-	if len(found) == 0 && format == "table" {
-		if err := errors.Join(errs...); err != nil {
-			return err
-		}
-		fmt.Fprintln(s.err, "nothing to clean up")
-		return nil
-	}
-	errs = append(errs, printList(s.out, format, "LeftInClusterList", found, []string{"RUN", "OBJECTS", "OF THEM"}, func(l leftInCluster) []string {
+	return printLeft(s, errors.Join(errs...), format, "LeftInClusterList", found, []string{"RUN", "OBJECTS", "OF THEM"}, func(l leftInCluster) []string {
 		return []string{l.Run, fmt.Sprint(l.Objects.Total()), output.Counts(l.Objects)}
-	}))
-	return errors.Join(errs...)
+	})
 }

@@ -112,9 +112,6 @@ func newClusterStatusCommand(s streams) *cobra.Command {
 		Short: "List embedded clusters: kept ones and those of running experiments",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
-				return err
-			}
 			root, err := clustersDir()
 			if err != nil {
 				return err
@@ -129,7 +126,7 @@ func newClusterStatusCommand(s streams) *cobra.Command {
 			return listErr // after what could be read
 		},
 	}
-	addListOutputFlag(cmd.Flags(), &output)
+	addListOutput(cmd, &output)
 	return cmd
 }
 

@@ -61,9 +61,6 @@ func newComponentsListCommand(s streams, o *component.Options) *cobra.Command {
 		Short: "List the programs with versions and paths",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
-				return err
-			}
 			all, err := component.List(cmd.Context(), *o)
 			if err != nil {
 				return err
@@ -77,7 +74,7 @@ func newComponentsListCommand(s streams, o *component.Options) *cobra.Command {
 			})
 		},
 	}
-	addListOutputFlag(cmd.Flags(), &output)
+	addListOutput(cmd, &output)
 	return cmd
 }
 
@@ -120,9 +117,6 @@ is taken only by this command.`,
 		},
 		ValidArgsFunction: completeComponents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
-				return err
-			}
 			got, err := component.Get(cmd.Context(), *o, args...)
 			if err != nil {
 				return misused(err)
@@ -132,7 +126,7 @@ is taken only by this command.`,
 			})
 		},
 	}
-	addListOutputFlag(cmd.Flags(), &output)
+	addListOutput(cmd, &output)
 	return cmd
 }
 
@@ -182,8 +176,16 @@ func completeComponents(_ *cobra.Command, args []string, _ string) ([]string, co
 	return left, cobra.ShellCompDirectiveNoFileComp
 }
 
-func addListOutputFlag(flags *pflag.FlagSet, output *string) {
-	flags.StringVarP(output, "output", "o", "table", "output format: table, json or yaml")
+// addListOutput adds the flag for the format of printList to a command, which refuses another format before it does anything.
+func addListOutput(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", "table", "output format: table, json or yaml")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := parseOutput(*output, "table", "json", "yaml"); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
 }
 
 // printList prints items as a table with one row for each, or as a list object of this kind.

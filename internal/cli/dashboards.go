@@ -79,9 +79,6 @@ The Prometheus is selected on the dashboards.`,
 		Example: `  GRAFANA_TOKEN=... scaler dashboards push --url https://grafana.example`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
-				return err
-			}
 			if _, err := grafana.ParseURL(target.URL); err != nil {
 				return usagef("--url: %w", err)
 			}
@@ -103,7 +100,7 @@ The Prometheus is selected on the dashboards.`,
 	}
 	cmd.Flags().StringVar(&target.URL, "url", "", "`URL` of the Grafana; required")
 	cmd.Flags().StringVar(&target.Token, "token", "", "`token` of a service account (default $GRAFANA_TOKEN, which others on this machine do not see)")
-	addListOutputFlag(cmd.Flags(), &output)
+	addListOutput(cmd, &output)
 	return cmd
 }
 

@@ -46,9 +46,6 @@ the connection to it. It creates nothing.`,
   scaler doctor --context staging`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := parseOutput(output, "table", "json", "yaml"); err != nil {
-				return err
-			}
 			if place, err := checkPlace(cmd.Flags(), where); err != nil {
 				return err
 			} else if place != nil {
@@ -89,7 +86,7 @@ the connection to it. It creates nothing.`,
 	addComponentFlags(cmd.Flags(), &o)
 	addIstioFlag(cmd.Flags(), &o)
 	addEnvoyFlag(cmd.Flags(), &o)
-	addListOutputFlag(cmd.Flags(), &output)
+	addListOutput(cmd, &output)
 	return cmd
 }
 
