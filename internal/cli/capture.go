@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"time"
@@ -128,8 +127,7 @@ func (o *captureOptions) observed(ctx context.Context, config *rest.Config, mesh
 		return err
 	}
 	return observation{
-		client: client, wait: task.WaitUntil, now: time.Now, say: func(text string) { fmt.Fprintln(s.err, text) },
-		ask: asking(config),
+		client: client, wait: task.WaitUntil, now: time.Now, say: progress(s), ask: asking(config),
 	}.history(ctx, o.observe, mesh)
 }
 
@@ -162,8 +160,7 @@ func (o *captureOptions) capture(ctx context.Context, files []string, s streams)
 		return mesh, nil, err
 	}
 	mesh, err = capture.FromCluster(ctx, capture.Cluster{
-		Discovery: kinds, Dynamic: client, Progress: func(text string) { fmt.Fprintln(s.err, text) },
-		Ask: asking(config),
+		Discovery: kinds, Dynamic: client, Progress: progress(s), Ask: asking(config),
 	})
 	return mesh, config, err
 }
@@ -171,23 +168,18 @@ func (o *captureOptions) capture(ctx context.Context, files []string, s streams)
 // askTimeout is how long the answer of a pod of the control plane may take.
 const askTimeout = 10 * time.Second
 
-// asking returns ask for a cluster.
+// asking returns what gets a path of a port of a pod of a cluster, through the API server.
 func asking(config *rest.Config) func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
 	return func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
-		return ask(ctx, config, namespace, pod, port, path)
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		forwarded, err := (&existing.Cluster{Config: config}).Forward(ctx, namespace, pod, port)
+		if err != nil {
+			return nil, err
+		}
+		defer forwarded.Close()
+		return httpget.Get(ctx, &http.Client{}, "http://"+forwarded.Address(port)+path)
 	}
-}
-
-// ask gets a path of a port of a pod, through the API server.
-func ask(ctx context.Context, config *rest.Config, namespace, pod string, port int, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	forwarded, err := (&existing.Cluster{Config: config}).Forward(ctx, namespace, pod, port)
-	if err != nil {
-		return nil, err
-	}
-	defer forwarded.Close()
-	return httpget.Get(ctx, &http.Client{}, "http://"+forwarded.Address(port)+path)
 }
 
 // write writes the file as a whole: one that is there is replaced once the new one is complete.

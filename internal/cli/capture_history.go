@@ -85,31 +85,26 @@ func (o *historyOptions) history(ctx context.Context, p clusterprometheus.Option
 		}
 	}
 	length := time.Duration(o.days) * 24 * time.Hour
+	observed := func(from, to time.Time, all []clusterprometheus.Range, err error) *capture.History {
+		if err != nil {
+			now := time.Now().Truncate(clusterprometheus.HistoryStep)
+			return unknownHistory(now.Add(-length), now, clusterprometheus.HistoryStep, err)
+		}
+		return historyOf(from, to, clusterprometheus.HistoryStep, all)
+	}
 	for i := range c.Revisions {
 		r := &c.Revisions[i]
 		p.Program = clusterprometheus.Program{Namespace: r.Home(), Deployment: r.Deployment(), Container: "discovery"}
 		source := clusterprometheus.Look(ctx, p)
-		r.History = observed(length, func() (time.Time, time.Time, []clusterprometheus.Range, error) { return source.History(ctx, length) })
+		r.History = observed(source.History(ctx, length))
 		if c.APIServer == nil || len(c.APIServer.Figures) == 0 { // the Prometheus of this revision may have it
-			c.APIServer = observed(length, func() (time.Time, time.Time, []clusterprometheus.Range, error) {
-				return source.APIServerHistory(ctx, length)
-			})
+			c.APIServer = observed(source.APIServerHistory(ctx, length))
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
 	return nil
-}
-
-// observed converts a history that was read into that of a mesh.
-func observed(length time.Duration, read func() (from, to time.Time, all []clusterprometheus.Range, err error)) *capture.History {
-	from, to, all, err := read()
-	if err != nil {
-		now := time.Now().Truncate(clusterprometheus.HistoryStep)
-		return unknownHistory(now.Add(-length), now, clusterprometheus.HistoryStep, err)
-	}
-	return historyOf(from, to, clusterprometheus.HistoryStep, all)
 }
 
 // unknownHistory is one of which nothing is known.

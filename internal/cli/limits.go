@@ -131,7 +131,7 @@ func (o *limitsOptions) options(cmd *cobra.Command, s streams) (options limits.O
 	}
 	objective, err := compare.ParseObjective(o.slo)
 	if err != nil {
-		return fail(usageError{err})
+		return fail(err)
 	}
 	options = limits.Options{Find: find, Objective: objective, MaxRuns: o.maxRuns, Spec: spec}
 	if options.Scale, err = o.scale(find, spec); err != nil {
@@ -145,23 +145,16 @@ func (o *limitsOptions) options(cmd *cobra.Command, s streams) (options limits.O
 
 // scale returns the range of the search.
 func (o *limitsOptions) scale(find limits.Find, spec run.Spec) (scale limits.Scale, err error) {
-	low, high := o.min, o.max
 	defaults := map[limits.Find][2]string{
 		limits.ChangeRate: {"0.5/s", "1000/s"},
 		limits.Pods:       {"10", "5000"},
 		limits.Memory:     {"64Mi", "8Gi"},
 		limits.CPUs:       {"1", strconv.Itoa(2 * scenario.DefaultProcessors)},
 	}[find]
-	if low == "" {
-		low = defaults[0]
-	}
-	if high == "" {
-		high = defaults[1]
-	}
-	if scale.Min, err = find.Parse(low); err != nil {
+	if scale.Min, err = find.Parse(cmp.Or(o.min, defaults[0])); err != nil {
 		return scale, fmt.Errorf("--min: %w", err)
 	}
-	if scale.Max, err = find.Parse(high); err != nil {
+	if scale.Max, err = find.Parse(cmp.Or(o.max, defaults[1])); err != nil {
 		return scale, fmt.Errorf("--max: %w", err)
 	}
 	number, percent := strings.CutSuffix(o.resolution, "%")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -85,7 +86,7 @@ func (o *tuneOptions) run(cmd *cobra.Command, s streams) error {
 	if err != nil || done {
 		return err
 	}
-	if err := checkKnown(cmd, options, settings); err != nil {
+	if err := checkKnown(cmd.Context(), s, options, settings); err != nil {
 		return err
 	}
 	return runSweep(cmd, s, options, o.output)
@@ -121,7 +122,7 @@ func (o *tuneOptions) options(cmd *cobra.Command, s streams) (options sweep.Opti
 	if cmd.Flags().Changed("slo") {
 		parsed, err := compare.ParseObjective(o.slo)
 		if err != nil {
-			return options, nil, false, usageError{err}
+			return fail(err)
 		}
 		objective = &parsed
 	}
@@ -147,14 +148,14 @@ func (o *tuneOptions) options(cmd *cobra.Command, s streams) (options sweep.Opti
 }
 
 // checkKnown refuses settings that the control plane's program does not have.
-func checkKnown(cmd *cobra.Command, options sweep.Options, settings []sweep.Setting) error {
+func checkKnown(ctx context.Context, s streams, options sweep.Options, settings []sweep.Setting) error {
 	driver, err := options.Spec.Driver()
 	if err != nil || len(driver.Programs.Own) == 0 {
 		return err
 	}
 	programs := options.Spec.Programs
-	programs.Progress = func(msg string) { fmt.Fprintln(cmd.ErrOrStderr(), msg) }
-	paths, err := component.Paths(cmd.Context(), programs, driver.Programs.Own[0])
+	programs.Progress = progress(s)
+	paths, err := component.Paths(ctx, programs, driver.Programs.Own[0])
 	if err != nil {
 		return err
 	}
