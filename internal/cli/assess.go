@@ -176,11 +176,11 @@ func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehear
 			}
 		}
 	}
-	switch m := spec.Mesh; {
+	switch err := checkOne(spec); {
 	case spec.Captured == nil:
 		return options, false, usageError{scenario.Refuse("mesh.file", "", "the mesh to assess: --mesh FILE, or --context, which captures it")}
-	case len(m.Pods) != 1 || len(spec.Scales) > 1 || len(m.Mode) != 1 || len(m.Dataplane) != 1:
-		return options, false, usagef("want one size, one mode and one data plane, with which all runs are done")
+	case err != nil:
+		return options, false, err
 	case spec.ControlPlane.Version == "":
 		return options, false, usageError{scenario.Refuse("controlPlane.version", nil, "the version that production runs, which %s does not have, as in --from 1.29.1", spec.Captured.File)}
 	}
@@ -259,17 +259,8 @@ func (o *assessOptions) capture(cmd *cobra.Command, s streams, note func(*scenar
 
 // again answers from the records of an earlier assessment.
 func (o *assessOptions) again(f *pflag.FlagSet, s streams, args []string) error {
-	if len(args) > 1 {
-		return usagef("want one DIR, the --out of an earlier assessment, not %d", len(args))
-	}
-	var other string
-	f.Visit(func(flag *pflag.Flag) {
-		if flag.Name != "output" {
-			other = flag.Name
-		}
-	})
-	if other != "" {
-		return usagef("--%s: want none with DIR, whose records are read as they are", other)
+	if err := checkEarlier(f, args, "assessment", "read", "output"); err != nil {
+		return err
 	}
 	a, err := readAssessment(args[0])
 	if err != nil {

@@ -301,17 +301,8 @@ func (o *diffOptions) second(f *pflag.FlagSet) func(*scenario.Document) error {
 
 // again compares the records of an earlier diff.
 func (o *diffOptions) again(ctx context.Context, f *pflag.FlagSet, s streams, args []string) error {
-	if len(args) > 1 {
-		return usagef("want one DIR, the --out of an earlier diff, not %d", len(args))
-	}
-	var other string
-	f.Visit(func(flag *pflag.Flag) {
-		if !slices.Contains([]string{"output", "keep-noise", "fail-on", "validate-with"}, flag.Name) {
-			other = flag.Name
-		}
-	})
-	if other != "" {
-		return usagef("--%s: want none with DIR, whose records are compared as they are", other)
+	if err := checkEarlier(f, args, "diff", "compared", "output", "keep-noise", "fail-on", "validate-with"); err != nil {
+		return err
 	}
 	return o.compare(ctx, s, args[0])
 }

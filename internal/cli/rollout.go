@@ -283,10 +283,15 @@ func (o *rolloutOptions) oneSpec(cmd *cobra.Command, s streams, changes ...func(
 	if err != nil || done {
 		return spec, done, err
 	}
-	if m := l.Spec.Mesh; len(m.Pods) != 1 || len(l.Spec.Scales) > 1 || len(m.Mode) != 1 || len(m.Dataplane) != 1 {
-		return spec, false, usagef("want one size, one mode and one data plane, with which all runs are done")
+	return l.Spec, false, checkOne(l.Spec)
+}
+
+// checkOne refuses a specification of several sizes, modes or data planes.
+func checkOne(spec run.Spec) error {
+	if m := spec.Mesh; len(m.Pods) != 1 || len(spec.Scales) > 1 || len(m.Mode) != 1 || len(m.Dataplane) != 1 {
+		return usagef("want one size, one mode and one data plane, with which all runs are done")
 	}
-	return l.Spec, false, nil
+	return nil
 }
 
 // outFolder is the folder that --out names or, without it, one named by the time.

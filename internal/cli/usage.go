@@ -128,6 +128,21 @@ func refuseFlags(f *pflag.FlagSet, want string, names ...string) error {
 	return nil
 }
 
+// checkEarlier checks the arguments and flags of a command that answers from the records of an earlier one: of one folder,
+// with no other flags than these. done says what is done with the records.
+func checkEarlier(f *pflag.FlagSet, args []string, earlier, done string, flags ...string) error {
+	if len(args) > 1 {
+		return usagef("want one DIR, the --out of an earlier %s, not %d", earlier, len(args))
+	}
+	var err error
+	f.Visit(func(flag *pflag.Flag) {
+		if !slices.Contains(flags, flag.Name) {
+			err = usagef("--%s: want none with DIR, whose records are %s as they are", flag.Name, done)
+		}
+	})
+	return err
+}
+
 // parseOutput checks the value of -o.
 func parseOutput(value string, allowed ...string) error { return parseOneOf("output", value, allowed) }
 
