@@ -71,6 +71,7 @@ type Done struct {
 type step struct {
 	name, does string
 	spec       run.Spec
+	expected   time.Duration // with the factor that it will have; 0 = it is not chosen yet
 }
 
 // steps are all steps in their order.
@@ -99,9 +100,9 @@ func (o Options) steps() []step {
 	move.Phases.Changes = 0
 	move.Out = filepath.Join(o.Spec.Out, Upgrade)
 	return []step{
-		{From, "the captured state with " + from.ControlPlane.Version, from},
-		{Onto, "the same with " + onto.ControlPlane.Version + ", one restart, all proxies reconnect", onto},
-		{Upgrade, "the upgrade in waves", move},
+		{name: From, does: "the captured state with " + from.ControlPlane.Version, spec: from},
+		{name: Onto, does: "the same with " + onto.ControlPlane.Version + ", one restart, all proxies reconnect", spec: onto},
+		{name: Upgrade, does: "the upgrade in waves", spec: move},
 	}
 }
 
@@ -224,19 +225,18 @@ func (o Options) environment(ctx context.Context) (*assess.Environment, error) {
 // plan is the plan of a series: the steps that are not done yet.
 type plan struct {
 	Options
-	result   *Result
-	resumed  bool // folders of steps that are left are those of runs that were cut short
-	left     []step
-	expected []time.Duration // of each that is left, with the factor that it will have
-	doing    step
+	result  *Result
+	resumed bool // folders of steps that are left are those of runs that were cut short
+	left    []step
+	doing   step
 }
 
 // choose finds how long the steps take with the factors that they will have. Each run chooses its own again.
 func (p *plan) choose(ctx context.Context) {
 	machine := run.Machine(ctx, p.Spec)
-	for _, s := range p.left {
+	for i, s := range p.left {
 		run.ChooseDilation(machine, &s.spec)
-		p.expected = append(p.expected, s.spec.Expected())
+		p.left[i].expected = s.spec.Expected()
 	}
 }
 
@@ -245,10 +245,9 @@ func (p *plan) Next() (series.Run, bool) {
 	if len(p.left) == 0 {
 		return series.Run{}, false
 	}
-	expected := p.expected[0]
-	p.doing, p.left, p.expected = p.left[0], p.left[1:], p.expected[1:]
+	p.doing, p.left = p.left[0], p.left[1:]
 	return series.Run{
-		Name: p.doing.name + ", " + p.doing.does, Expected: expected,
+		Name: p.doing.name + ", " + p.doing.does, Expected: p.doing.expected,
 		Do: func(ctx context.Context) (record.Run, error) {
 			if err := p.putAside(); err != nil {
 				return record.Run{}, err
@@ -279,10 +278,10 @@ func (p *plan) Take(done series.Done, _ *record.Run, err error) (string, error) 
 
 // Left returns how many steps are left, and about how long they take.
 func (p *plan) Left() (runs int, expected time.Duration) {
-	for _, e := range p.expected {
-		runs, expected = runs+1, expected+e
+	for _, s := range p.left {
+		expected += s.expected
 	}
-	return runs, expected
+	return len(p.left), expected
 }
 
 // Is reports whether a folder has a rehearsal.

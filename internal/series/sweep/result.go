@@ -96,20 +96,15 @@ func resume(o Options, folder *series.Folder) (*Result, error) {
 			continue
 		}
 		runs, err := record.Read(filepath.Join(o.Spec.Out, one.Record))
-		if err != nil || len(runs) != 1 {
-			return nil, fmt.Errorf("resuming the sweep in %s: reading the record of a run: %w", o.Spec.Out, errors.Join(err, errMissing(len(runs))))
+		if len(runs) != 1 {
+			err = errors.Join(err, fmt.Errorf("%d records, want 1", len(runs)))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("resuming the sweep in %s: reading the record of a run: %w", o.Spec.Out, err)
 		}
 		fresh.Runs, fresh.records = append(fresh.Runs, one), append(fresh.records, runs[0])
 	}
 	return fresh, nil
-}
-
-// errMissing says that a folder does not have one record.
-func errMissing(n int) error {
-	if n == 1 {
-		return nil
-	}
-	return fmt.Errorf("%d records, want 1", n)
 }
 
 // Print writes the result in one of output.Formats.

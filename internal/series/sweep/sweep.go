@@ -89,6 +89,8 @@ func (o Options) Validate() error {
 type named struct {
 	name string
 	spec run.Spec
+	// expected is how long a run takes, once its factor is chosen.
+	expected time.Duration
 }
 
 // unsafe are characters that the name of a folder does without.
@@ -97,12 +99,12 @@ var unsafe = regexp.MustCompile(`[^A-Za-z0-9._=+-]+`)
 // specs are the base and the variants, each with a folder of its own.
 func (o Options) specs() []named {
 	o.Spec.Repeats = 1 // the sweep repeats them, in turns
-	all := []named{{o.Base, o.Spec}}
+	all := []named{{name: o.Base, spec: o.Spec}}
 	for _, v := range o.Variants {
 		spec := o.Spec
 		spec.ControlPlane.Env = slices.Clone(spec.ControlPlane.Env)
 		v.Apply(&spec)
-		all = append(all, named{v.Name, spec})
+		all = append(all, named{name: v.Name, spec: spec})
 	}
 	taken := map[string]bool{}
 	for i := range all {
@@ -182,16 +184,15 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 // plan is the plan of a series: the turns that are not done yet.
 type plan struct {
 	Options
-	result   *Result
-	specs    []named
-	expected []time.Duration // that a run of each takes
-	doing    turn
+	result *Result
+	specs  []named
+	doing  turn
 }
 
 // choose sets the factor by which time is slowed down in all runs, which are compared with each other: the one that the runs
 // had that were done, else the largest that one of them needs on this machine.
 func (p *plan) choose(m dilation.Machine) {
-	p.specs, p.expected = p.Options.specs(), nil
+	p.specs = p.Options.specs()
 	var all []*run.Spec
 	for i := range p.specs {
 		spec := &p.specs[i].spec
@@ -201,8 +202,8 @@ func (p *plan) choose(m dilation.Machine) {
 		all = append(all, spec)
 	}
 	run.ChooseDilation(m, all...)
-	for _, one := range p.specs {
-		p.expected = append(p.expected, one.spec.Expected())
+	for i := range p.specs {
+		p.specs[i].expected = p.specs[i].spec.Expected()
 	}
 }
 
@@ -230,7 +231,7 @@ func (p *plan) Next() (series.Run, bool) {
 		return filepath.Join(spec.Out, spec.Name())
 	})
 	return series.Run{
-		Name: one.name, Expected: p.expected[p.doing.variant],
+		Name: one.name, Expected: one.expected,
 		Do: func(ctx context.Context) (record.Run, error) { return p.Run(ctx, one.spec, p.Progress) },
 	}, true
 }
@@ -252,7 +253,7 @@ func (p *plan) Take(done series.Done, run *record.Run, err error) (string, error
 // Left returns how many turns are left, and about how long they take.
 func (p *plan) Left() (runs int, expected time.Duration) {
 	for _, t := range p.left() {
-		runs, expected = runs+1, expected+p.expected[t.variant]
+		runs, expected = runs+1, expected+p.specs[t.variant].expected
 	}
 	return runs, expected
 }
@@ -280,19 +281,11 @@ func (r *Result) compare(o Options) (err error) {
 	}
 	r.Meets = nil
 	if o.Objective != nil {
-		for _, name := range append([]string{o.Base}, names(o.Variants)...) {
-			r.Meets = append(r.Meets, meets(*o.Objective, r.variant(name)))
+		for _, v := range append([]Variant{{Name: o.Base}}, o.Variants...) {
+			r.Meets = append(r.Meets, meets(*o.Objective, r.variant(v.Name)))
 		}
 	}
 	return nil
-}
-
-func names(variants []Variant) []string {
-	var all []string
-	for _, v := range variants {
-		all = append(all, v.Name)
-	}
-	return all
 }
 
 // meets says in how many of its runs a variant met an objective. A run that did not

@@ -155,9 +155,9 @@ func recommend(r *Result, o Options) {
 	r.Margins = margins
 	say := func(format string, args ...any) { r.Sentences = append(r.Sentences, fmt.Sprintf(format, args...)) }
 	r.Sentences, r.Recommended = []string{}, ""
-	if o.Objective != nil && !slices.ContainsFunc(r.Meets, func(m Meeting) bool { return m.always() }) {
+	if o.Objective != nil && !slices.ContainsFunc(r.Meets, Meeting.always) {
 		r.Answer = NotMet
-		if slices.ContainsFunc(r.Meets, func(m Meeting) bool { return m.Met+m.Unknown > 0 && m.Unknown > 0 }) {
+		if slices.ContainsFunc(r.Meets, func(m Meeting) bool { return m.Unknown > 0 }) {
 			r.Answer = Unknown
 			say("No recommendation: no value is known to meet %s in every run, and some runs do not decide it.", o.Objective.Text)
 			return
@@ -172,18 +172,18 @@ func recommend(r *Result, o Options) {
 	}
 	if best := best(judged, o, r); best != nil {
 		r.Answer, r.Recommended = Recommends, best.name
-		text := fmt.Sprintf("%s is recommended: %s", best.name, list(changesOf(best.gains)))
+		text := fmt.Sprintf("%s is recommended: %s", best.name, changesOf(best.gains))
 		if costs := slices.Concat(best.losses, best.slight); len(costs) > 0 {
-			text += "; it costs " + list(changesOf(costs))
+			text += "; it costs " + changesOf(costs)
 		}
 		if len(best.unproven) > 0 {
-			text += "; it may cost " + list(marginsOf(best.unproven))
+			text += "; it may cost " + marginsOf(best.unproven)
 		}
 		say("%s.", text)
 	} else if open := openHarm(judged); len(open) > 0 {
 		r.Answer = Unknown
 		for _, j := range open {
-			say("No recommendation of %s: it is better in %s, and harm is not excluded: %s. A tuning with more repeats decides it.", j.name, list(changesOf(j.gains)), list(marginsOf(j.unproven)))
+			say("No recommendation of %s: it is better in %s, and harm is not excluded: %s. A tuning with more repeats decides it.", j.name, changesOf(j.gains), marginsOf(j.unproven))
 		}
 	} else {
 		r.Answer = NoGain
@@ -191,7 +191,7 @@ func recommend(r *Result, o Options) {
 	}
 	for _, v := range judged {
 		if v.name != r.Recommended && len(v.gains) > 0 && len(v.losses) > 0 {
-			say("%s trades: better %s; worse %s.", v.name, list(changesOf(v.gains)), list(changesOf(v.losses)))
+			say("%s trades: better %s; worse %s.", v.name, changesOf(v.gains), changesOf(v.losses))
 		}
 	}
 	for _, v := range judged {
@@ -215,7 +215,6 @@ type judgement struct {
 	slight        []*compare.Figure // established to be worse, by less than their margin
 	unproven      []*compare.Figure // neither established to be worse nor shown not to be by more than their margin
 	excluded      string            // why it cannot be recommended
-	meets         bool              // the objective, in every run
 }
 
 // judge sorts the established effects of each variant.
@@ -223,7 +222,7 @@ func (r *Result) judge(o Options) []judgement {
 	var all []judgement
 	for i := range r.Effects.Variants {
 		e := &r.Effects.Variants[i]
-		j := judgement{name: e.Name, meets: true}
+		j := judgement{name: e.Name}
 		for k := range e.Figures {
 			switch better, worse := e.Figures[k].Better(); {
 			case better:
@@ -241,7 +240,7 @@ func (r *Result) judge(o Options) []judgement {
 		}
 		for _, m := range r.Meets {
 			if m.Variant == e.Name && !m.always() {
-				j.meets, j.excluded = false, cmp.Or(j.excluded, fmt.Sprintf("it met %s in %d of %s", o.Objective.Text, m.Met, output.Many(m.Runs, "run")))
+				j.excluded = cmp.Or(j.excluded, fmt.Sprintf("it met %s in %d of %s", o.Objective.Text, m.Met, output.Many(m.Runs, "run")))
 			}
 		}
 		all = append(all, j)
@@ -296,20 +295,21 @@ func openHarm(judged []judgement) []judgement {
 }
 
 // marginsOf describes the changes of figures, with their margins.
-func marginsOf(figures []*compare.Figure) []string {
+func marginsOf(figures []*compare.Figure) string {
 	var all []string
 	for _, f := range figures {
 		all = append(all, f.Change()+", margin "+output.Percent(marginOf(f.Path)))
 	}
-	return all
+	return list(all)
 }
 
-func changesOf(figures []*compare.Figure) []string {
+// changesOf describes the changes of figures.
+func changesOf(figures []*compare.Figure) string {
 	var all []string
 	for _, f := range figures {
 		all = append(all, f.Change())
 	}
-	return all
+	return list(all)
 }
 
 // WithObjective adds an objective and a goal, a figure that is to become better; "" and
