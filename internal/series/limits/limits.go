@@ -120,42 +120,32 @@ func (s *search) Take(done series.Done, run *record.Run, err error) (text string
 // judge decides what a run says of the objective.
 func (o Options) judge(tried Tried, run *record.Run, err error) (Tried, error) {
 	observed := o.Objective.Of(run)
-	tried.Figure, tried.Warnings = observed.Value, observed.Warnings
-	missed := func(why string) (Tried, error) {
-		tried.Outcome, tried.Why = Missed, why
-		return tried, nil
-	}
-	unknown := func(why string) (Tried, error) {
-		tried.Outcome, tried.Why = Unknown, why
-		return tried, nil
-	}
+	tried.Figure, tried.Warnings, tried.Outcome = observed.Value, observed.Warnings, Met
 	has := func(reason record.Reason) bool {
 		return slices.ContainsFunc(run.Warnings, func(w record.Warning) bool { return w.Reason == reason })
 	}
 	switch {
 	case controlplane.IsOutOfMemory(err):
-		return missed("the control plane was killed for exceeding its memory limit")
+		tried.Outcome, tried.Why = Missed, "the control plane was killed for exceeding its memory limit"
 	case errors.Is(err, phases.ErrUnconverged):
-		return missed("the mesh did not converge within the time limit")
+		tried.Outcome, tried.Why = Missed, "the mesh did not converge within the time limit"
 	case err != nil && has(record.ReasonCrashed):
-		return missed("the control plane ended: " + output.FirstLine(err))
+		tried.Outcome, tried.Why = Missed, "the control plane ended: "+output.FirstLine(err)
 	case err != nil:
 		tried.Outcome, tried.Why = Unknown, output.FirstLine(err)
 		return tried, err
 	case observed.Withheld:
-		return unknown(fmt.Sprintf("fewer than %d changes were made: want a longer --change-duration, or more --probes", record.ChangesForP99))
+		tried.Outcome, tried.Why = Unknown, fmt.Sprintf("fewer than %d changes were made: want a longer --change-duration, or more --probes", record.ChangesForP99)
 	case !observed.Known():
-		return unknown("the run did not measure it: see the warnings of its record")
+		tried.Outcome, tried.Why = Unknown, "the run did not measure it: see the warnings of its record"
 	case observed.Lost && !observed.Met:
-		return missed("it lies among what was lost")
+		tried.Outcome, tried.Why = Missed, "it lies among what was lost"
 	case !observed.Met:
 		tried.Outcome = Missed
-		return tried, nil
 	case has(record.ReasonSlowChange):
-		return unknown(fmt.Sprintf("it was met, but changes were written more slowly than asked (%.3g/s of %.3g/s): this machine cannot make that rate",
-			*run.Change.AchievedPerSecond, *run.Change.OfferedPerSecond))
+		tried.Outcome, tried.Why = Unknown, fmt.Sprintf("it was met, but changes were written more slowly than asked (%.3g/s of %.3g/s): this machine cannot make that rate",
+			*run.Change.AchievedPerSecond, *run.Change.OfferedPerSecond)
 	}
-	tried.Outcome = Met
 	return tried, nil
 }
 

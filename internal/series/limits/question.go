@@ -30,14 +30,15 @@ var Finds = []Find{ChangeRate, Pods, Memory, CPUs}
 // kinds are how the values of each are searched and printed.
 var kinds = map[Find]struct {
 	best   string // what is found
+	unit   string // of the values
 	harder bool
 	step   float64
 	print  func(float64) string
 }{
-	ChangeRate: {"highest change rate", true, 0, func(v float64) string { return short(v) + "/s" }},
-	Pods:       {"largest mesh", true, 1, func(v float64) string { return short(v) + " pods" }},
-	Memory:     {"smallest memory limit", false, 1 << 20, func(v float64) string { return strconv.Itoa(int(v)>>20) + "Mi" }},
-	CPUs: {"fewest processors", false, 1, func(v float64) string {
+	ChangeRate: {"highest change rate", "/s", true, 0, func(v float64) string { return short(v) + "/s" }},
+	Pods:       {"largest mesh", "pods", true, 1, func(v float64) string { return short(v) + " pods" }},
+	Memory:     {"smallest memory limit", "B", false, 1 << 20, func(v float64) string { return strconv.Itoa(int(v)>>20) + "Mi" }},
+	CPUs: {"fewest processors", "cpus", false, 1, func(v float64) string {
 		if v == 1 {
 			return "1 processor"
 		}

@@ -63,14 +63,11 @@ type Result struct {
 	scale Scale
 }
 
-// units are those of the values.
-var units = map[Find]string{ChangeRate: "/s", Pods: "pods", Memory: "B", CPUs: "cpus"}
-
 // newResult is a search of which nothing is known yet. One with another head is not resumed.
 func newResult(o Options) *Result {
 	r := &Result{
 		Head: series.NewHead(Kind, string(o.Find), o.Objective.Text, fmt.Sprintf("%+v", o.Scale), o.Spec.Asked()),
-		Find: o.Find, Objective: o.Objective.Text, Figure: o.Objective.Path, Unit: units[o.Find], Min: o.Scale.Min, Max: o.Scale.Max,
+		Find: o.Find, Objective: o.Objective.Text, Figure: o.Objective.Path, Unit: kinds[o.Find].unit, Min: o.Scale.Min, Max: o.Scale.Max,
 		Resolution: o.Scale.Resolution, print: o.Objective.Print, scale: o.Scale,
 	}
 	r.conclude(series.Interrupted)
