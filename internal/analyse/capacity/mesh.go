@@ -184,13 +184,7 @@ func (f figure) forecast(s *sample, t target, o Options) (forecast, error) {
 	case s.queuing:
 		s.warn(f.name, "pushes queued, though sidecars of the largest mesh were each sent as much as those of smaller ones, within a tenth: in one so large that they merge more it costs less")
 	}
-	if f.base != "" {
-		base := 0.0
-		for _, b := range bases {
-			base += b / float64(len(bases))
-		}
-		made.raise(base)
-	}
+	made.raise(bases)
 	if f.unit() == secondsUnit { // cores are processor time, too
 		made.estimate = s.elsewhere(made.estimate)
 	}
@@ -281,9 +275,13 @@ func (f *forecast) merge(s *sample, name string, p point, seen []observation) {
 	}
 }
 
-// raise adds to a forecast the value without a mesh.
-func (f *forecast) raise(base float64) {
-	f.value, f.low, f.high = f.value+base, f.low+base, f.high+base
+// raise adds to a forecast the mean of the values without a mesh.
+func (f *forecast) raise(bases []float64) {
+	base := 0.0
+	for _, b := range bases {
+		base += b / float64(len(bases))
+	}
+	f.estimate = f.plus(base)
 	if base == 0 {
 		return
 	}

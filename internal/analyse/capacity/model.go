@@ -185,14 +185,8 @@ var figures = []figure{
 		warning: "garbage was not collected twice after steady, so that what was held on its way during the rollout may be in it: " +
 			"runs of a scaler that asks for that do not have it",
 	},
-	{
-		name: steadyMemory, terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true,
-		base: emptyMemory,
-	},
-	{
-		name: rolloutMemory, terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true,
-		base: emptyMemory,
-	},
+	peakMemory(steadyMemory),
+	peakMemory(rolloutMemory),
 	{
 		name: rolloutCPU, terms: processorTerms, shown: &offset, divided: again,
 		good: calm, merges: true,
@@ -200,13 +194,9 @@ var figures = []figure{
 	},
 }
 
-// figureNamed returns the one of figures with a name; false if there is none.
-func figureNamed(name string) (figure, bool) {
-	at := slices.IndexFunc(figures, func(f figure) bool { return f.name == name })
-	if at < 0 {
-		return figure{}, false
-	}
-	return figures[at], true
+// peakMemory returns the figure at a path for the peak memory of one replica.
+func peakMemory(path string) figure {
+	return figure{name: path, terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true, base: emptyMemory}
 }
 
 // collected reports whether the live heap was measured by garbage collections after the
@@ -494,6 +484,20 @@ func around(value, half float64) estimate {
 // plus adds a known quantity to the estimate.
 func (e estimate) plus(known float64) estimate {
 	return estimate{e.value + known, e.low + known, e.high + known, e.bounded}
+}
+
+// times multiplies the estimate by n.
+func (e estimate) times(n float64) estimate {
+	return estimate{e.value * n, e.low * n, e.high * n, e.bounded}
+}
+
+// bounds returns the estimate as a plan has it.
+func (e estimate) bounds() *Bounds {
+	b := &Bounds{Forecast: e.value}
+	if e.bounded {
+		b.Low, b.High = &e.low, &e.high
+	}
+	return b
 }
 
 // upper returns the upper end of the estimate, which is the safe side; the value if there

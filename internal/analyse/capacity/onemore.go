@@ -2,10 +2,8 @@ package capacity
 
 import (
 	"errors"
-	"math"
 	"slices"
 
-	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -60,13 +58,7 @@ func OneMorePod(runs []*record.Run, path string) (Cost, error) {
 		return Cost{}, err
 	}
 	made := forecast{parts: m.parts(kindOf(used[0]))}
-	if f.base != "" {
-		base := 0.0
-		for _, b := range bases {
-			base += b / float64(len(bases))
-		}
-		made.raise(base)
-	}
+	made.raise(bases)
 	cost := Cost{Model: Figure{Unit: f.unit(), Model: made.parts}.model()}
 	for i, t := range m.terms {
 		switch t.name {
@@ -102,5 +94,5 @@ func (m fitted) slope(at int) float64 {
 	if !m.astray || m.Sigma == 0 {
 		return half
 	}
-	return half * stats.Student(confidence, m.freedom) / stats.Student(confidence, m.Spare) * math.Sqrt(m.between) / m.Sigma
+	return m.ofSizes(half)
 }

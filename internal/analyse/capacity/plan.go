@@ -303,15 +303,10 @@ func (s *sample) plan(t target, left []*record.Run, o Options) (p *Plan, suffice
 	p.Work, unknown = s.work(t, left)
 	estimates := map[string]estimate{}
 	for _, f := range figures {
+		var made forecast
 		if f.name == rolloutCPU && p.Work != nil {
-			made := p.Work.forecast()
-			estimates[f.name] = made.estimate
-			s.warnIfVague(f.name, made.estimate, o)
-			p.add(f.name, f.unit(), made.estimate, mean(left, f.of), made.parts)
-			continue
-		}
-		made, err := f.forecast(s, t, o)
-		if err != nil {
+			made = p.Work.forecast()
+		} else if made, err = f.forecast(s, t, o); err != nil {
 			s.warn(f.name, "%v", err)
 			continue
 		}
@@ -409,10 +404,8 @@ func (s *sample) untold(name string) error {
 
 // add adds a figure to the plan.
 func (p *Plan) add(name, unit string, e estimate, measured *float64, model []Part) {
-	f := Figure{Name: name, Unit: unit, Forecast: e.value, Measured: measured, Model: model}
-	if e.bounded {
-		f.Low, f.High = &e.low, &e.high
-	}
+	b := e.bounds()
+	f := Figure{Name: name, Unit: unit, Forecast: b.Forecast, Low: b.Low, High: b.High, Measured: measured, Model: model}
 	if measured != nil && *measured != 0 {
 		f.Error = new(e.value / *measured - 1)
 	}

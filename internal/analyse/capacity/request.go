@@ -103,21 +103,14 @@ func (p *Plan) ask(m mesh, pace pace, estimates map[string]estimate, o Options) 
 	p.Request = Request{Replicas: m.replicas, Processors: m.processors, Met: met, Burst: m.burst(pace, o.Wait)}
 	rollout := pace.seconds(m)
 	if pace.known {
-		e := pace.at(m)
-		p.Request.RolloutSeconds = &Bounds{Forecast: e.value}
-		if e.bounded {
-			p.Request.RolloutSeconds.Low, p.Request.RolloutSeconds.High = &e.low, &e.high
-		}
+		p.Request.RolloutSeconds = pace.at(m).bounds()
 		if !o.Validate {
 			p.settle(m, pace, nil)
 		}
 	}
 	for i := range p.States {
 		if p.States[i].Name == stateRollout {
-			p.States[i].Cores = &Bounds{Forecast: busy.value / rollout}
-			if busy.bounded {
-				p.States[i].Cores.Low, p.States[i].Cores.High = new(busy.low/rollout), new(busy.high/rollout)
-			}
+			p.States[i].Cores = estimate{busy.value / rollout, busy.low / rollout, busy.high / rollout, busy.bounded}.bounds()
 		}
 	}
 	state, cores := p.worst(func(s State) *Bounds { return s.Cores })

@@ -376,10 +376,12 @@ func were(n int, noun string) string {
 // own, which repeats do not reduce, so that many sizes are better than many repeats
 // (docs/results/forecasts.md).
 func advice(s *sample, o Options) string {
-	mode := cmp.Or(o.Mode, "permissive")
+	mode, dataplane, perNode := cmp.Or(o.Mode, "permissive"), o.Dataplane, o.PodsPerNode
 	burst := ""
+	var captured *growth
 	if s != nil {
-		mode = modeOf(s.runs[0])
+		mode, dataplane, perNode = modeOf(s.runs[0]), s.runs[0].Scenario.Mesh.Dataplane.First(), usualPerNode(s.runs)
+		captured = s.growth
 		if a := s.runs[0].Scenario.Load.Arrival; a != (scenario.Arrival{}) {
 			burst = " --arrival " + a.String()
 		}
@@ -391,18 +393,14 @@ func advice(s *sample, o Options) string {
 			burst += " --change " + change
 		}
 	}
-	dataplane, perNode := o.Dataplane, o.PodsPerNode
-	if s != nil {
-		dataplane, perNode = s.runs[0].Scenario.Mesh.Dataplane.First(), usualPerNode(s.runs)
-	}
 	if dataplane != "" && dataplane != record.SidecarDataplane {
 		burst += " --dataplane " + dataplane
-		if perNode != 0 && (s == nil || s.growth == nil) { // a captured mesh has its own number of nodes
+		if perNode != 0 && captured == nil { // a captured mesh has its own number of nodes
 			burst += fmt.Sprintf(" --pods-per-node %d", perNode)
 		}
 	}
-	if s != nil && s.growth != nil {
-		return s.growth.advice(o.Pods, strings.TrimPrefix(burst, " "), s.runs[0].Scenario.ControlPlane.Configuration)
+	if captured != nil {
+		return captured.advice(o.Pods, strings.TrimPrefix(burst, " "), s.runs[0].Scenario.ControlPlane.Configuration)
 	}
 	knobs := "--mode " + mode
 	if strings.Contains(mode, "=") {

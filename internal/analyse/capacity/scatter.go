@@ -98,5 +98,10 @@ func (m fitted) shows(at int, astrayWithout bool) bool {
 	if m.freedom < 1 {
 		return false
 	}
-	return half*stats.Student(confidence, m.freedom)/stats.Student(confidence, m.Spare)*math.Sqrt(m.between)/m.Sigma < size
+	return m.ofSizes(half) < size
+}
+
+// ofSizes converts half the width of a term's interval into that with the number of sizes as the number of observations.
+func (m fitted) ofSizes(half float64) float64 {
+	return half * stats.Student(confidence, m.freedom) / stats.Student(confidence, m.Spare) * math.Sqrt(m.between) / m.Sigma
 }

@@ -60,19 +60,19 @@ func (s *sample) sidecars(t target) *Sidecars {
 		s.warn(about, "not forecast: %v", errNoModel)
 		return nil
 	}
-	all := &Sidecars{Runs: len(each), EmptyBytes: fit.Terms[0].Value, MemoryBytes: Bounds{Forecast: fit.At(at)}}
+	made := estimate{value: fit.At(at)}
+	if fit.Spare > 0 {
+		made = around(made.value, halfWidth(fit, at))
+	}
+	all := &Sidecars{Runs: len(each), EmptyBytes: fit.Terms[0].Value, MemoryBytes: *made.bounds(), PodsMemoryBytes: *made.times(t.pods).bounds()}
 	if len(at) > 1 {
 		all.BytesPerConfigurationByte = fit.Terms[1].Value
 	} else {
 		s.warn(about, "the configuration of the runs did not grow: a sidecar is taken to need what it needed in these")
 	}
-	if fit.Spare > 0 {
-		e := around(all.MemoryBytes.Forecast, halfWidth(fit, at))
-		all.MemoryBytes.Low, all.MemoryBytes.High = &e.low, &e.high
-	} else {
+	if !made.bounded {
 		s.warn(about, "no interval: there are as many runs with real sidecars as terms")
 	}
-	all.PodsMemoryBytes = all.MemoryBytes.times(t.pods)
 	return all
 }
 
@@ -84,15 +84,6 @@ func memoryOfOne(r *record.Run) *float64 {
 		return nil
 	}
 	return new(*memory / float64(r.Sidecars.Real.Count))
-}
-
-// times multiplies the bounds by n.
-func (b Bounds) times(n float64) Bounds {
-	scaled := Bounds{Forecast: b.Forecast * n}
-	if b.Low != nil && b.High != nil {
-		scaled.Low, scaled.High = new(*b.Low*n), new(*b.High*n)
-	}
-	return scaled
 }
 
 // sentence states what sidecars need.

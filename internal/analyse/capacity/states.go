@@ -59,7 +59,7 @@ var stateSources = []stateSource{
 
 // memory returns the figure for the peak memory of one replica in the state.
 func (s stateSource) memory() figure {
-	return figure{name: s.path + ".memoryBytes.peak", terms: memoryTerms, shown: &configured, divided: served, buffered: true, each: true, base: emptyMemory}
+	return peakMemory(s.path + ".memoryBytes.peak")
 }
 
 // peak returns the figure for the cores of one replica over 100 ms in the state.
@@ -78,14 +78,17 @@ func (s *sample) peakCores(of figure, t target, o Options) *Bounds {
 		s.warn(of.name, "%v", err)
 		return nil
 	}
-	return bounds(map[string]estimate{of.name: made.estimate}, of.name)
+	return made.bounds()
 }
 
 // states forecasts the needs in each state that the runs had. It adds one warning for all
 // states that no run had.
 func (s *sample) states(t target, o Options, estimates map[string]estimate) []State {
-	rollout := stateSource{path: "controlPlane.rollout"}
-	all := []State{{Name: stateRollout, MemoryBytes: bounds(estimates, rolloutMemory), PeakCores: s.peakCores(rollout.peak(), t, o)}}
+	rollout := State{Name: stateRollout, PeakCores: s.peakCores(stateSource{path: "controlPlane.rollout"}.peak(), t, o)}
+	if e, known := estimates[rolloutMemory]; known {
+		rollout.MemoryBytes = e.bounds()
+	}
+	all := []State{rollout}
 	var missing, flags []string
 	for _, source := range stateSources {
 		memory := source.memory()
@@ -100,8 +103,8 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 			figure figure
 			into   **Bounds
 		}{{memory, &state.MemoryBytes}, {cores, &state.Cores}} {
-			if _, done := estimates[one.figure.name]; done {
-				*one.into = bounds(estimates, one.figure.name)
+			if e, done := estimates[one.figure.name]; done {
+				*one.into = e.bounds()
 				continue
 			}
 			if one.figure.of(last) == nil {
@@ -113,7 +116,7 @@ func (s *sample) states(t target, o Options, estimates map[string]estimate) []St
 				continue
 			}
 			estimates[one.figure.name] = made.estimate
-			*one.into = bounds(estimates, one.figure.name)
+			*one.into = made.bounds()
 		}
 		if source.cores == "" { // else the phase is shorter than what it stands for
 			state.PeakCores = s.peakCores(source.peak(), t, o)
@@ -141,8 +144,7 @@ func (s *sample) replicaGone(t target, o Options) *State {
 		return nil
 	}
 	t.replicas--
-	rollout, _ := figureNamed(rolloutMemory)
-	memory := []figure{rollout}
+	memory := []figure{peakMemory(rolloutMemory)}
 	for _, source := range stateSources {
 		memory = append(memory, source.memory())
 	}
@@ -150,26 +152,13 @@ func (s *sample) replicaGone(t target, o Options) *State {
 	for _, f := range memory {
 		silent := *s // a copy, as the warnings are added for all replicas already
 		if made, err := f.forecast(&silent, t, o); err == nil && made.upper() > most.upper() {
-			most = bounds(map[string]estimate{f.name: made.estimate}, f.name)
+			most = made.bounds()
 		}
 	}
 	if most == nil {
 		return nil
 	}
 	return &State{Name: stateReplicaGone, MemoryBytes: most}
-}
-
-// bounds returns an estimate as Bounds; nil if there is none.
-func bounds(estimates map[string]estimate, name string) *Bounds {
-	e, known := estimates[name]
-	if !known {
-		return nil
-	}
-	b := &Bounds{Forecast: e.value}
-	if e.bounded {
-		b.Low, b.High = &e.low, &e.high
-	}
-	return b
 }
 
 // upper returns the upper end of the interval, which is the safe side; the forecast if

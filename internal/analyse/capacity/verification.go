@@ -50,8 +50,8 @@ const (
 
 // Within compares a figure with an interval. Without a measurement, or without a bound,
 // the verdict is unknown.
-func Within(name, figure, unit string, measured, low, high *float64) Check {
-	c := Check{Name: name, Figure: figure, Unit: unit, Measured: measured, Low: low, High: high, Verdict: Passed}
+func Within(figure, unit string, measured, low, high *float64) Check {
+	c := Check{Name: figure, Figure: figure, Unit: unit, Measured: measured, Low: low, High: high, Verdict: Passed}
 	switch {
 	case measured == nil:
 		c.Verdict, c.Why = Unknown, "the run did not measure it"
@@ -115,8 +115,10 @@ func (p *Plan) Measured(run *record.Run, name string) *float64 {
 			return nil
 		}
 	}
-	if f, planned := figureNamed(name); planned {
-		return f.of(run)
+	for _, f := range figures {
+		if f.name == name {
+			return f.of(run)
+		}
 	}
 	return run.Value(name)
 }

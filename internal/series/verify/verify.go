@@ -210,7 +210,7 @@ func (v *verification) checks(run *record.Run, killed bool) []capacity.Check {
 		if f.Name == rolloutTime {
 			low = nil
 		}
-		c := capacity.Within(f.Name, f.Name, f.Unit, p.Measured(run, f.Name), low, f.High)
+		c := capacity.Within(f.Name, f.Unit, p.Measured(run, f.Name), low, f.High)
 		if c.Verdict == capacity.Failed && had != p.Request.Processors {
 			c.Why += fmt.Sprintf(" of runs with %s", output.Many(had, "processor"))
 		}
