@@ -138,9 +138,12 @@ const (
 // apiServer is the API server's own Service, as a ztunnel holds it.
 const apiServer = "default/kubernetes.default.svc.cluster.local"
 
+// off reports whether a rule is off.
+func (o Options) off(rule string) bool { return slices.Contains(o.KeepNoise, rule) }
+
 // leavesOut reports whether the rules leave a resource out of the comparison.
 func (o Options) leavesOut(r record.HeldResource) bool {
-	return r.Type == addressType && r.Name == apiServer && !slices.Contains(o.KeepNoise, addresses) || r.Type == workloadType && !slices.Contains(o.KeepNoise, peers)
+	return r.Type == addressType && r.Name == apiServer && !o.off(addresses) || r.Type == workloadType && !o.off(peers)
 }
 
 // resource is one of either side. Two with the same id are the same, on whichever side.
@@ -225,7 +228,7 @@ func Compare(from, to *record.Configuration, o Options) (*Result, error) {
 		ids: map[identity]int{}, opaque: map[string]bool{}, groups: map[groupKey]*gathered{}, pairs: map[[2]int][]difference{}, totals: map[workloadName]int{}, result: &Result{APIVersion: record.APIVersion, Kind: "Diff", Groups: []Group{}},
 	}
 	for _, r := range Rules {
-		if !slices.Contains(o.KeepNoise, r.Name) {
+		if !o.off(r.Name) {
 			c.result.Rules = append(c.result.Rules, r)
 		}
 	}
@@ -265,7 +268,7 @@ type identity struct {
 
 // read makes the sidecars of a side, by workload.
 func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (map[workloadName][]*sidecar, error) {
-	r := &reader{names: newNames(side.Objects, o.KeepNoise), unordered: !slices.Contains(o.KeepNoise, order), versions: slices.Contains(o.KeepNoise, versions), nodes: slices.Contains(o.KeepNoise, nodes), opaque: c.opaque}
+	r := &reader{Options: o, names: newNames(side.Objects, o), opaque: c.opaque}
 	resources := make([]*resource, len(side.Resources)) // nil = left out
 	for i, held := range side.Resources {
 		if o.leavesOut(held) {

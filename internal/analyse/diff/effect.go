@@ -81,9 +81,7 @@ func effectOf(kind string, c change, to *node) Effect {
 	case "LDS":
 		chains := strings.HasPrefix(c.path, "filter_chains") || strings.HasPrefix(c.path, "default_filter_chain")
 		switch {
-		case !chains && !strings.HasPrefix(c.path, "filter_chain_matcher"):
-			return ListenerDrained
-		case len(to.get("filter_chains").elements()) == 0:
+		case !chains && !strings.HasPrefix(c.path, "filter_chain_matcher"), to.get("filter_chains") == nil: // an empty list is not set
 			return ListenerDrained
 		case c.op == Added && (c.path == "filter_chains[*]" || c.path == "filter_chains" || c.path == "default_filter_chain"):
 			return InPlace // no connection is of it
@@ -95,12 +93,4 @@ func effectOf(kind string, c change, to *node) Effect {
 	default: // routes and extensions are replaced below what uses them
 		return InPlace
 	}
-}
-
-// elements are those of a list; none of no list.
-func (n *node) elements() []*node {
-	if n == nil {
-		return nil
-	}
-	return n.items
 }

@@ -61,11 +61,9 @@ const maxDepth = 100
 
 // reader makes nodes of messages of one side.
 type reader struct {
-	names     names
-	unordered bool            // lists whose order Envoy ignores are sorted
-	versions  bool            // resource versions are left as they are
-	nodes     bool            // the nodes of workloads are left as they are
-	opaque    map[string]bool // types that are not known, by type URL
+	Options
+	names  names
+	opaque map[string]bool // types that are not known, by type URL
 }
 
 // resource reads an encoded resource of a type URL's message.
@@ -105,7 +103,7 @@ func (r *reader) message(m protoreflect.Message, depth int) (*node, error) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		fd := fields.Get(i)
-		if !m.Has(fd) || fd.FullName() == chosenAnew && !r.nodes {
+		if !m.Has(fd) || fd.FullName() == chosenAnew && !r.off(nodes) {
 			continue
 		}
 		v, err := r.field(n.typ, fd, m.Get(fd), depth)
@@ -130,7 +128,7 @@ func (r *reader) field(of protoreflect.FullName, fd protoreflect.FieldDescriptor
 		v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
 			var entry *node
 			if entry, err = r.single(fd.MapValue(), v, depth); err == nil {
-				if k.String() == versionKey && !r.versions {
+				if k.String() == versionKey && !r.off(versions) {
 					entry = leaf(word, "(version)", entry.size)
 				}
 				n.fields = append(n.fields, field{r.names.in(k.String()), entry})
@@ -150,7 +148,7 @@ func (r *reader) field(of protoreflect.FullName, fd protoreflect.FieldDescriptor
 			n.items = append(n.items, item)
 			n.size += tag + protowire.SizeBytes(item.size)
 		}
-		if r.unordered && unordered[string(of)+"."+string(fd.Name())] {
+		if !r.off(order) && unordered[string(of)+"."+string(fd.Name())] {
 			n.set = true
 			slices.SortStableFunc(n.items, func(a, b *node) int { return cmp.Compare(a.sum, b.sum) })
 		}

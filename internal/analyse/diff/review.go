@@ -20,12 +20,14 @@ const (
 	shownInWidth = 90  // bytes of a value that stays on one line
 )
 
+// signs are those of classes.
+var signs = map[string]string{"gone": "- ", "come": "+ ", "": "  "}
+
+func newLine(class, text string) line { return line{class, signs[class] + output.Plain(text)} }
+
 // review is a group as lines with signs.
 func (g Group) review() (all []line) {
-	add := func(class, text string) {
-		sign := map[string]string{"gone": "- ", "come": "+ "}[class]
-		all = append(all, line{class, sign + output.Plain(text)})
-	}
+	add := func(class, text string) { all = append(all, newLine(class, text)) }
 	if g.Path != "" {
 		add("place", g.Path)
 	}
@@ -61,18 +63,18 @@ func (g Group) review() (all []line) {
 // review aligns the lines of both values.
 func (v Value) review() (all []line) {
 	from, to := laidOut(v.From), laidOut(v.To)
-	add := func(class, sign, text string) { all = append(all, line{class, sign + output.Plain(text)}) }
+	add := func(class, text string) { all = append(all, newLine(class, text)) }
 	same := common(len(from), len(to), func(i, j int) bool { return from[i] == to[j] })
 	var i, j int
 	for _, m := range append(same, [2]int{len(from), len(to)}) {
 		for ; i < m[0]; i++ {
-			add("gone", "- ", from[i])
+			add("gone", from[i])
 		}
 		for ; j < m[1]; j++ {
-			add("come", "+ ", to[j])
+			add("come", to[j])
 		}
 		if i < len(from) {
-			add("", "  ", from[i])
+			add("", from[i])
 		}
 		i, j = m[0]+1, m[1]+1
 	}

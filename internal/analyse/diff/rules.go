@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"slices"
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
@@ -81,19 +80,19 @@ const versionKey = "ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION"
 type names map[string]string
 
 // newNames are those of the objects of a configuration, without the rules that are off.
-func newNames(objects []record.AddressedObject, keep []string) names {
+func newNames(objects []record.AddressedObject, options Options) names {
 	n := names{}
 	for _, o := range objects {
 		stands := o.Name + "." + o.Namespace
 		if o.Kind == "Pod" {
 			stands = "pod(" + o.Workload + "." + o.Namespace + ")"
 		}
-		if !slices.Contains(keep, addresses) {
+		if !options.off(addresses) {
 			for _, a := range o.Addresses {
 				n[a] = stands
 			}
 		}
-		if o.Kind == "Pod" && o.Workload != "" && !slices.Contains(keep, podNames) {
+		if o.Kind == "Pod" && o.Workload != "" && !options.off(podNames) {
 			n[o.Name] = stands
 		}
 	}

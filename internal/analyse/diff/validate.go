@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -142,7 +145,7 @@ func newCandidate(r record.HeldResource) *candidate {
 	}
 	c.whole = m.Interface()
 	cut := proto.Clone(c.whole)
-	if withoutIstio(cut.ProtoReflect(), 0) {
+	if withoutIstio(cut.ProtoReflect()) {
 		c.cut = cut
 	}
 	return c
@@ -237,58 +240,37 @@ func extensionOf(m protoreflect.Message) *anypb.Any {
 }
 
 // withoutIstio takes the filters out of a message that Istio's Envoy alone has, and reports whether there were any.
-func withoutIstio(m protoreflect.Message, depth int) (cut bool) {
-	if depth > maxDepth {
-		return false
-	}
-	if a, ok := m.Interface().(*anypb.Any); ok {
-		inner, err := a.UnmarshalNew()
-		if err != nil || !withoutIstio(inner.ProtoReflect(), depth+1) {
-			return false
-		}
-		value, err := proto.Marshal(inner)
-		if err != nil {
-			return false
-		}
-		a.Value = value
-		return true
-	}
-	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		switch {
-		case fd.IsMap():
-			all := m.Mutable(fd).Map()
-			all.Range(func(key protoreflect.MapKey, of protoreflect.Value) bool {
-				if fd.MapValue().Message() == nil {
-					return false
+func withoutIstio(m protoreflect.Message) (cut bool) {
+	err := protorange.Range(m, func(p protopath.Values) error {
+		switch all := p.Index(-1).Value.Interface().(type) {
+		case protoreflect.Map:
+			all.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
+				if of, ok := value.Interface().(protoreflect.Message); ok {
+					if a, ok := of.Interface().(*anypb.Any); ok && ofIstio(a) {
+						all.Clear(key)
+						cut = true
+					}
 				}
-				if a, ok := of.Message().Interface().(*anypb.Any); ok && ofIstio(a) {
-					all.Clear(key)
-					cut = true
-					return true
-				}
-				cut = withoutIstio(of.Message(), depth+1) || cut
 				return true
 			})
-		case fd.Message() == nil:
-		case fd.IsList():
-			list, kept := m.Mutable(fd).List(), 0
-			for i := range list.Len() {
-				of := list.Get(i)
-				if a := extensionOf(of.Message()); a != nil && ofIstio(a) {
-					cut = true
-					continue
+		case protoreflect.List:
+			kept := 0
+			for i := range all.Len() {
+				value := all.Get(i)
+				if of, ok := value.Interface().(protoreflect.Message); ok {
+					if a := extensionOf(of); a != nil && ofIstio(a) {
+						cut = true
+						continue
+					}
 				}
-				cut = withoutIstio(of.Message(), depth+1) || cut
-				list.Set(kept, of)
+				all.Set(kept, value)
 				kept++
 			}
-			list.Truncate(kept)
-		default:
-			cut = withoutIstio(value.Message(), depth+1) || cut
+			all.Truncate(kept)
 		}
-		return true
+		return nil
 	})
-	return cut
+	return cut && err == nil
 }
 
 // serving is the cluster of the control plane, from which everything that is discovered comes.
@@ -305,8 +287,7 @@ func bootstrapOf(batch []*candidate, cut bool) ([]byte, error) {
 			m = c.cut
 		}
 		m = proto.Clone(m)
-		namesOf(m.ProtoReflect(), named, 0)
-		if err := addTo(static, m, i); err != nil {
+		if err := errors.Join(namesOf(m.ProtoReflect(), named), addTo(static, m, i)); err != nil {
 			return nil, fmt.Errorf("validating %s %s: %w", c.kind, c.name, err)
 		}
 	}
@@ -331,48 +312,29 @@ func bootstrapOf(batch []*candidate, cut bool) ([]byte, error) {
 }
 
 // namesOf adds the clusters that have to be there when a configuration is loaded: those of services that Envoy itself calls.
-func namesOf(m protoreflect.Message, named map[string]bool, depth int) {
-	if depth > maxDepth {
-		return
-	}
-	switch of := m.Interface().(type) {
-	case *anypb.Any:
-		if inner, err := of.UnmarshalNew(); err == nil {
-			namesOf(inner.ProtoReflect(), named, depth+1)
+func namesOf(m protoreflect.Message, named map[string]bool) error {
+	return protorange.Range(m, func(p protopath.Values) error {
+		m, ok := p.Index(-1).Value.Interface().(protoreflect.Message)
+		if !ok {
+			return nil
 		}
-		return
-	case *corev3.GrpcService_EnvoyGrpc:
-		named[of.ClusterName] = true
-	case *corev3.HttpUri:
-		named[of.GetCluster()] = true
-	}
-	if fd := m.Descriptor().Fields().ByName("collector_cluster"); fd != nil && m.Get(fd).String() != "" {
-		named[m.Get(fd).String()] = true
-	}
-	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		switch {
-		case fd.IsMap():
-			value.Map().Range(func(_ protoreflect.MapKey, of protoreflect.Value) bool {
-				if fd.MapValue().Message() != nil {
-					namesOf(of.Message(), named, depth+1)
-				}
-				return true
-			})
-		case fd.Message() == nil:
-		case fd.IsList():
-			for i := range value.List().Len() {
-				namesOf(value.List().Get(i).Message(), named, depth+1)
-			}
-		default:
-			namesOf(value.Message(), named, depth+1)
+		switch of := m.Interface().(type) {
+		case *corev3.GrpcService_EnvoyGrpc:
+			named[of.ClusterName] = true
+		case *corev3.HttpUri:
+			named[of.GetCluster()] = true
 		}
-		return true
+		if fd := m.Descriptor().Fields().ByName("collector_cluster"); fd != nil && m.Get(fd).String() != "" {
+			named[m.Get(fd).String()] = true
+		}
+		return nil
 	})
 }
 
 // addTo puts a resource into a configuration, as number i.
 func addTo(static *bootstrapv3.Bootstrap_StaticResources, m proto.Message, i int) error {
 	name := fmt.Sprintf("resource-%d", i)
+	var manager *hcmv3.HttpConnectionManager // of a listener for what is no listener or cluster
 	switch m := m.(type) {
 	case *clusterv3.Cluster:
 		if m.GetType() == clusterv3.Cluster_EDS && m.EdsClusterConfig != nil && m.EdsClusterConfig.ServiceName == "" {
@@ -395,21 +357,21 @@ func addTo(static *bootstrapv3.Bootstrap_StaticResources, m proto.Message, i int
 		static.Listeners = append(static.Listeners, m)
 	case *routev3.RouteConfiguration:
 		m.ValidateClusters = wrapperspb.Bool(false) // of clusters there are only those that have to be there
-		l, err := listenerOf(name, i, &hcmv3.HttpConnectionManager{StatPrefix: name, RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: m}})
-		if err != nil {
-			return err
-		}
-		static.Listeners = append(static.Listeners, l)
+		manager = &hcmv3.HttpConnectionManager{StatPrefix: name, RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: m}}
 	case *corev3.TypedExtensionConfig:
-		l, err := listenerOf(name, i, &hcmv3.HttpConnectionManager{
+		manager = &hcmv3.HttpConnectionManager{
 			StatPrefix: name, RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{Name: name}},
 			HttpFilters: []*hcmv3.HttpFilter{{Name: m.Name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: m.TypedConfig}}},
-		})
-		if err != nil {
-			return err
 		}
-		static.Listeners = append(static.Listeners, l)
 	}
+	if manager == nil {
+		return nil
+	}
+	l, err := listenerOf(name, i, manager)
+	if err != nil {
+		return err
+	}
+	static.Listeners = append(static.Listeners, l)
 	return nil
 }
 
