@@ -161,22 +161,12 @@ func (f Facts) noHistory(figure string) string {
 	return "the history of the mesh file does not have it"
 }
 
-// pushes states why pushes are not compared with production's.
-func (f Facts) pushes() Check {
-	c := Check{Name: "pushes of the model", Outcome: NotChecked, Text: "production's pushes follow from all of its events, of which the replay makes changes of endpoints alone"}
+// notCompared states why a figure is not compared with production's, though there may be a history.
+func (f Facts) notCompared(figure, why string) Check {
 	if f.Captured.History == nil {
-		c.Text = f.noHistory("pushes")
+		why = f.noHistory(figure)
 	}
-	return c
-}
-
-// bytes states why bytes are not compared with production's.
-func (f Facts) bytes() Check {
-	c := Check{Name: "bytes of the model", Outcome: NotChecked, Text: "a history has no bytes"}
-	if f.Captured.History == nil {
-		c.Text = f.noHistory("bytes")
-	}
-	return c
+	return Check{Name: figure + " of the model", Outcome: NotChecked, Text: why}
 }
 
 // ended checks how a step of the new version ended: killed, out of time, or done.
@@ -209,15 +199,14 @@ func proxiesText(r *record.Run) string {
 
 // upgrade checks the move in waves.
 func (f Facts) upgrade() Check {
-	const name = "upgrade"
 	c, over := ended(f.Upgrade, "the mesh")
-	c.Name = name
-	if over {
+	if c.Name = "upgrade"; over {
 		return c
 	}
 	u := f.Upgrade.Run.Upgrade
 	if u == nil {
-		return Check{Name: name, Outcome: Unknown, Text: "the record has none"}
+		c.Outcome, c.Text = Unknown, "the record has none"
+		return c
 	}
 	waves, moved := 0, 0
 	var lost []string
@@ -234,7 +223,8 @@ func (f Facts) upgrade() Check {
 		}
 	}
 	if lost != nil {
-		return Check{Name: name, Outcome: Unknown, Text: "certificates, configurations or pushes did not come within the time limit (" + strings.Join(lost, ", ") + "): whether requests fail for it was not tried"}
+		c.Outcome, c.Text = Unknown, "certificates, configurations or pushes did not come within the time limit ("+strings.Join(lost, ", ")+"): whether requests fail for it was not tried"
+		return c
 	}
 	c.Text = fmt.Sprintf("%s moved in %s, nothing was lost", output.Many(moved, "pod"), output.Many(waves, "wave"))
 	if f.Captured.Replicas > 1 {
