@@ -169,11 +169,6 @@ func (d Demand) Factor(m Machine) float64 {
 	return least(func(k float64) bool { return d.fits(k, m) && d.leavesRoom(k, m) })
 }
 
-// average is the least factor with which a machine has what is needed on average, and the greatest where none does.
-func (d Demand) average(m Machine) float64 {
-	return least(func(k float64) bool { return d.fits(k, m) })
-}
-
 // fits reports whether a machine has what is needed on average.
 func (d Demand) fits(k float64, m Machine) bool { return d.machine() <= k*m.cores() }
 
@@ -206,7 +201,7 @@ func Choose(all []Demand, m Machine) (factor float64, choice record.DilationChoi
 		Limit: most.Limit, Processors: m.Processors, Speed: m.Speed, Cores: most.Cores, Seconds: most.Seconds,
 		ControlPlaneSeconds: most.ControlPlane, InstrumentSeconds: most.Instrument, ClusterSeconds: most.Cluster,
 	}
-	if factor > most.average(m) {
+	if average := least(func(k float64) bool { return most.fits(k, m) }); factor > average {
 		choice.RoundSeconds = most.Round
 	}
 	return factor, choice
