@@ -50,40 +50,39 @@ type Result interface{ head() *Head }
 // Close.
 type Folder struct {
 	dir, file string
+	result    Result
 	lock      *record.Folder
 }
 
-// Open makes a folder where there is none, and locks it. file is the name of the result in it.
-func Open(dir, file string) (*Folder, error) {
+// Open makes a folder where there is none, and locks it. It has the result of a series that begins now, in a file of this
+// name. earlier is the result of the same series, as far as it came; nil where the folder has none. fresh then takes
+// over when it was started. Another series is refused by a *[scenario.Error] of the path out.
+func Open[R any, P interface {
+	*R
+	Result
+}](dir, file string, fresh P) (folder *Folder, earlier P, err error) {
 	lock, err := record.Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &Folder{dir, file, lock}, nil
+	earlier = P(new(R))
+	switch err = record.ReadResult(filepath.Join(dir, file), earlier); {
+	case errors.Is(err, fs.ErrNotExist):
+		earlier, err = nil, nil
+	case err != nil:
+	case earlier.head().Kind != fresh.head().Kind || earlier.head().Digest != fresh.head().Digest:
+		err = scenario.Refuse("out", dir, "an empty folder, or one whose %s is of the same question, which is then resumed", file)
+	default:
+		fresh.head().Started = earlier.head().Started
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, lock.Close())
+	}
+	return &Folder{dir, file, fresh, lock}, earlier, nil
 }
 
 // Close lets others into the folder. One that Open made and that is empty is removed.
 func (f *Folder) Close() error { return f.lock.Close() }
 
 // Save writes the result: all of it or nothing.
-func (f *Folder) Save(r Result) error { return record.SaveResult(filepath.Join(f.dir, f.file), r) }
-
-// Earlier reads the result of the same series, as far as it came; nil where the folder has none. fresh then takes
-// over when it was started. Another series is refused by a *[scenario.Error] of the path out.
-func Earlier[R any, P interface {
-	*R
-	Result
-}](f *Folder, fresh P) (P, error) {
-	earlier := P(new(R))
-	err := record.ReadResult(filepath.Join(f.dir, f.file), earlier)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case earlier.head().Kind != fresh.head().Kind || earlier.head().Digest != fresh.head().Digest:
-		return nil, scenario.Refuse("out", f.dir, "an empty folder, or one whose %s is of the same question, which is then resumed", f.file)
-	}
-	fresh.head().Started = earlier.head().Started
-	return earlier, nil
-}
+func (f *Folder) Save() error { return record.SaveResult(filepath.Join(f.dir, f.file), f.result) }

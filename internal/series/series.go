@@ -48,8 +48,7 @@ type Series struct {
 	Headline string       // announces what is done; "" = nothing is announced or said of runs
 	AtMost   bool         // the plan may end before all runs that it has left are done
 	Out      string       // folder below which the records are
-	Folder   *Folder      // keeps Result, as it is before and after each run; nil = nothing is kept
-	Result   Result       // of Folder; Run sets how the series ended
+	Folder   *Folder      // keeps its result, as it is before and after each run, and how the series ended; nil = nothing is kept
 	Before   int          // runs that were done before the series was resumed
 	Say      func(string) // nil = silence
 	// Begun is called when a run begins; nil = nothing is.
@@ -74,10 +73,10 @@ func (s Series) Run(ctx context.Context) error {
 		s.Say = func(string) {}
 	}
 	err := s.runs(ctx)
-	if s.Result == nil {
+	if s.Folder == nil {
 		return err
 	}
-	head := s.Result.head()
+	head := s.Folder.result.head()
 	switch {
 	case err == nil:
 		head.Status = Complete
@@ -174,7 +173,7 @@ func (s Series) save() error {
 	if s.Folder == nil {
 		return nil
 	}
-	return s.Folder.Save(s.Result)
+	return s.Folder.Save()
 }
 
 func seconds(d time.Duration) time.Duration { return d.Round(time.Second) }

@@ -70,23 +70,19 @@ func (l *list) Left() (int, time.Duration) {
 
 // run does the series of a list in a folder, as a user of the package does.
 func (l *list) run(ctx context.Context, dir string, say func(string)) (err error) {
-	folder, err := Open(dir, "list.json")
+	l.result = &listed{Head: NewHead("List", l.names...)}
+	folder, earlier, err := Open(dir, "list.json", l.result)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
-	l.result = &listed{Head: NewHead("List", l.names...)}
-	earlier, err := Earlier(folder, l.result)
-	if err != nil {
-		return err
-	}
 	if earlier != nil {
 		l.result.Runs = earlier.Runs
 	}
 	err = Series{
-		Plan: l, Headline: "doing", Out: dir, Folder: folder, Result: l.result, Before: len(l.result.Runs), Say: say,
+		Plan: l, Headline: "doing", Out: dir, Folder: folder, Before: len(l.result.Runs), Say: say,
 	}.Run(ctx)
-	return errors.Join(err, folder.Save(l.result))
+	return errors.Join(err, folder.Save())
 }
 
 // completed is a run that completes after a time.

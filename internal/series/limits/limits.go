@@ -37,20 +37,20 @@ func Search(ctx context.Context, o Options) (_ *Result, err error) {
 			return nil, err
 		}
 	}
-	folder, err := series.Open(o.Spec.Out, FileName)
+	r := newResult(o)
+	folder, earlier, err := series.Open(o.Spec.Out, FileName, r)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
-	r, err := resume(o, folder)
-	if err != nil {
-		return nil, err
+	if earlier != nil {
+		r.resume(earlier)
 	}
 	err = series.Series{
-		Plan: &search{Options: o, result: r, machine: run.Machine(ctx, o.Spec), specs: map[float64]run.Spec{}}, Headline: o.headline(), AtMost: true, Out: o.Spec.Out, Folder: folder, Result: r, Before: len(r.Runs), Say: o.Progress.Say, Begun: o.Progress.Begun,
+		Plan: &search{Options: o, result: r, machine: run.Machine(ctx, o.Spec), specs: map[float64]run.Spec{}}, Headline: o.headline(), AtMost: true, Out: o.Spec.Out, Folder: folder, Before: len(r.Runs), Say: o.Progress.Say, Begun: o.Progress.Begun,
 	}.Run(ctx)
 	r.conclude(o.end(r, err))
-	return r, errors.Join(err, folder.Save(r))
+	return r, errors.Join(err, folder.Save())
 }
 
 // search is the plan of a series: the next value follows from those that were tried.

@@ -123,20 +123,14 @@ func (r *Result) sentence() string {
 	}
 }
 
-// resume is the result in a folder, of the same question; a new one where there is none.
-func resume(o Options, folder *series.Folder) (*Result, error) {
-	fresh := newResult(o)
-	earlier, err := series.Earlier(folder, fresh)
-	if err != nil || earlier == nil {
-		return fresh, err
-	}
+// resume takes over what an earlier search of the same question decided.
+func (r *Result) resume(earlier *Result) {
 	for _, t := range earlier.Runs {
 		if t.Outcome != Unknown {
-			fresh.Runs = append(fresh.Runs, t) // what did not decide is tried again
+			r.Runs = append(r.Runs, t) // what did not decide is tried again
 		}
 	}
-	fresh.conclude(series.Interrupted)
-	return fresh, nil
+	r.conclude(series.Interrupted)
 }
 
 // Print writes the result in one of output.Formats.

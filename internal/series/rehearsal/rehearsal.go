@@ -170,15 +170,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		asked = append(asked, s.name, s.spec.Asked())
 	}
 	result := &Result{Head: series.NewHead(Kind, asked...), Share: o.Spec.Mesh.Share, Captured: o.Captured, Steps: []Done{}}
-	folder, err := series.Open(o.Spec.Out, File)
+	folder, earlier, err := series.Open(o.Spec.Out, File, result)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
-	earlier, err := series.Earlier(folder, result)
-	if err != nil {
-		return err
-	}
 	if earlier != nil {
 		result.Steps, result.Environment = earlier.Steps, earlier.Environment
 		if result.Captured.NodeSpeed == nil {
@@ -189,7 +185,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	p.choose(ctx)
 	err = series.Series{
 		Plan: p, Headline: fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "pod"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To),
-		Out: o.Spec.Out, Folder: folder, Result: result, Before: len(result.Steps), Say: o.Progress.Say, Begun: o.Progress.Begun,
+		Out: o.Spec.Out, Folder: folder, Before: len(result.Steps), Say: o.Progress.Say, Begun: o.Progress.Begun,
 	}.Run(ctx)
 	if err == nil && result.Environment == nil { // the programs are there: steps ran them
 		result.Environment, err = o.environment(ctx)
@@ -197,7 +193,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			result.Environment, err = &assess.Environment{Unknown: err.Error()}, nil
 		}
 	}
-	return errors.Join(err, folder.Save(result))
+	return errors.Join(err, folder.Save())
 }
 
 // environment finds which of the variables that are set the new version still reads.

@@ -83,14 +83,8 @@ func (r *Result) done(variant string, repeat int) bool {
 	return false
 }
 
-// resume is the result in a folder, of the same sweep, with the records of its runs; a new
-// one where there is none.
-func resume(o Options, folder *series.Folder) (*Result, error) {
-	fresh := newResult(o)
-	earlier, err := series.Earlier(folder, fresh)
-	if err != nil || earlier == nil {
-		return fresh, err
-	}
+// resume takes over the runs of an earlier result of the same sweep, with their records.
+func (r *Result) resume(o Options, earlier *Result) error {
 	for _, one := range earlier.Runs {
 		if one.Repeat > o.Repeats || !filepath.IsLocal(one.Record) {
 			continue
@@ -100,11 +94,11 @@ func resume(o Options, folder *series.Folder) (*Result, error) {
 			err = errors.Join(err, fmt.Errorf("%d records, want 1", len(runs)))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("resuming the sweep in %s: reading the record of a run: %w", o.Spec.Out, err)
+			return fmt.Errorf("resuming the sweep in %s: reading the record of a run: %w", o.Spec.Out, err)
 		}
-		fresh.Runs, fresh.records = append(fresh.Runs, one), append(fresh.records, runs[0])
+		r.Runs, r.records = append(r.Runs, one), append(r.records, runs[0])
 	}
-	return fresh, nil
+	return nil
 }
 
 // Print writes the result in one of output.Formats.

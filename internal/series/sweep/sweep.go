@@ -153,21 +153,23 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 			}
 		}
 	}
-	folder, err := series.Open(o.Spec.Out, o.File)
+	r := newResult(o)
+	folder, earlier, err := series.Open(o.Spec.Out, o.File, r)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
-	r, err := resume(o, folder)
-	if err != nil {
-		return nil, err
+	if earlier != nil {
+		if err := r.resume(o, earlier); err != nil {
+			return nil, err
+		}
 	}
 	p := &plan{Options: o, result: r}
 	p.choose(run.Machine(ctx, o.Spec))
 	err = series.Series{
 		Plan:     p,
 		Headline: fmt.Sprintf("%s and %s, %s each, interleaved", o.Base, output.Many(len(o.Variants), "variant"), output.Many(o.Repeats, "run")),
-		Out:      o.Spec.Out, Folder: folder, Result: r, Before: len(r.Runs), Say: o.Progress.Say, Begun: o.Progress.Begun,
+		Out:      o.Spec.Out, Folder: folder, Before: len(r.Runs), Say: o.Progress.Say, Begun: o.Progress.Begun,
 	}.Run(ctx)
 	if effectsErr := r.compare(o); effectsErr != nil {
 		r.Status, err = series.Failed, errors.Join(err, effectsErr)
@@ -178,7 +180,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	} else {
 		r.Sentences = []string{fmt.Sprintf("Not complete: %d of %d runs were done; the same command resumes it.", len(r.Runs), len(o.turns()))}
 	}
-	return r, errors.Join(err, folder.Save(r))
+	return r, errors.Join(err, folder.Save())
 }
 
 // plan is the plan of a series: the turns that are not done yet.
