@@ -153,14 +153,8 @@ func worst(all []Moment) *Moment {
 // memory compares the worst moment with the memory limit, and states what to set.
 func (f Facts) memory(worst *Moment, model agreement) (Check, []Setting) {
 	c := Check{Name: "memory"}
-	var killed []string
-	for _, s := range []Step{f.From, f.Onto, f.Upgrade} {
-		if s.OutOfMemory {
-			killed = append(killed, last(s.Run))
-		}
-	}
 	limit := float64(f.Onto.Run.Environment.ControlPlane.MemoryLimitBytes)
-	if killed != nil {
+	if f.From.OutOfMemory || f.Onto.OutOfMemory || f.Upgrade.OutOfMemory {
 		c.Outcome, c.Text = Broken, fmt.Sprintf("istiod exceeds its limit of %s; how much it needs is not known, as it was killed: --control-plane-memory tries another limit", output.Bytes(limit))
 		if model == above {
 			c.Outcome = Unknown
