@@ -34,3 +34,9 @@ func (b *background) stop() {
 	b.cancel()
 	b.wg.Wait()
 }
+
+// undo is stop as the undo of a step.
+func (b *background) undo(context.Context) error {
+	b.stop()
+	return nil
+}

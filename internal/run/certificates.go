@@ -11,7 +11,6 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/phases"
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -57,17 +56,16 @@ type storm struct {
 
 // certificateStorm makes all sidecars request a certificate anew, if that was asked for, and
 // waits until each has it.
-func (r *run) certificateStorm(ctx context.Context) (steps.Undo, error) {
+func (r *run) certificateStorm(ctx context.Context) (err error) {
 	if !r.spec.Load.CertificateStorm {
-		return nil, nil
+		return nil
 	}
 	phase := storm{
 		timeout: r.spec.slowed(stormTimeout), controlPlane: r.adapter.Server.Describe(), slowdown: r.spec.dilation(),
 		fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(),
 	}
-	result, err := phase.run(ctx)
-	r.observed.storm = result
-	return nil, err
+	r.observed.storm, err = phase.run(ctx)
+	return err
 }
 
 // run returns what came of the storm, as far as it went.

@@ -14,7 +14,6 @@ import (
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/record"
@@ -33,11 +32,11 @@ const (
 
 // churn executes the phase in which pods are replaced. Where changes are made at a rate, pods
 // are replaced in that phase instead.
-func (r *run) churn(ctx context.Context) (steps.Undo, error) {
+func (r *run) churn(ctx context.Context) error {
 	if r.spec.Load.Churn == 0 || r.spec.Load.Changes.PerSecond > 0 {
-		return nil, nil
+		return nil
 	}
-	return nil, r.newChurn(r.spec.likeSteady()).run(ctx)
+	return r.newChurn(r.spec.likeSteady()).run(ctx)
 }
 
 // churn replaces pods.

@@ -15,7 +15,6 @@ import (
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/pkg/record"
@@ -78,9 +77,9 @@ type cycle struct {
 }
 
 // cycle lets the sidecars take their turns, if that was asked for, and waits until all are back.
-func (r *run) cycle(ctx context.Context) (steps.Undo, error) {
+func (r *run) cycle(ctx context.Context) error {
 	if time.Duration(r.spec.Phases.Cycle) == 0 {
-		return nil, nil
+		return nil
 	}
 	pods := r.fleet.Connected()
 	age, renewal := r.spec.slowed(r.driver.Proxy.ConnectionAge), r.spec.renewal(r.driver)
@@ -92,7 +91,7 @@ func (r *run) cycle(ctx context.Context) (steps.Undo, error) {
 			RenewalSeconds: renewal.Seconds() / r.spec.dilation(), Renewals: renewals,
 		},
 	}
-	return nil, phase.run(ctx)
+	return phase.run(ctx)
 }
 
 func (c cycle) run(ctx context.Context) error {

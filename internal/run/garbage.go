@@ -9,7 +9,6 @@ import (
 	"scaler.mesh/scaler/internal/httpget"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/output"
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -26,7 +25,7 @@ const collections = 2
 // middle of the rollout: in steady state a Go program collects every two minutes.
 // This comes after steady, of which it is no part, because it changes what the
 // program does next. Where it fails there is a warning and no figure.
-func (r *run) collectGarbage(ctx context.Context) (_ steps.Undo, err error) {
+func (r *run) collectGarbage(ctx context.Context) (err error) {
 	var urls []string
 	for _, e := range r.instances().endpoints() {
 		if e.Collect != "" {
@@ -34,15 +33,15 @@ func (r *run) collectGarbage(ctx context.Context) (_ steps.Undo, err error) {
 		}
 	}
 	if urls == nil {
-		return nil, nil
+		return nil
 	}
 	if r.observed.live, err = liveHeap(ctx, r.recorder, r.controlPlaneName(), urls...); err != nil {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		r.journal.Warn(record.Warning{About: "controlPlane.steady.heapBytes.collected", Reason: record.ReasonNotMeasured, Detail: output.FirstLine(err)})
 	}
-	return nil, nil
+	return nil
 }
 
 // setCollected puts what is live after collections into a usage. Mean and end may be unknown, as those of a heap

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scaler.mesh/scaler/internal/capture"
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
@@ -17,29 +16,29 @@ import (
 
 // keepConfiguration writes the resources of every proxy into the record, if that is
 // asked for.
-func (r *run) keepConfiguration(ctx context.Context) (steps.Undo, error) {
+func (r *run) keepConfiguration(ctx context.Context) error {
 	if !r.spec.KeepConfiguration {
-		return nil, nil
+		return nil
 	}
 	r.progress.say("keeping what every proxy holds")
 	pods, err := r.api.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("listing pods: %w", err)
+		return fmt.Errorf("listing pods: %w", err)
 	}
 	services, err := r.api.Client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("listing services: %w", err)
+		return fmt.Errorf("listing services: %w", err)
 	}
 	held := r.dataplane().configurationOf(pods.Items, services.Items, r.workers.local.Contents())
 	held.Unasked = r.spec.unasked()
 	if r.spec.Captured != nil {
 		assigned, err := r.adapter.Captured.Assigned(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("reading the addresses that the control plane assigned: %w", err)
+			return fmt.Errorf("reading the addresses that the control plane assigned: %w", err)
 		}
 		held.Objects = append(held.Objects, assigned...)
 	}
-	return nil, r.journal.Writer().Configuration(held)
+	return r.journal.Writer().Configuration(held)
 }
 
 // unasked are the proxies of a captured mesh that a replay does not have.

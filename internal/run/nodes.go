@@ -10,13 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 )
 
 // makeNodes creates the fake nodes, which exist before the baseline.
-func (r *run) makeNodes(ctx context.Context) (steps.Undo, error) {
+func (r *run) makeNodes(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for i, zone := range r.spec.nodeLabels() {
@@ -29,7 +28,7 @@ func (r *run) makeNodes(ctx context.Context) (steps.Undo, error) {
 			return nil
 		})
 	}
-	return nil, group.Wait()
+	return group.Wait()
 }
 
 // pool returns the nodes of a run's pods.

@@ -72,8 +72,8 @@ func (r *run) outside() outside {
 }
 
 // makePodsOutside creates the pods without sidecars.
-func (r *run) makePodsOutside(ctx context.Context) (steps.Undo, error) {
-	return nil, r.outside().makePods(ctx)
+func (r *run) makePodsOutside(ctx context.Context) error {
+	return r.outside().makePods(ctx)
 }
 
 // startChurnOutside begins the churn outside the mesh. Undone, it reports

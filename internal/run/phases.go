@@ -8,24 +8,23 @@ import (
 	"scaler.mesh/scaler/internal/run/changes"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/run/probes"
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-func (r *run) baseline(ctx context.Context) (steps.Undo, error) {
-	return nil, r.timeline.Measure(ctx, record.PhaseBaseline, time.Duration(r.spec.Phases.Baseline), phases.Wait(time.Duration(r.spec.Phases.Baseline)))
+func (r *run) baseline(ctx context.Context) error {
+	return r.timeline.Measure(ctx, record.PhaseBaseline, time.Duration(r.spec.Phases.Baseline), phases.Wait(time.Duration(r.spec.Phases.Baseline)))
 }
 
-func (r *run) steady(ctx context.Context) (steps.Undo, error) {
-	return nil, r.timeline.Measure(ctx, record.PhaseSteady, time.Duration(r.spec.Phases.Steady), phases.Wait(time.Duration(r.spec.Phases.Steady)))
+func (r *run) steady(ctx context.Context) error {
+	return r.timeline.Measure(ctx, record.PhaseSteady, time.Duration(r.spec.Phases.Steady), phases.Wait(time.Duration(r.spec.Phases.Steady)))
 }
 
-func (r *run) probe(ctx context.Context) (steps.Undo, error) {
+func (r *run) probe(ctx context.Context) error {
 	if r.driver.External != nil {
-		return nil, nil // the record states why
+		return nil // the record states why
 	}
-	return nil, probes.Run(ctx, probes.Options{
+	return probes.Run(ctx, probes.Options{
 		Changes: r.spec.Load.Probes, Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),
 		Fleet: r.fleet, Timeline: r.timeline, Journal: r.journal, Metrics: r.metrics, Say: r.progress.say,
 		Captured: r.spec.Captured != nil, Disturb: r.injector.DuringProbe, Slowdown: proxy.Slowdown(r.spec.dilation()),
@@ -34,9 +33,9 @@ func (r *run) probe(ctx context.Context) (steps.Undo, error) {
 
 // change makes changes at a rate, and replaces pods at the same time if that was asked
 // for, too.
-func (r *run) change(ctx context.Context) (steps.Undo, error) {
+func (r *run) change(ctx context.Context) error {
 	if r.spec.Load.Changes.PerSecond == 0 {
-		return nil, nil
+		return nil
 	}
 	defer r.lastLookAtWaits()
 	o := changes.Options{
@@ -45,14 +44,14 @@ func (r *run) change(ctx context.Context) (steps.Undo, error) {
 		Fleet: r.fleet, Timeline: r.timeline, Journal: r.journal, Say: r.progress.say, Slowdown: proxy.Slowdown(r.spec.dilation()),
 	}
 	if r.spec.Load.Churn == 0 {
-		return nil, changes.Run(ctx, o)
+		return changes.Run(ctx, o)
 	}
 	c := r.newChurn(time.Duration(r.spec.Phases.Changes))
 	o.Meanwhile = c.replace
 	err := changes.Run(ctx, o)
-	return nil, errors.Join(err, c.finish(err))
+	return errors.Join(err, c.finish(err))
 }
 
-func (r *run) faultsInSteady(ctx context.Context) (steps.Undo, error) {
-	return nil, r.injector.InSteady(ctx)
+func (r *run) faultsInSteady(ctx context.Context) error {
+	return r.injector.InSteady(ctx)
 }

@@ -15,7 +15,6 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/journal"
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
@@ -47,13 +46,13 @@ func (r *run) proxies() proxies {
 }
 
 // startNodeProxies makes the proxies of the nodes, and returns once all are ready.
-func (r *run) startNodeProxies(ctx context.Context) (steps.Undo, error) {
-	return nil, r.proxies().startOfNodes(ctx)
+func (r *run) startNodeProxies(ctx context.Context) error {
+	return r.proxies().startOfNodes(ctx)
 }
 
 // startWaypoints makes the waypoints, and returns once all are ready.
-func (r *run) startWaypoints(ctx context.Context) (steps.Undo, error) {
-	return nil, r.proxies().startWaypoints(ctx)
+func (r *run) startWaypoints(ctx context.Context) error {
+	return r.proxies().startWaypoints(ctx)
 }
 
 func (p proxies) startOfNodes(ctx context.Context) error {

@@ -8,7 +8,6 @@ import (
 
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/phases"
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/internal/ztunnel"
@@ -27,7 +26,7 @@ type rollout struct {
 }
 
 // rollOut creates the mesh as planned and waits until it is at rest.
-func (r *run) rollOut(ctx context.Context) (steps.Undo, error) {
+func (r *run) rollOut(ctx context.Context) error {
 	var debounce float64
 	unlisted := slices.ContainsFunc(r.mesh.Services, func(s topology.Service) bool { return len(s.Listings()) == 0 }) // whose pods change no EndpointSlice
 	if limits := r.journal.Run().Environment.ControlPlane.Limits; limits != nil && !unlisted {
@@ -41,7 +40,7 @@ func (r *run) rollOut(ctx context.Context) (steps.Undo, error) {
 		dataplane: r.dataplane(), timeline: r.timeline, timeout: time.Duration(r.spec.Phases.ConvergeTimeout), observed: &r.observed,
 	}
 	defer r.lastLookAtWaits()
-	return nil, phase.run(ctx)
+	return phase.run(ctx)
 }
 
 func (d *rollout) run(ctx context.Context) error {

@@ -144,42 +144,46 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "starting the cluster", Do: r.startCluster},
 		{Name: "starting the control plane", Do: r.startControlPlane},
 		{Name: "deleting the run's objects", Do: func(context.Context) (steps.Undo, error) {
-			kept := func() bool { return r.spec.Keep && r.completed }
 			return place.Deletion{
-				Env: r.env, Run: r.runLabel(), Kept: kept, Event: r.journal.Event, Say: r.progress.say, Stays: spec.place().stays(r.runLabel()),
+				Env: r.env, Run: r.runLabel(), Kept: r.kept, Event: r.journal.Event, Say: r.progress.say, Stays: spec.place().stays(r.runLabel()),
 			}.Undo, nil
 		}, Reserve: deletionTime(spec.place())},
 		{Name: "starting KWOK in the cluster", Do: r.startKwokPod},
-		{Name: "making fake nodes", Do: r.makeNodes},
+		{Name: "making fake nodes", Do: step(r.makeNodes)},
 		{Name: "starting the workers", Do: r.startJob},
 		{Name: "starting the recorder", Do: r.startRecorder, Conclude: r.measure},
 		{Name: "following the speed of the machine", Do: r.followSpeed},
 		{Name: "watching", Do: r.startWatching},
-		{Name: "making pods outside the mesh", Do: r.makePodsOutside},
-		{Name: "starting the nodes' proxies", Do: r.startNodeProxies},
-		{Name: "starting the waypoints", Do: r.startWaypoints},
+		{Name: "making pods outside the mesh", Do: step(r.makePodsOutside)},
+		{Name: "starting the nodes' proxies", Do: step(r.startNodeProxies)},
+		{Name: "starting the waypoints", Do: step(r.startWaypoints)},
 		{Name: "watching waits for processors", Do: r.startWatchingWaits},
-		{Name: "baseline", Do: r.baseline},
+		{Name: "baseline", Do: step(r.baseline)},
 		{Name: "churn outside the mesh", Do: r.startChurnOutside},
-		{Name: "rollout", Do: r.rollOut},
-		{Name: "settle", Do: r.settle},
-		{Name: "keeping the configuration", Do: r.keepConfiguration},
-		{Name: "steady", Do: r.steady},
-		{Name: "collecting garbage", Do: r.collectGarbage},
-		{Name: "probe", Do: r.probe},
-		{Name: "upgrade", Do: r.upgrade},
-		{Name: "changes", Do: r.change},
-		{Name: "cycle", Do: r.cycle},
-		{Name: "certificate storm", Do: r.certificateStorm},
-		{Name: "churn", Do: r.churn},
-		{Name: "faults", Do: r.faultsInSteady},
-		{Name: "finishing", Do: r.complete},
+		{Name: "rollout", Do: step(r.rollOut)},
+		{Name: "settle", Do: step(r.settle)},
+		{Name: "keeping the configuration", Do: step(r.keepConfiguration)},
+		{Name: "steady", Do: step(r.steady)},
+		{Name: "collecting garbage", Do: step(r.collectGarbage)},
+		{Name: "probe", Do: step(r.probe)},
+		{Name: "upgrade", Do: step(r.upgrade)},
+		{Name: "changes", Do: step(r.change)},
+		{Name: "cycle", Do: step(r.cycle)},
+		{Name: "certificate storm", Do: step(r.certificateStorm)},
+		{Name: "churn", Do: step(r.churn)},
+		{Name: "faults", Do: step(r.faultsInSteady)},
+		{Name: "finishing", Do: step(func(context.Context) error { r.completed = true; return nil })},
 	})
 	if startsAgain(err) != nil {
 		return record.Run{}, r.discard(cmp.Or(context.Cause(outer), err))
 	}
 	r.normalize()
 	return r.finish(err)
+}
+
+// step makes a step of what is not undone by itself.
+func step(do func(context.Context) error) func(context.Context) (steps.Undo, error) {
+	return func(ctx context.Context) (steps.Undo, error) { return nil, do(ctx) }
 }
 
 // discard removes the record of a run that is started again, and returns why it ended.
@@ -247,9 +251,12 @@ func (r *run) openGroup(context.Context) (_ steps.Undo, err error) {
 	return r.stopGroup, nil
 }
 
+// kept reports whether the run leaves what it made.
+func (r *run) kept() bool { return r.spec.Keep && r.completed }
+
 // stopGroup ends everything that runs, or with --keep leaves it.
 func (r *run) stopGroup(ctx context.Context) error {
-	if r.spec.Keep && r.completed {
+	if r.kept() {
 		r.progress.say(fmt.Sprintf("cluster %s is kept: KUBECONFIG=%s; 'scaler cluster down %s' stops it", r.clusterName(), r.env.API().Kubeconfig, r.clusterName()))
 		return errors.Join(cluster.CapLogs(r.group), r.group.MarkKept())
 	}
@@ -270,13 +277,7 @@ func (r *run) startCluster(ctx context.Context) (_ steps.Undo, err error) {
 	b.run("supervising the cluster", func(ctx context.Context) error { return ended(ctx, r.env) })
 	describeCluster(r.env, r.journal)
 	r.api, err = place.Connect(r.env)
-	return func(context.Context) error { b.stop(); return nil }, err // the group stops the cluster
-}
-
-// complete is the last step: it records that all phases were done.
-func (r *run) complete(context.Context) (steps.Undo, error) {
-	r.completed = true
-	return nil, nil
+	return b.undo, err // the group stops the cluster
 }
 
 // runLabel returns the value of the run label on everything the run makes in its

@@ -7,7 +7,6 @@ import (
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -24,9 +23,9 @@ type settling struct {
 }
 
 // settle lets the control plane come to rest, and warns when it has not.
-func (r *run) settle(ctx context.Context) (steps.Undo, error) {
+func (r *run) settle(ctx context.Context) error {
 	phase := settling{length: time.Duration(r.spec.Phases.Settle), dataplane: r.dataplane(), fleet: r.fleet, timeline: r.timeline, journal: r.journal, observed: &r.observed}
-	return nil, phase.run(ctx)
+	return phase.run(ctx)
 }
 
 func (s settling) run(ctx context.Context) (err error) {

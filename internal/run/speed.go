@@ -96,7 +96,7 @@ func (r *run) followSpeed(ctx context.Context) (steps.Undo, error) {
 		}
 		return nil
 	})
-	return func(context.Context) error { b.stop(); return nil }, nil
+	return b.undo, nil
 }
 
 // followQuota holds the control plane to as many reference processors as before, by the latest samples, and returns its quota.

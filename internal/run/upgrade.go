@@ -14,7 +14,6 @@ import (
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/run/supervision"
 	"scaler.mesh/scaler/internal/run/upgrade"
-	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -90,9 +89,9 @@ func (s Spec) findNext(ctx context.Context, names []string, say func(string), or
 }
 
 // upgrade moves the mesh to the new version of the control plane, if that was asked for.
-func (r *run) upgrade(ctx context.Context) (steps.Undo, error) {
+func (r *run) upgrade(ctx context.Context) error {
 	if r.spec.upgrade() == nil {
-		return nil, nil
+		return nil
 	}
 	plan := *r.spec.upgrade()
 	plan.Pause = r.spec.slowed(plan.Pause)
@@ -104,7 +103,7 @@ func (r *run) upgrade(ctx context.Context) (steps.Undo, error) {
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say,
 	})
 	err := r.upgrading.Run(ctx)
-	return nil, errors.Join(err, r.journal.Save())
+	return errors.Join(err, r.journal.Save())
 }
 
 // successor is the control plane that an upgrade leads to, while it runs next to the first.

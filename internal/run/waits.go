@@ -117,7 +117,7 @@ func (r *run) startWatchingWaits(ctx context.Context) (steps.Undo, error) {
 			}
 		}
 	})
-	return func(context.Context) error { b.stop(); return nil }, nil
+	return b.undo, nil
 }
 
 // lastLookAtWaits judges the phase that has ended last.
