@@ -7,27 +7,33 @@ import (
 
 	"scaler.mesh/scaler/internal/place"
 	"scaler.mesh/scaler/internal/place/embedded"
-	"scaler.mesh/scaler/internal/run/faults"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// faultActions returns the functions that inject the faults of a run.
-func (r *run) faultActions() faults.Actions {
-	actions := faults.Actions{
-		EndControlPlane: r.endControlPlane,
-		ResetStreams:    func(share float64) error { return r.fleet.ResetStreams(share, r.spec.Mesh.Seed) },
-		StopAPIServer: func(ctx context.Context, length time.Duration) error {
-			return r.stopAPIServer(ctx, r.spec.slowed(length))
-		},
-		PauseSelf: func(ctx context.Context, length time.Duration) error {
-			return r.group.PauseSelf(ctx, r.spec.slowed(length))
-		},
-		RollingRestart: func(ctx context.Context, since time.Time) error { return r.applier.Restart(ctx, since) },
+// makeFault breaks something and returns when it is there again, except for streams that are cut and pods that are
+// replaced, which it does not wait for. since is when that was requested.
+func (r *run) makeFault(ctx context.Context, fault scenario.Fault, since time.Time) error {
+	switch fault.Kind {
+	case scenario.KillControlPlane, scenario.RestartControlPlane:
+		return r.endControlPlane(ctx, fault.Program, fault.Kind == scenario.RestartControlPlane)
+	case scenario.ResetStreams:
+		return r.fleet.ResetStreams(fault.Share, r.spec.Mesh.Seed)
+	case scenario.APIServerGone:
+		return r.stopAPIServer(ctx, r.spec.slowed(fault.Time))
+	case scenario.PauseScaler:
+		return r.group.PauseSelf(ctx, r.spec.slowed(fault.Time))
+	case scenario.KillReplica:
+		return r.replicas.Kill(ctx)
+	case scenario.AddReplica:
+		return r.replicas.Add(ctx)
+	case scenario.RestartReplicas:
+		return r.replicas.Restart(ctx)
+	case scenario.RollingRestart:
+		r.fleet.Pods.Renew()
+		return r.applier.Restart(ctx, since)
+	default:
+		return errors.New("no such fault")
 	}
-	if s := r.replicas; s != nil {
-		actions.KillReplica, actions.AddReplica, actions.RestartReplicas = s.Kill, s.Add, s.Restart
-	}
-	return actions
 }
 
 // endControlPlane ends a program of the control plane, as in scenario.Fault.

@@ -64,7 +64,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		r.monitor.proxy = r.driver.Proxy.Name
 	}
 	r.injector = faults.NewInjector(faults.Options{
-		Faults: r.spec.Load.Faults, Actions: r.faultActions(), Pods: r.spec.Pods(), Timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
+		Faults: r.spec.Load.Faults, Make: r.makeFault, Pods: r.spec.Pods(), Timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say, Recovered: r.recovered,
 	})
 	if r.replicas != nil {

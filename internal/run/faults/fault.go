@@ -1,6 +1,6 @@
 // Package faults breaks things on purpose during a run, and records what that costs:
 // the control plane is restarted or killed, streams are cut, the API server is gone
-// for a while. How each of them is done is left to the run, as Actions.
+// for a while. How each of them is done is left to the run, as Options.Make.
 package faults
 
 import (

@@ -18,40 +18,18 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Actions break things. Each returns when what it broke is there again, except
-// ResetStreams and RollingRestart, which return at once.
-type Actions struct {
-	// EndControlPlane ends a program of the control plane, as in Fault.Program, gracefully or
-	// not; what supervises it starts it again.
-	EndControlPlane func(ctx context.Context, program string, graceful bool) error
-	// ResetStreams cuts the streams of a share of the sidecars, from 0 to 1.
-	ResetStreams func(share float64) error
-	// StopAPIServer keeps the API server stopped for so long.
-	StopAPIServer func(ctx context.Context, length time.Duration) error
-	// PauseSelf stops scaler itself for so long.
-	PauseSelf func(ctx context.Context, length time.Duration) error
-	// KillReplica kills the program of the control plane that serves and was started first,
-	// and returns when it has ended. It does not come back.
-	KillReplica func(ctx context.Context) error
-	// AddReplica starts one more and returns when it serves.
-	AddReplica func(ctx context.Context) error
-	// RestartReplicas restarts those that serve one after the other, gracefully, each when
-	// the one before serves again.
-	RestartReplicas func(ctx context.Context) error
-	// RollingRestart has every pod replaced; since is when that was requested.
-	RollingRestart func(ctx context.Context, since time.Time) error
-}
-
 // Options configures an injector. All fields are needed.
 type Options struct {
 	Faults   []scenario.Fault // in all phases, in their order; nil = none
-	Actions  Actions          // how each is made; those of Faults are needed
 	Pods     int              // of the mesh
 	Timeout  time.Duration    // for the mesh to converge again
 	Journal  *journal.Journal // takes what they cost; needed
 	Fleet    *fleet.Fleet     // whose convergence is awaited; needed
 	Timeline *phases.Timeline // measures the phases of faults in steady state; needed
 	Say      func(msg string) // shows progress
+
+	// Make makes a fault, and returns when what it broke is there again or is not to be awaited; since is when that was requested.
+	Make func(ctx context.Context, fault scenario.Fault, since time.Time) error
 
 	// Recovered is called after a fault in steady state that is not the last: it
 	// returns when the cluster is ready for the next one. about is the fault's path
@@ -181,7 +159,7 @@ func (i *Injector) make(ctx context.Context, fault scenario.Fault) (*made, error
 	if err != nil {
 		return nil, err
 	}
-	if err := i.act(ctx, m); err != nil {
+	if err := i.Make(ctx, fault, m.begin); err != nil {
 		return m, fmt.Errorf("making the fault %s: %w", fault.Name(), err)
 	}
 	lasted := time.Since(m.begin)
@@ -210,30 +188,6 @@ func (i *Injector) begin(fault scenario.Fault) (*made, error) {
 	i.mu.Unlock()
 	i.Journal.Event(record.FaultBegun{Name: fault.Name()})
 	return m, i.Journal.Save()
-}
-
-func (i *Injector) act(ctx context.Context, m *made) error {
-	switch m.fault.Kind {
-	case scenario.KillControlPlane, scenario.RestartControlPlane:
-		return i.Actions.EndControlPlane(ctx, m.fault.Program, m.fault.Kind == scenario.RestartControlPlane)
-	case scenario.ResetStreams:
-		return i.Actions.ResetStreams(m.fault.Share)
-	case scenario.APIServerGone:
-		return i.Actions.StopAPIServer(ctx, m.fault.Time)
-	case scenario.PauseScaler:
-		return i.Actions.PauseSelf(ctx, m.fault.Time)
-	case scenario.KillReplica:
-		return i.Actions.KillReplica(ctx)
-	case scenario.AddReplica:
-		return i.Actions.AddReplica(ctx)
-	case scenario.RestartReplicas:
-		return i.Actions.RestartReplicas(ctx)
-	case scenario.RollingRestart:
-		i.Fleet.Pods.Renew()
-		return i.Actions.RollingRestart(ctx, m.begin)
-	default:
-		return errors.New("no such fault")
-	}
 }
 
 // End closes the sections of all faults that go on: the mesh is at rest again, as settled says, or
