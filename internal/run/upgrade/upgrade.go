@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
@@ -312,23 +310,21 @@ func (u *Upgrade) stage(ctx context.Context, name string, wave Wave, do func(con
 
 // countPods does a stage and counts the pods that are there meanwhile.
 func (u *Upgrade) countPods(ctx context.Context, s *Stage, do func(context.Context) (record.EndedBy, error)) (record.EndedBy, error) {
-	var done atomic.Bool
 	counting, stop := context.WithCancel(ctx)
-	var group errgroup.Group
-	group.Go(func() error {
+	var group sync.WaitGroup
+	group.Go(func() {
 		tick := time.NewTicker(podInterval)
 		defer tick.Stop()
-		for !done.Load() {
+		for {
 			s.peakPods = max(s.peakPods, u.Fleet.Count().Created+u.Fleet.Surplus())
 			select {
 			case <-tick.C:
 			case <-counting.Done():
-				return nil
+				return
 			}
 		}
-		return nil
 	})
-	endedBy, err := do(ctx)
-	stop()
-	return endedBy, errors.Join(err, group.Wait())
+	defer group.Wait()
+	defer stop()
+	return do(ctx)
 }
