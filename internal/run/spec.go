@@ -199,36 +199,29 @@ func (s Spec) topology() topology.Spec {
 	}
 }
 
-// ownParts returns the parts of a profile that a scenario states. One that is 0 there is left out.
+// ownParts returns the parts of a profile that a scenario states.
 func ownParts(p scenario.Parts) topology.Profile {
-	whole := func(n *int) int {
-		switch {
-		case n == nil:
-			return 0
-		case *n == 0:
-			return topology.None
-		}
-		return *n
-	}
-	number := func(n *float64) float64 {
-		switch {
-		case n == nil:
-			return 0
-		case *n == 0:
-			return topology.None
-		}
-		return *n
-	}
 	var grace *float64
 	if p.GracePeriod != nil {
 		grace = new(time.Duration(*p.GracePeriod).Seconds())
 	}
 	return topology.Profile{
-		VirtualServices: whole(p.VirtualServices), DestinationRules: whole(p.DestinationRules), ServiceEntries: whole(p.ServiceEntries),
-		EnvoyFilters: whole(p.EnvoyFilters), Telemetries: whole(p.Telemetries), TCPServices: whole(p.TCPServices),
-		HeadlessServices: whole(p.HeadlessServices), ExternalNames: whole(p.ExternalNames), Gateways: whole(p.Gateways), Zones: whole(p.Zones),
-		OutsidePods: whole(p.OutsidePods), OutsideChurn: number(p.OutsideChurn), ReplicaSkew: number(p.ReplicaSkew), GracePeriod: number(grace),
+		VirtualServices: stated(p.VirtualServices), DestinationRules: stated(p.DestinationRules), ServiceEntries: stated(p.ServiceEntries),
+		EnvoyFilters: stated(p.EnvoyFilters), Telemetries: stated(p.Telemetries), TCPServices: stated(p.TCPServices),
+		HeadlessServices: stated(p.HeadlessServices), ExternalNames: stated(p.ExternalNames), Gateways: stated(p.Gateways), Zones: stated(p.Zones),
+		OutsidePods: stated(p.OutsidePods), OutsideChurn: stated(p.OutsideChurn), ReplicaSkew: stated(p.ReplicaSkew), GracePeriod: stated(grace),
 	}
+}
+
+// stated returns a part that a scenario states, or 0. One that is 0 there is left out of the profile.
+func stated[T int | float64](part *T) T {
+	switch {
+	case part == nil:
+		return 0
+	case *part == 0:
+		return topology.None
+	}
+	return *part
 }
 
 // Profile returns the parts of the mesh of a single run in addition to uniform HTTP services.
@@ -236,28 +229,24 @@ func (s Spec) Profile() topology.Profile { return s.topology().Resolved() }
 
 // PartsOf states each part of a profile that is there; the reverse of what a run makes of parts.
 func PartsOf(p topology.Profile) scenario.Parts {
-	whole := func(n int) *int {
-		if n == 0 {
-			return nil
-		}
-		return new(max(0, n))
-	}
-	number := func(n float64) *float64 {
-		if n == 0 {
-			return nil
-		}
-		return new(max(0, n))
-	}
 	parts := scenario.Parts{
-		VirtualServices: whole(p.VirtualServices), DestinationRules: whole(p.DestinationRules), ServiceEntries: whole(p.ServiceEntries),
-		EnvoyFilters: whole(p.EnvoyFilters), Telemetries: whole(p.Telemetries), TCPServices: whole(p.TCPServices),
-		HeadlessServices: whole(p.HeadlessServices), ExternalNames: whole(p.ExternalNames), Gateways: whole(p.Gateways), Zones: whole(p.Zones),
-		OutsidePods: whole(p.OutsidePods), OutsideChurn: number(p.OutsideChurn), ReplicaSkew: number(p.ReplicaSkew),
+		VirtualServices: present(p.VirtualServices), DestinationRules: present(p.DestinationRules), ServiceEntries: present(p.ServiceEntries),
+		EnvoyFilters: present(p.EnvoyFilters), Telemetries: present(p.Telemetries), TCPServices: present(p.TCPServices),
+		HeadlessServices: present(p.HeadlessServices), ExternalNames: present(p.ExternalNames), Gateways: present(p.Gateways), Zones: present(p.Zones),
+		OutsidePods: present(p.OutsidePods), OutsideChurn: present(p.OutsideChurn), ReplicaSkew: present(p.ReplicaSkew),
 	}
-	if grace := number(p.GracePeriod); grace != nil {
+	if grace := present(p.GracePeriod); grace != nil {
 		parts.GracePeriod = new(scenario.Duration(*grace * float64(time.Second)))
 	}
 	return parts
+}
+
+// present is the reverse of stated; nil for a part that is not there.
+func present[T int | float64](part T) *T {
+	if part == 0 {
+		return nil
+	}
+	return new(max(0, part))
 }
 
 // upgrade returns the upgrade of the mesh; nil = there is none.
