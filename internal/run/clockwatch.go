@@ -6,28 +6,19 @@ import (
 	"slices"
 
 	"scaler.mesh/scaler/internal/measure"
-	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// clockWatch records what happens to time, as warnings about the figures that depend on it. All
-// fields are needed.
-type clockWatch struct {
-	Phase   func() record.PhaseName // that goes on
-	Journal *journal.Journal
-	Say     func(string)
-}
-
-// Run compares clocks until ctx ends.
-func (c clockWatch) Run(ctx context.Context) error {
+// watchClocks compares clocks until ctx ends, and records what happens to time as warnings about the figures that depend on it.
+func (r *run) watchClocks(ctx context.Context) error {
 	clocks, err := measure.NewClocks()
 	if err != nil {
 		return err
 	}
 	return clocks.Watch(ctx, func(d measure.Disturbance) {
-		for _, w := range clockWarnings(c.Phase(), d) {
-			c.Journal.Warn(w)
-			c.Say(fmt.Sprintf("warning: %s: %s", w.About, record.NewWarning(w).Text))
+		for _, w := range clockWarnings(r.currentPhase(), d) {
+			r.journal.Warn(w)
+			r.progress.say(fmt.Sprintf("warning: %s: %s", w.About, record.NewWarning(w).Text))
 		}
 	})
 }
