@@ -332,6 +332,17 @@ func (m *MeshFile) replay(a *workload.Applier, templates []corev1.PodTemplateSpe
 	}
 }
 
+// takenBy makes a control plane that of the mesh, and returns what of it is not compared with what sidecars hold.
+func (m *MeshFile) takenBy(c *controlplane.ControlPlane) (unchecked []record.NotChecked) {
+	c.Mesh, unchecked = c.Captured.Replay(&m.Mesh)
+	if c.Nodes != nil {
+		c.Nodes = c.Captured.Nodes(&m.Mesh)
+	}
+	c.Probes, c.Unprobed = c.Captured.Probes(&m.Mesh)
+	c.Distributed = c.Captured.Distributed(&m.Mesh)
+	return unchecked
+}
+
 // capturedEnv are the settings that a control plane needs for a captured mesh; nil = none.
 func (s Spec) capturedEnv(d controlplane.Driver) []string {
 	if s.Captured == nil || d.Captured.Env == nil {
@@ -348,13 +359,7 @@ func (r *run) useMesh(ctx context.Context) error {
 	if err := r.adapter.Captured.Prepare(ctx, &r.spec.Captured.Mesh); err != nil {
 		return fmt.Errorf("preparing the control plane for the captured mesh: %w", err)
 	}
-	mesh, unchecked := r.adapter.Captured.Replay(&r.spec.Captured.Mesh)
-	r.adapter.Mesh = mesh
-	if r.adapter.Nodes != nil {
-		r.adapter.Nodes = r.adapter.Captured.Nodes(&r.spec.Captured.Mesh)
-	}
-	r.adapter.Probes, r.adapter.Unprobed = r.adapter.Captured.Probes(&r.spec.Captured.Mesh)
-	r.adapter.Distributed = r.adapter.Captured.Distributed(&r.spec.Captured.Mesh)
+	unchecked := r.spec.Captured.takenBy(r.adapter)
 	r.machines = r.adapter.Captured.Machines(&r.spec.Captured.Mesh)
 	injection, err := r.adapter.Captured.Templates(ctx)
 	if err != nil {

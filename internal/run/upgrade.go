@@ -145,12 +145,7 @@ func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, erro
 	}
 	name := adapter.Server.Describe().Name
 	if s.captured != nil { // the kinds that it needs are there
-		adapter.Mesh, _ = adapter.Captured.Replay(&s.captured.Mesh)
-		if adapter.Nodes != nil {
-			adapter.Nodes = adapter.Captured.Nodes(&s.captured.Mesh)
-		}
-		adapter.Probes, adapter.Unprobed = adapter.Captured.Probes(&s.captured.Mesh)
-		adapter.Distributed = adapter.Captured.Distributed(&s.captured.Mesh)
+		s.captured.takenBy(adapter)
 	}
 	if err := s.sampler.Watch(name, adapter.Program.Life().Usage()); err != nil {
 		return nil, err
