@@ -71,7 +71,7 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 	for _, do := range []func(context.Context) error{
 		func(context.Context) error { return m.measureCycle() },
 		func(ctx context.Context) error { return usage.measureFaults(ctx, r.injector) },
-		func(context.Context) error { return usage.measureUpgrade(r.upgrading) },
+		func(context.Context) error { return r.upgrading.Measure(m.document, r.sampler, usage.warnOfSaturation) },
 		func(ctx context.Context) error { return r.awaitKubelets(ctx, m) },
 		func(context.Context) error { return r.realFigures(m).measure() },
 		func(ctx context.Context) error { return r.crossCheck(ctx, m) },
@@ -385,13 +385,19 @@ func (m usageFigures) measureFaults(ctx context.Context, injector *faults.Inject
 
 // warnOfUsage warns if the control plane was saturated or restarted in a phase.
 func (m usageFigures) warnOfUsage(about string, phase record.PhaseName, u measure.Usage) {
-	w := record.Warning{About: about, Component: m.instances.name, Phase: phase}
-	if u.Saturation != nil && *u.Saturation > record.Saturated {
-		w.Reason, w.Values = record.ReasonSaturated, map[string]float64{"share": *u.Saturation}
-		m.journal.Warn(w)
-	}
+	m.warnOfSaturation(about, m.instances.name, phase, u)
 	if u.Restarts > 0 {
-		w.Reason, w.Values = record.ReasonRestarted, map[string]float64{"restarts": float64(u.Restarts)}
-		m.journal.Warn(w)
+		m.journal.Warn(record.Warning{
+			About: about, Reason: record.ReasonRestarted, Component: m.instances.name, Phase: phase, Values: map[string]float64{"restarts": float64(u.Restarts)},
+		})
+	}
+}
+
+// warnOfSaturation warns if a program waited for processors for a large share of a phase.
+func (m usageFigures) warnOfSaturation(about, program string, phase record.PhaseName, u measure.Usage) {
+	if u.Saturation != nil && *u.Saturation > record.Saturated {
+		m.journal.Warn(record.Warning{
+			About: about, Reason: record.ReasonSaturated, Component: program, Phase: phase, Values: map[string]float64{"share": *u.Saturation},
+		})
 	}
 }

@@ -176,18 +176,3 @@ func (s *successor) stop(ctx context.Context, next bool) error {
 	}
 	return of.Retire(ctx)
 }
-
-// measureUpgrade computes the figures of an upgrade.
-func (m usageFigures) measureUpgrade(upgrading *upgrade.Upgrade) error {
-	if upgrading == nil {
-		return nil
-	}
-	return upgrading.Measure(m.document, m.sampler, func(about, program string, phase record.PhaseName, used measure.Usage) {
-		if used.Saturation != nil && *used.Saturation > record.Saturated {
-			m.journal.Warn(record.Warning{
-				About: about, Reason: record.ReasonSaturated, Component: program,
-				Phase: phase, Values: map[string]float64{"share": *used.Saturation},
-			})
-		}
-	})
-}

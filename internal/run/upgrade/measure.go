@@ -9,10 +9,10 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Measure puts the figures of the stages that have ended into the record. warn is called
+// Measure puts the figures of the stages that have ended into the record; nil has none. warn is called
 // with the usage of each program in each stage.
 func (u *Upgrade) Measure(document *record.Run, usage *measure.Sampler, warn func(about, program string, phase record.PhaseName, used measure.Usage)) error {
-	if document.Upgrade == nil {
+	if u == nil || document.Upgrade == nil {
 		return nil
 	}
 	from, to := document.Upgrade.From.Program, document.Upgrade.To.Program
