@@ -21,13 +21,8 @@ func (m usageFigures) measureReplicas(ctx context.Context, w phases.Window) erro
 	if m.instances.replicas == nil {
 		return nil
 	}
-	document := m.document.Replicas
-	if document == nil {
-		document = &record.Replicas{Each: map[string]*record.Replica{}}
-		m.document.Replicas = document
-	}
 	streams := m.instances.replicas.At(w.End)
-	*document.Balance.At(w.Name) = faults.Balance(streams)
+	*m.replicas().Balance.At(w.Name) = faults.Balance(streams)
 	for _, r := range m.instances.replicas.All() {
 		if !r.Started() {
 			continue
@@ -39,11 +34,7 @@ func (m usageFigures) measureReplicas(ctx context.Context, w phases.Window) erro
 		if usage.Ran == 0 {
 			continue
 		}
-		one := document.Each[r.Name()]
-		if one == nil {
-			one = &record.Replica{}
-			document.Each[r.Name()] = one
-		}
+		one := m.replica(r.Name())
 		*one.Usage.At(w.Name) = measure.UsageOf(usage)
 		if streams[r.Name()] == nil {
 			continue // it was added later
@@ -60,22 +51,31 @@ func (m usageFigures) measureInstances(ctx context.Context, w phases.Window) err
 	if len(m.instances.adapter.Instances) < 2 {
 		return nil
 	}
-	if m.document.Replicas == nil {
-		m.document.Replicas = &record.Replicas{Each: map[string]*record.Replica{}}
-	}
 	for _, one := range m.instances.adapter.Instances {
 		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.instances.name, one.Name, w.Begin, w.End)
 		if err != nil {
 			return err
 		}
-		each := m.document.Replicas.Each[one.Name]
-		if each == nil {
-			each = &record.Replica{}
-			m.document.Replicas.Each[one.Name] = each
-		}
-		*each.Usage.At(w.Name) = measure.UsageOf(usage)
+		*m.replica(one.Name).Usage.At(w.Name) = measure.UsageOf(usage)
 	}
 	return nil
+}
+
+// replicas returns the record's section of a control plane that runs as several programs, which it opens.
+func (m usageFigures) replicas() *record.Replicas {
+	if m.document.Replicas == nil {
+		m.document.Replicas = &record.Replicas{Each: map[string]*record.Replica{}}
+	}
+	return m.document.Replicas
+}
+
+// replica returns the section of one of them, likewise.
+func (m usageFigures) replica(name string) *record.Replica {
+	each := m.replicas().Each
+	if each[name] == nil {
+		each[name] = &record.Replica{}
+	}
+	return each[name]
 }
 
 // measureStreams compares the streams to one replica with its own count. In steady state
