@@ -313,7 +313,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 		how.Access = record.AccessPortForward
 		r.progress.say("forwarding ports of the control plane's pods through the API server")
 	}
-	c, err := attach.Connect(ctx, e.Target, found.Found, func(err error) { r.fail(err) })
+	c, err := attach.Connect(ctx, e.Target, found.Found, r.fail)
 	if err != nil {
 		return nil, nil, err
 	}

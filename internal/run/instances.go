@@ -107,11 +107,8 @@ func (b *system) components() []place.Component {
 // componentNames returns the names of the components.
 func (b *system) componentNames() []string {
 	var names []string
-	for _, c := range b.env.Components() {
+	for _, c := range b.components() {
 		names = append(names, c.Name)
-	}
-	for _, h := range b.adapter.Helpers {
-		names = append(names, h.Name)
 	}
 	return names
 }

@@ -38,7 +38,7 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		Adapter: r.adapter, Client: r.api.Client, Mesh: r.mesh, Knobs: r.spec.Knobs(),
 		Variant:   xdsprobe.Variant(r.spec.Mesh.Sidecars.XDS),
 		Latencies: r.observed.latencies, Metrics: r.metrics,
-		Event: r.journal.Event, Fail: func(err error) { r.fail(err) },
+		Event: r.journal.Event, Fail: r.fail,
 		Seed: r.spec.Mesh.Seed, Delay: r.spec.startDelay(), Lifetime: time.Duration(r.spec.Mesh.Sidecars.CertificateLifetime), Real: r.realOptions(),
 		Slowdown: proxy.Slowdown(r.spec.dilation()), Anew: r.spec.delayAnew().Slowed(r.spec.dilation()), Nodes: r.dataplane().nodeProxies(), Machines: r.machines, Rest: r.rest(),
 	})

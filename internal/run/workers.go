@@ -131,7 +131,7 @@ func (w *workers) start(ctx context.Context, observer proxy.Observer) ([]worker.
 // options returns the options of the worker of a name.
 func (w *workers) options(name string, observer proxy.Observer) worker.Options {
 	return worker.Options{
-		Name: name, Observer: observer, Keep: w.keep, Failed: func(err error) { w.fail(err) },
+		Name: name, Observer: observer, Keep: w.keep, Failed: w.fail,
 		Late: func(late *stats.Histogram) {
 			if w.timed.Load() {
 				w.lags.merge(w.phase(), name, late)
