@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/workload"
@@ -48,7 +47,7 @@ func (s Spec) checkProfile(d controlplane.Driver) error {
 	}
 }
 
-// outside makes the pods that are in the cluster and not in the mesh.
+// outside makes the pods that are in the cluster and not in the mesh: some that stay, and some that come and go, as those of CronJobs.
 type outside struct {
 	client  kubernetes.Interface
 	label   string        // of the run
@@ -57,17 +56,18 @@ type outside struct {
 	length  time.Duration // for which each of those is there
 	grace   time.Duration // for which a pod runs on after it was deleted
 	timeout time.Duration // for all to be Ready
-	journal *journal.Journal
 	say     func(string)
-	fail    context.CancelCauseFunc
+
+	// set by replacePods
+	made  int
+	begin time.Time
 }
 
-func (r *run) outside() outside {
+func (r *run) outside() *outside {
 	profile := r.mesh.Profile
-	return outside{
+	return &outside{
 		client: r.api.Client, label: r.runLabel(), pods: profile.OutsidePods, churn: scenario.Rate(profile.OutsideChurn / r.spec.dilation()),
-		length: r.spec.slowed(jobLength), grace: r.gracePeriod(), timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
-		journal: r.journal, say: r.progress.say, fail: r.fail,
+		length: r.spec.slowed(jobLength), grace: r.gracePeriod(), timeout: time.Duration(r.spec.Phases.ConvergeTimeout), say: r.progress.say,
 	}
 }
 
@@ -79,24 +79,35 @@ func (r *run) makePodsOutside(ctx context.Context) error {
 // startChurnOutside begins the churn outside the mesh. Undone, it reports
 // whether the churn kept its rate.
 func (r *run) startChurnOutside(ctx context.Context) (steps.Undo, error) {
-	return r.outside().startChurn(ctx), nil
+	o := r.outside()
+	if o.churn == 0 {
+		return nil, nil
+	}
+	b := newBackground(ctx, r.fail)
+	b.run("churn outside the mesh", o.replacePods)
+	return func(context.Context) error {
+		b.stop()
+		if achieved := float64(o.made) / time.Since(o.begin).Seconds(); achieved < lateChurn*float64(o.churn) && o.made > 20 {
+			r.journal.Warn(record.Warning{About: "controlPlane", Reason: record.ReasonSlowChurn, Values: map[string]float64{
+				"achievedPerSecond": achieved, "offeredPerSecond": float64(o.churn),
+			}})
+		}
+		return nil
+	}, nil
 }
 
 // makePods creates the pods without sidecars, and returns when all are Ready. They are
 // there before the mesh: what the control plane holds of them is in its baseline, too.
-func (o outside) makePods(ctx context.Context) error {
+func (o *outside) makePods(ctx context.Context) error {
 	if o.pods == 0 && o.churn == 0 {
 		return nil
 	}
 	labels := map[string]string{kwok.RunLabel: o.label}
 	err := workload.Persist(ctx, func(ctx context.Context, _ int) error {
 		_, err := o.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: outsideNamespace, Labels: labels}}, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return nil
-		}
 		return err
 	})
-	if err != nil {
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating namespace %s: %w", outsideNamespace, err)
 	}
 	for i := 0; i*outsideEach < o.pods; i++ {
@@ -107,7 +118,7 @@ func (o outside) makePods(ctx context.Context) error {
 	return o.await(ctx)
 }
 
-func (o outside) makeDeployment(ctx context.Context, number, pods int) error {
+func (o *outside) makeDeployment(ctx context.Context, number, pods int) error {
 	name := fmt.Sprintf("outside-%d", number)
 	count, own := int32(pods), map[string]string{"app": name, kwok.OutsideLabel: "true"}
 	deployment := &appsv1.Deployment{
@@ -148,7 +159,7 @@ func (r *run) gracePeriod() time.Duration {
 }
 
 // await returns once all pods are Ready.
-func (o outside) await(ctx context.Context) error {
+func (o *outside) await(ctx context.Context) error {
 	if o.pods == 0 {
 		return nil
 	}
@@ -174,30 +185,20 @@ func (o outside) await(ctx context.Context) error {
 	return nil
 }
 
-// outsideChurn is the coming and going of pods without sidecars, as those of CronJobs.
-type outsideChurn struct {
-	client kubernetes.Interface
-	rate   scenario.Rate
-	length time.Duration // for which each pod is there
-	grace  time.Duration // for which it runs on after it was deleted
-	made   int
-	begin  time.Time
-}
-
-// run creates a pod each time one is due, and deletes it after its length, until ctx ends.
+// replacePods creates a pod each time one is due, and deletes it after its length, until ctx ends.
 // The schedule does not wait for what became of the pods before.
-func (c *outsideChurn) run(ctx context.Context) error {
+func (o *outside) replacePods(ctx context.Context) error {
 	requests, during := errgroup.WithContext(ctx)
 	requests.SetLimit(deleting)
-	pods := c.client.CoreV1().Pods(outsideNamespace)
-	there := int(math.Ceil(c.length.Seconds() * float64(c.rate)))
-	c.begin = time.Now()
+	pods := o.client.CoreV1().Pods(outsideNamespace)
+	there := int(math.Ceil(o.length.Seconds() * float64(o.churn)))
+	o.begin = time.Now()
 	for n := 0; ; n++ {
-		if err := task.WaitUntil(during, c.begin.Add(c.rate.Due(n))); err != nil {
+		if err := task.WaitUntil(during, o.begin.Add(o.churn.Due(n))); err != nil {
 			break
 		}
 		requests.Go(func() error {
-			of := outsidePod(map[string]string{kwok.OutsideLabel: "true"}, c.grace)
+			of := outsidePod(map[string]string{kwok.OutsideLabel: "true"}, o.grace)
 			pod := &corev1.Pod{ObjectMeta: of.ObjectMeta, Spec: of.Spec}
 			pod.Name = jobName(n)
 			return workload.Persist(during, func(ctx context.Context, _ int) error {
@@ -219,7 +220,7 @@ func (c *outsideChurn) run(ctx context.Context) error {
 				})
 			})
 		}
-		c.made = n + 1
+		o.made = n + 1
 	}
 	if err := requests.Wait(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("creating and deleting pods outside the mesh: %w", err)
@@ -228,21 +229,3 @@ func (c *outsideChurn) run(ctx context.Context) error {
 }
 
 func jobName(n int) string { return fmt.Sprintf("job-%d", n) }
-
-func (o outside) startChurn(ctx context.Context) steps.Undo {
-	if o.churn == 0 {
-		return nil
-	}
-	c := &outsideChurn{client: o.client, rate: o.churn, length: o.length, grace: o.grace}
-	b := newBackground(ctx, o.fail)
-	b.run("churn outside the mesh", c.run)
-	return func(context.Context) error {
-		b.stop()
-		if achieved := float64(c.made) / time.Since(c.begin).Seconds(); achieved < lateChurn*float64(o.churn) && c.made > 20 {
-			o.journal.Warn(record.Warning{About: "controlPlane", Reason: record.ReasonSlowChurn, Values: map[string]float64{
-				"achievedPerSecond": achieved, "offeredPerSecond": float64(o.churn),
-			}})
-		}
-		return nil
-	}
-}
