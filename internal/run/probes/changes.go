@@ -34,7 +34,7 @@ func (p *prober) probeHealth(ctx context.Context, half func()) error {
 			value = kwok.SidecarReady
 		}
 		change := p.readiness(ready)
-		_, err := p.followEndpoint(ctx, record.EndpointHealth, service,
+		err := p.followEndpoint(ctx, record.EndpointHealth, service,
 			func(ctx context.Context) error { return p.API.ReportSidecar(ctx, target.Namespace, target.Name, value) },
 			func(c fleet.EndpointChange) bool {
 				return c.Addr.Addr() == target.Address && c.Kind == change.Kind && c.Health == change.Health
@@ -88,7 +88,7 @@ func (p *prober) probeMembers(ctx context.Context) error {
 			if p.readiness(true).Kind == record.EndpointHealth {
 				p.Fleet.Readiness.Hold()
 			}
-			_, err := p.followEndpoint(ctx, change.kind, service,
+			err := p.followEndpoint(ctx, change.kind, service,
 				func(ctx context.Context) error { return p.API.SetReplicas(ctx, p.Mesh.Services[service], replicas) },
 				func(c fleet.EndpointChange) bool { return c.Kind == change.kind })
 			p.Fleet.Readiness.Release()

@@ -36,7 +36,7 @@ const (
 	probedServices = 10
 )
 
-// Options configures the probes of a run. All fields but Disturb are needed.
+// Options configures the probes of a run. All fields are needed.
 type Options struct {
 	Changes  int                        // of each kind
 	Mesh     topology.Mesh              // that is changed
@@ -50,14 +50,14 @@ type Options struct {
 	Metrics  *measure.Metrics           // scaler's own
 	Say      func(msg string)           // shows progress
 
-	// Slowdown is the factor by which probeTimeout and probeQuiet are longer; 0 = 1.
+	// Slowdown is the factor by which probeTimeout and probeQuiet are longer.
 	Slowdown proxy.Slowdown
 
 	// Captured states that the mesh was captured: not each of its services has each kind of change.
 	Captured bool
 
 	// Disturb calls change, and does something else once change calls half. It
-	// returns when both are done and the mesh has converged; nil = change alone.
+	// returns when both are done and the mesh has converged.
 	Disturb func(ctx context.Context, change func(ctx context.Context, half func()) error) error
 }
 
@@ -89,11 +89,6 @@ type followed struct {
 func Run(ctx context.Context, o Options) error {
 	if o.Changes == 0 {
 		return nil
-	}
-	if o.Disturb == nil {
-		o.Disturb = func(ctx context.Context, change func(context.Context, func()) error) error {
-			return change(ctx, func() {})
-		}
 	}
 	p := &prober{
 		Options: o,
@@ -194,7 +189,7 @@ func (p *prober) marker() string {
 
 // followEndpoint makes a change by write, waits until the API server lists it,
 // and follows it to the sidecars that compare the service's endpoints.
-func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, service int, write func(context.Context) error, is func(fleet.EndpointChange) bool) (fleet.EndpointChange, error) {
+func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, service int, write func(context.Context) error, is func(fleet.EndpointChange) bool) error {
 	concerned, also := p.Fleet.Tracker().Subscribers(p.servicePort(service)), p.listed(service)
 	if also != "" {
 		concerned = append(concerned, p.Fleet.Tracker().Subscribers(also)...)
@@ -202,7 +197,7 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 	changes := p.Fleet.Endpoints.Subscribe()
 	defer p.Fleet.Endpoints.Unsubscribe()
 	if err := write(ctx); err != nil {
-		return fleet.EndpointChange{}, err
+		return err
 	}
 	written := time.Now()
 	limited, cancel := context.WithTimeout(ctx, p.Slowdown.Of(probeTimeout))
@@ -227,12 +222,12 @@ func (p *prober) followEndpoint(ctx context.Context, kind record.ChangeKind, ser
 			if also != "" || p.Captured && p.Adapter.Nodes != nil { // of nodes' proxies the pod changed, and the EndpointSlice was seen: the write is before both
 				begin.since = written
 			}
-			return change, p.await(ctx, kind, f, begin, own)
+			return p.await(ctx, kind, f, begin, own)
 		case <-limited.Done():
 			if ctx.Err() != nil {
-				return fleet.EndpointChange{}, context.Cause(ctx)
+				return context.Cause(ctx)
 			}
-			return fleet.EndpointChange{}, fmt.Errorf("service %s: the cluster did not list the changed endpoint within %s", p.servicePort(service), p.Slowdown.Of(probeTimeout))
+			return fmt.Errorf("service %s: the cluster did not list the changed endpoint within %s", p.servicePort(service), p.Slowdown.Of(probeTimeout))
 		}
 	}
 }
