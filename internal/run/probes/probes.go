@@ -366,11 +366,12 @@ func (p *prober) save() error {
 		PushFromWrite: map[record.ChangeKind]*record.Latency{},
 		PushIntervals: map[record.ChangeKind]*record.PushIntervals{},
 	}
-	summarize := func(name string, h *stats.Histogram) (*record.Latency, error) {
-		latency := record.Latency(h.Summary()).Known()
-		return &latency, p.Journal.Writer().Histogram(name, h)
-	}
 	var errs []error
+	summarize := func(name string, h *stats.Histogram) *record.Latency {
+		latency, err := p.Journal.Writer().SaveLatency(name, h)
+		errs = append(errs, err)
+		return latency
+	}
 	for _, kind := range slices.Sorted(maps.Keys(p.kinds)) {
 		k := p.kinds[kind]
 		about := "latencies.push." + string(kind)
@@ -380,35 +381,23 @@ func (p *prober) save() error {
 		if n := p.skipped[kind]; n > 0 {
 			p.Journal.Warn(record.Warning{About: about, Reason: record.ReasonUnconcerned, Values: map[string]float64{"changes": float64(n)}})
 		}
-		if s := k.push.Summary(); s.Count+s.Lost == 0 {
+		push := summarize("push-"+string(kind), k.push)
+		if push == nil {
 			continue
 		}
-		push, err1 := summarize("push-"+string(kind), k.push)
-		first, err2 := summarize("propagation-"+string(kind)+"-first", k.first)
-		last, err3 := summarize("propagation-"+string(kind)+"-last", k.last)
-		errs = append(errs, err1, err2, err3)
 		latencies.Push[kind] = push
-		latencies.Propagation[kind] = record.Propagation{First: first, Last: last}
+		latencies.Propagation[kind] = record.Propagation{
+			First: summarize("propagation-"+string(kind)+"-first", k.first), Last: summarize("propagation-"+string(kind)+"-last", k.last),
+		}
 		if !push.Unknown() {
 			latencies.PushIntervals[kind] = intervals(k.changes)
 		}
-		if s := k.fromWrite.Summary(); s.Count+s.Lost > 0 {
-			fromWrite, err := summarize("pushFromWrite-"+string(kind), k.fromWrite)
-			errs = append(errs, err)
+		if fromWrite := summarize("pushFromWrite-"+string(kind), k.fromWrite); fromWrite != nil {
 			latencies.PushFromWrite[kind] = fromWrite
 		}
 	}
 	latencies.Withhold()
-	if s := p.cluster.Summary(); s.Count > 0 {
-		part, err := summarize("clusterPart", p.cluster)
-		errs = append(errs, err)
-		latencies.ClusterPart = part
-	}
-	if s := p.written.Summary(); s.Count > 0 {
-		write, err := summarize("changeWrite", p.written)
-		errs = append(errs, err)
-		latencies.ChangeWrite = write
-	}
+	latencies.ClusterPart, latencies.ChangeWrite = summarize("clusterPart", p.cluster), summarize("changeWrite", p.written)
 	p.Journal.Update(func(r *record.Run) {
 		r.Latencies.Push, r.Latencies.Propagation = latencies.Push, latencies.Propagation
 		r.Latencies.PushIntervals, r.Latencies.PushFromWrite = latencies.PushIntervals, latencies.PushFromWrite
