@@ -65,13 +65,10 @@ type sample struct {
 	due, sent, written time.Time
 }
 
-// Run executes the change phase. Without a rate there is none.
+// Run executes the change phase.
 //
 // The error is that of the run: what came of the changes is in the record.
 func Run(ctx context.Context, o Options) error {
-	if o.Load.PerSecond == 0 {
-		return nil
-	}
 	p := &phase{Options: o}
 	section := &record.Change{Kind: string(o.Load.Kind), OfferedPerSecond: new(float64(o.Load.PerSecond))}
 	o.Journal.Update(func(run *record.Run) { run.Change = section })

@@ -144,10 +144,9 @@ func (p *prober) probeObjects(ctx context.Context, kind controlplane.ProbeKind) 
 	}
 	for n := range p.Changes {
 		service := services[n%len(services)]
-		object, concerned := p.probeObject(kind, service)
+		object, change, concerned := p.probeObject(kind, service)
 		object.SetResourceVersion(made[service].GetResourceVersion())
-		marker := p.lastMarker
-		f := p.Fleet.Tracker().Follow(convergence.Change{Marker: marker}, p.Fleet.Followers(kind, service, p.names(concerned)))
+		f := p.Fleet.Tracker().Follow(change, concerned)
 		updated, begin, err := p.update(ctx, object)
 		if err != nil {
 			f.Stop()
@@ -199,7 +198,7 @@ func (p *prober) create(ctx context.Context, kind controlplane.ProbeKind, servic
 		}
 	}()
 	for _, service := range services {
-		object, concerned := p.probeObject(kind, service)
+		object, change, concerned := p.probeObject(kind, service)
 		if object.GetLabels()[kwok.ProfileLabel] != "" {
 			there, err := p.API.Resource(object).Get(ctx, object.GetName(), metav1.GetOptions{})
 			if err != nil {
@@ -208,15 +207,14 @@ func (p *prober) create(ctx context.Context, kind controlplane.ProbeKind, servic
 			made[service] = there
 			continue
 		}
-		following = append(following, p.Fleet.Tracker().Follow(convergence.Change{Marker: p.lastMarker}, p.Fleet.Followers(kind, service, p.names(concerned))))
+		following = append(following, p.Fleet.Tracker().Follow(change, concerned))
 		created, err := p.API.Resource(object).Create(ctx, object, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
 		if err != nil {
-			// It may have been made although the answer did not come in time, as when an
-			// interrupt came before it: it is to be deleted.
-			made[service] = object
+			if !apierrors.IsAlreadyExists(err) {
+				// It may have been made although the answer did not come in time, as when an
+				// interrupt came before it: it is to be deleted.
+				made[service] = object
+			}
 			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 		made[service] = created
@@ -232,20 +230,16 @@ func (p *prober) create(ctx context.Context, kind controlplane.ProbeKind, servic
 	return p.quiet(ctx)
 }
 
-// probeObject returns a probe's object with a new marker, and whom it concerns.
-func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (*unstructured.Unstructured, []int) {
-	p.lastMarker = p.marker()
-	object, concerned := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, service, p.lastMarker)
+// probeObject returns a probe's object with a new marker, the change that writing it is, and the sidecars that it concerns.
+func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (object *unstructured.Unstructured, change convergence.Change, concerned []string) {
+	change.Marker = p.marker()
+	object, services := p.Adapter.Probes.Probe(kind, p.Mesh, p.Knobs, service, change.Marker)
 	kwok.SetRun(object, p.Label)
-	return object, concerned
-}
-
-func (p *prober) names(services []int) []string {
 	var names []string
 	for _, i := range services {
 		names = append(names, p.Mesh.Services[i].Name)
 	}
-	return names
+	return object, change, p.Fleet.Followers(kind, service, names)
 }
 
 // quiet waits until the control plane has sent nothing for a moment.

@@ -70,11 +70,10 @@ type prober struct {
 	differing map[string]bool
 	marked    int // markers handed out
 
-	lastMarker string
-	kinds      map[record.ChangeKind]*followed
-	skipped    map[record.ChangeKind]int // changes that concerned nobody
-	cluster    *stats.Histogram          // write to EndpointSlice change
-	written    *stats.Histogram          // write of an object
+	kinds   map[record.ChangeKind]*followed
+	skipped map[record.ChangeKind]int // changes that concerned nobody
+	cluster *stats.Histogram          // write to EndpointSlice change
+	written *stats.Histogram          // write of an object
 }
 
 // followed are the latencies of one kind of change.
