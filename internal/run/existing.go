@@ -246,8 +246,6 @@ func (e *Existing) kubernetes(context.Context, programs) (string, error) {
 	return e.found.Kubernetes, nil
 }
 
-func (e *Existing) label(name string) string { return e.Label(name) }
-
 func (*Existing) pool(label string) kwok.Pool { return kwok.PoolOf(label) }
 
 // mesh gives the namespaces names that no other run's have.
@@ -264,8 +262,6 @@ func (e *Existing) mesh(mesh topology.Mesh) topology.Mesh {
 	}
 	return mesh
 }
-
-func (e *Existing) stays(label string) string { return e.Stays(label) }
 
 func (e *Existing) startCluster(ctx context.Context, s clusterStart) (place.Environment, error) {
 	if e.found == nil {

@@ -55,7 +55,7 @@ func TestNamesOfNodesAreLabels(t *testing.T) {
 			s.Mesh.Settings = scenario.Settings{MTLS: mtls, Authz: "declared"}
 			s.Mesh.Dataplane, s.Mesh.Waypoints = scenario.List[string]{"ambient"}, waypoints
 			s.ControlPlane.Version, s.ControlPlane.Upgrade.To = "1.29.1", "1.31.0"
-			name := (&Existing{Place: attach.Place{ID: "12345678"}}).label(s.shortName())
+			name := (&Existing{Place: attach.Place{ID: "12345678"}}).Label(s.shortName())
 			for _, of := range []string{s.shortName(), name, kwok.PoolOf(name).Node(scenario.MaxPods, name).Name} {
 				if problems := validation.IsDNS1123Label(of); problems != nil || seen[of] {
 					t.Errorf("%s: %v, again: %t", of, problems, seen[of])

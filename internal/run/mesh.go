@@ -204,7 +204,7 @@ func (s Spec) placed() (Spec, error) {
 		return s, nil
 	}
 	m := *s.Captured
-	mesh, lacks, err := m.Mesh.Into("mesh-"+s.Existing.ID+"-", map[string]string{kwok.RunLabel: s.Existing.label(s.shortName())})
+	mesh, lacks, err := m.Mesh.Into("mesh-"+s.Existing.ID+"-", map[string]string{kwok.RunLabel: s.Existing.Label(s.shortName())})
 	if err != nil {
 		return s, scenario.Refuse("mesh.file", m.File, "one whose namespaces can have names of a run: %s", err)
 	}

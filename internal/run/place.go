@@ -24,8 +24,8 @@ type location interface {
 	programs(controlplane.Driver) []string
 	// kubernetes returns the version of the cluster.
 	kubernetes(ctx context.Context, p programs) (string, error)
-	// label returns the value of the run label on everything that a run makes.
-	label(name string) string
+	// Label returns the value of the run label on everything that a run makes.
+	Label(name string) string
 	// pool returns the nodes of the run's pods.
 	pool(label string) kwok.Pool
 	// mesh returns a mesh under the names that it has there.
@@ -36,8 +36,8 @@ type location interface {
 	startControlPlane(ctx context.Context, r *run) (*controlplane.ControlPlane, steps.Undo, error)
 	// placeSidecars states where the real sidecars of a run are.
 	placeSidecars(*run, *fleet.RealOptions)
-	// stays says how what a run left there is deleted; "" where the cluster ends with the run.
-	stays(label string) string
+	// Stays says how what a run left there is deleted; "" where the cluster ends with the run.
+	Stays(label string) string
 }
 
 // place returns the cluster that a run of the specification happens in.
@@ -46,6 +46,15 @@ func (s Spec) place() location {
 		return s.Existing
 	}
 	return embeddedPlace{}
+}
+
+// programs returns the names of the components that the run starts, those of real sidecars included.
+func (s Spec) programs(d controlplane.Driver) []string {
+	names := s.place().programs(d)
+	if s.sidecarProcesses() > 0 {
+		names = append(names, d.SidecarPrograms...)
+	}
+	return names
 }
 
 // clusterStart holds the options that the programs of a cluster are started with.
@@ -69,13 +78,13 @@ func (embeddedPlace) kubernetes(ctx context.Context, p programs) (string, error)
 	return server.Version, err
 }
 
-func (embeddedPlace) label(name string) string { return name }
+func (embeddedPlace) Label(name string) string { return name }
 
 func (embeddedPlace) pool(string) kwok.Pool { return kwok.Shared }
 
 func (embeddedPlace) mesh(mesh topology.Mesh) topology.Mesh { return mesh }
 
-func (embeddedPlace) stays(string) string { return "" }
+func (embeddedPlace) Stays(string) string { return "" }
 
 func (embeddedPlace) startCluster(ctx context.Context, s clusterStart) (place.Environment, error) {
 	return embedded.Start(ctx, cluster.Options{
@@ -104,7 +113,7 @@ func (embeddedPlace) startControlPlane(ctx context.Context, r *run) (*controlpla
 
 // deletionTime returns the limit of the deletion of a run's objects.
 func deletionTime(p location) time.Duration {
-	if p.stays("") != "" {
+	if p.Stays("") != "" {
 		return place.StayingDeletionTime
 	}
 	return place.DeletionTime

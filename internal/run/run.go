@@ -145,7 +145,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "starting the control plane", Do: r.startControlPlane},
 		{Name: "deleting the run's objects", Do: func(context.Context) (steps.Undo, error) {
 			return place.Deletion{
-				Env: r.env, Run: r.runLabel(), Kept: r.kept, Event: r.journal.Event, Say: r.progress.say, Stays: spec.place().stays(r.runLabel()),
+				Env: r.env, Run: r.runLabel(), Kept: r.kept, Event: r.journal.Event, Say: r.progress.say, Stays: spec.place().Stays(r.runLabel()),
 			}.Undo, nil
 		}, Reserve: deletionTime(spec.place())},
 		{Name: "starting KWOK in the cluster", Do: r.startKwokPod},
@@ -199,14 +199,12 @@ func (r *run) discard(err error) error {
 func (r *run) prepare(ctx context.Context) (err error) {
 	options := r.spec.ownPrograms()
 	options.Progress = r.progress.say
-	names := r.spec.place().programs(r.driver)
 	if r.spec.sidecarProcesses() > 0 {
-		names = append(names, r.driver.SidecarPrograms...)
 		if r.programs.envoy, err = component.Find(ctx, options, component.Envoy); err != nil {
 			return err
 		}
 	}
-	r.programs.paths, err = component.Paths(ctx, options, names...)
+	r.programs.paths, err = component.Paths(ctx, options, r.spec.programs(r.driver)...)
 	if err != nil {
 		return err
 	}
@@ -282,7 +280,7 @@ func (r *run) startCluster(ctx context.Context) (_ steps.Undo, err error) {
 
 // runLabel returns the value of the run label on everything the run makes in its
 // cluster, and part of the names of its nodes.
-func (r *run) runLabel() string { return r.spec.place().label(r.spec.shortName()) }
+func (r *run) runLabel() string { return r.spec.place().Label(r.spec.shortName()) }
 
 // clusterName distinguishes the clusters of scalers that run at the same time.
 func (r *run) clusterName() string {

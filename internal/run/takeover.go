@@ -192,11 +192,7 @@ func (s Spec) CheckVersions(ctx context.Context, say func(string)) error {
 func (s Spec) settleVersions(ctx context.Context, d controlplane.Driver, say func(string)) (Spec, error) {
 	own := s.ownPrograms()
 	own.Progress = say
-	names := s.place().programs(d)
-	if s.sidecarProcesses() > 0 {
-		names = append(names, d.SidecarPrograms...)
-	}
-	settled, err := component.SettleIstio(ctx, own, names...)
+	settled, err := component.SettleIstio(ctx, own, s.programs(d)...)
 	if err != nil {
 		return s, err
 	}
