@@ -16,11 +16,11 @@ import (
 // crossCheck compares the control plane's own counts with ours. After a phase in
 // which nothing was touched they must be equal, unless it was restarted and lost
 // them.
-func (r *run) crossCheck(ctx context.Context, m measurement) error {
-	if r.adapter.Instances != nil { // which count others than the run's, too
+func (m measurement) crossCheck(ctx context.Context) error {
+	if m.adapter.Instances != nil { // which count others than the run's, too
 		return nil
 	}
-	if !r.completed || r.supervisor.Restarted() || r.upgrading != nil || r.replicas != nil && r.replicas.Restarted() {
+	if !m.completed || m.supervisor.Restarted() || m.upgrading != nil || m.replicas != nil && m.replicas.Restarted() {
 		return nil
 	}
 	var w phases.Window // the last with figures
@@ -35,7 +35,7 @@ func (r *run) crossCheck(ctx context.Context, m measurement) error {
 		if expr == "" {
 			return nil
 		}
-		theirs, ok, err := r.recorder.Value(ctx, expr, at)
+		theirs, ok, err := m.recorder.Value(ctx, expr, at)
 		if err != nil {
 			return err
 		}
@@ -43,17 +43,17 @@ func (r *run) crossCheck(ctx context.Context, m measurement) error {
 			own[figure] = theirs
 		}
 		if n := int64(theirs); n < ours-fewer || n > ours+more {
-			m.journal.Warn(record.Warning{About: about, Reason: record.ReasonCountsDiffer, Component: r.controlPlaneName(), Detail: expr, Values: map[string]float64{
+			m.journal.Warn(record.Warning{About: about, Reason: record.ReasonCountsDiffer, Component: m.controlPlaneName(), Detail: expr, Values: map[string]float64{
 				"theirs": math.Trunc(theirs), "ours": float64(ours),
 			}})
 		}
 		return nil
 	}
-	counters := r.driver.Metrics.Counters
+	counters := m.driver.Metrics.Counters
 	now := time.Now() // counts do not change any more; how many are connected did
-	if r.spec.Mesh.Sidecars.Real > 0 {
+	if m.spec.Mesh.Sidecars.Real > 0 {
 		// What real sidecars request, scaler does not count.
-		pods := int64(r.spec.Pods())
+		pods := int64(m.spec.Pods())
 		return check("connected", "pods.connected", counters.Connected, w.End, pods, 0, 0)
 	}
 	var errs []error

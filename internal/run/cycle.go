@@ -123,9 +123,8 @@ func (c cycle) run(ctx context.Context) error {
 }
 
 // measureCycle computes what a cycle costs, once the usage of its phase is known.
-func (m measurement) measureCycle() error {
+func (m measurement) measureCycle() {
 	if c, p := m.document.Cycle, m.document.Phase(record.PhaseCycle); c != nil && p != nil && m.document.ControlPlane != nil {
 		c.SetCores(m.document.ControlPlane.Steady, m.document.ControlPlane.Cycle, p.Seconds, m.document.SlowdownIn)
 	}
-	return nil
 }

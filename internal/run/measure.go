@@ -10,23 +10,19 @@ import (
 	"strings"
 	"time"
 
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/output"
-	"scaler.mesh/scaler/internal/place"
-	"scaler.mesh/scaler/internal/run/faults"
-	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// measurement holds the inputs of all figures of a run that has ended, and the record that they are put into.
+// measurement computes the figures of a run whose phases have ended.
 type measurement struct {
+	*run
 	document *record.Run     // takes the figures
 	windows  []phases.Window // of the phases
-	journal  *journal.Journal
 }
 
 // measure computes the figures of a run and puts them into its record. It is called
@@ -39,7 +35,7 @@ func (r *run) measure(ctx context.Context) error {
 	begin := time.Now()
 	r.countdown.enter(stageFinishing, begin)
 	document := r.journal.Run()
-	err := r.measureAll(ctx, measurement{document: &document, windows: windows, journal: r.journal})
+	err := measurement{r, &document, windows}.measureAll(ctx)
 	r.journal.Update(func(run *record.Run) {
 		document.Warnings = run.Warnings // which grew meanwhile
 		*run = document
@@ -52,43 +48,44 @@ func (r *run) measure(ctx context.Context) error {
 }
 
 // measureAll computes the counts of sidecars, the usage in each phase, and the warnings about both.
-func (r *run) measureAll(ctx context.Context, m measurement) error {
-	if err := r.sidecarFigures(m).measure(); err != nil {
+func (m measurement) measureAll(ctx context.Context) error {
+	if err := m.measureSidecars(); err != nil {
 		return err
 	}
-	if err := r.awaitSeries(ctx, m); err != nil {
+	m.awaitSeries(ctx)
+	m.measureSteal()
+	m.measureSpeeds()
+	if err := m.measureUsage(ctx); err != nil {
 		return err
 	}
-	r.measureSteal(m)
-	r.measureSpeeds(m)
-	usage := r.usageFigures(m)
-	if err := usage.measure(ctx, r.progress.say); err != nil {
+	if err := m.measureRest(); err != nil {
 		return err
 	}
-	if err := usage.measureRest(); err != nil {
+	m.measureCycle()
+	if err := m.measureFaults(ctx); err != nil {
 		return err
 	}
-	for _, do := range []func(context.Context) error{
-		func(context.Context) error { return m.measureCycle() },
-		func(ctx context.Context) error { return usage.measureFaults(ctx, r.injector) },
-		func(context.Context) error { return r.upgrading.Measure(m.document, r.sampler, usage.warnOfSaturation) },
-		func(ctx context.Context) error { return r.awaitKubelets(ctx, m) },
-		func(context.Context) error { return r.realFigures(m).measure() },
-		func(ctx context.Context) error { return r.crossCheck(ctx, m) },
-		r.instrumentFigures(m).measure,
-	} {
-		if err := do(ctx); err != nil {
-			return err
-		}
+	if err := m.upgrading.Measure(m.document, m.sampler, m.warnOfSaturation); err != nil {
+		return err
+	}
+	m.awaitKubelets(ctx)
+	if err := m.measureReal(); err != nil {
+		return err
+	}
+	if err := m.crossCheck(ctx); err != nil {
+		return err
+	}
+	if err := m.measureInstrument(ctx); err != nil {
+		return err
 	}
 	var limiter float64
-	if r.dilation != nil {
-		limiter = r.dilation.LimiterWaitSeconds
+	if m.dilation != nil {
+		limiter = m.dilation.LimiterWaitSeconds
 	}
 	for _, w := range (symptoms{
 		limiter: limiter,
-		lags:    r.observed.lags, counts: r.fleet.Workers.Counts(), xds: m.document.XDS,
-		slowdown: r.spec.dilation(), starts: r.observed.latencies, latencies: &m.document.Latencies,
+		lags:    m.observed.lags, counts: m.fleet.Workers.Counts(), xds: m.document.XDS,
+		slowdown: m.spec.dilation(), starts: m.observed.latencies, latencies: &m.document.Latencies,
 	}).warnings() {
 		m.journal.Warn(w)
 	}
@@ -101,51 +98,27 @@ func (r *run) measureAll(ctx context.Context, m measurement) error {
 // awaitSeries returns when the time series contain what is computed from them, and warns when
 // they do not. The sidecars have ended: what they caused is counted by the control plane, after
 // the last phase too, where certificates are renewed and changes are taken back.
-func (r *run) awaitSeries(ctx context.Context, m measurement) error {
-	if r.upgrading != nil {
-		return nil // what is read of the time series ended long before
+func (m measurement) awaitSeries(ctx context.Context) {
+	if m.upgrading != nil {
+		return // what is read of the time series ended long before
 	}
-	if err := r.recorder.Scraped(ctx, time.Now()); err != nil {
+	if err := m.recorder.Scraped(ctx, time.Now()); err != nil {
 		m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: output.FirstLine(err)})
 	}
-	return nil
 }
 
-// usageFigures computes the usage of the programs, and the control plane's own metrics, by phase.
-type usageFigures struct {
-	measurement
-	instances  instances
-	components []place.Component // of the cluster
-	jobs       []string          // that are scraped
-	metrics    controlplane.Metrics
-	recorder   *measure.Recorder
-	sampler    *measure.Sampler
-	dilation   *record.Dilation            // nil where time was not slowed down
-	live       *float64                    // bytes of the control plane's heap at the end of steady; nil = not known
-	interval   time.Duration               // between two readings of processes
-	usable     func(phases.Window) float64 // processors that a replica could use, in the modelled time; 0 = all that it has
-	allStreams bool                        // all streams are of simulated sidecars, which are counted
-}
-
-func (r *run) usageFigures(m measurement) usageFigures {
-	return usageFigures{
-		measurement: m, instances: r.instances(), components: r.components(), jobs: r.jobs, metrics: r.driver.Metrics,
-		recorder: r.recorder, sampler: r.sampler, dilation: r.dilation, live: r.observed.live, interval: r.spec.slowed(measure.SampleInterval), usable: r.usableIn, allStreams: r.spec.Mesh.Sidecars.Real == 0,
-	}
-}
-
-// measure computes them for all phases.
-func (m usageFigures) measure(ctx context.Context, say func(string)) error {
-	if m.instances.usageKnown() {
+// measureUsage computes the usage of the programs, and the control plane's own metrics, by phase.
+func (m measurement) measureUsage(ctx context.Context) error {
+	if m.instances().usageKnown() {
 		m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
 	}
 	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
-	m.document.Own = &record.Own{Note: m.instances.name + "'s own metrics over the same windows"}
+	m.document.Own = &record.Own{Note: m.controlPlaneName() + "'s own metrics over the same windows"}
 	for i, w := range m.windows {
 		if m.dilation != nil && slices.Contains(m.dilation.RealTime, w.Name) {
 			m.sampler.RealTime(w.Begin, w.End)
 		}
-		say(fmt.Sprintf("computing the figures of %s, phase %d of %d", w.Name, i+1, len(m.windows)))
+		m.progress.say(fmt.Sprintf("computing the figures of %s, phase %d of %d", w.Name, i+1, len(m.windows)))
 		if err := m.measurePhase(ctx, w); err != nil {
 			return fmt.Errorf("reading the figures of %s: %w", w.Name, err)
 		}
@@ -154,11 +127,11 @@ func (m usageFigures) measure(ctx context.Context, say func(string)) error {
 }
 
 // measurePhase computes the usage of every component over one phase.
-func (m usageFigures) measurePhase(ctx context.Context, w phases.Window) error {
+func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
 	if m.document.Own.At(w.Name) == nil {
 		return nil // settle belongs to no figure
 	}
-	if m.instances.usageKnown() {
+	if m.instances().usageKnown() {
 		if err := m.measureControlPlane(ctx, w); err != nil {
 			return err
 		}
@@ -183,19 +156,19 @@ func (m usageFigures) measurePhase(ctx context.Context, w phases.Window) error {
 
 // measureControlPlane computes the usage of a control plane that runs here over one
 // phase.
-func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) error {
+func (m measurement) measureControlPlane(ctx context.Context, w phases.Window) error {
 	slot := m.document.ControlPlane.At(w.Name)
-	usage, err := m.recorder.Figures(ctx, m.sampler, m.instances.name, w.Begin, w.End)
+	usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), w.Begin, w.End)
 	if err != nil {
 		return err
 	}
 	*slot = measure.UsageOf(usage)
 	if w.Name == record.PhaseSteady {
-		setCollected(*slot, m.live)
+		setCollected(*slot, m.observed.live)
 	}
 	m.warnOfUsage("controlPlane."+string(w.Name), w.Name, usage)
 	source := m.document.Environment.ControlPlane
-	source.Processors = cmp.Or(m.usable(w), source.Processors)
+	source.Processors = cmp.Or(m.usableIn(w), source.Processors)
 	if warning := limitWarning(source, m.document.SlowdownIn(w.Name), w.Name, usage); warning != nil {
 		m.journal.Warn(*warning)
 	}
@@ -206,8 +179,8 @@ func (m usageFigures) measureControlPlane(ctx context.Context, w phases.Window) 
 const restPart = 10 * time.Second
 
 // measureRest puts into the record what the control plane used at rest in the phases that were not slowed down and took their time.
-func (m usageFigures) measureRest() error {
-	if m.dilation == nil || !m.instances.usageKnown() {
+func (m measurement) measureRest() error {
+	if m.dilation == nil || !m.instances().usageKnown() {
 		return nil
 	}
 	for _, w := range m.windows {
@@ -216,10 +189,10 @@ func (m usageFigures) measureRest() error {
 			continue
 		}
 		length := w.End.Sub(w.Begin)
-		n := min(max(1, length/max(restPart, m.interval)), 3) // or a part would have no reading of its own
+		n := min(max(1, length/max(restPart, m.spec.slowed(measure.SampleInterval))), 3) // or a part would have no reading of its own
 		least := math.Inf(1)
 		for i := range n {
-			usage, err := m.sampler.Figures(m.instances.name, w.Begin.Add(i*length/n), w.Begin.Add((i+1)*length/n))
+			usage, err := m.sampler.Figures(m.controlPlaneName(), w.Begin.Add(i*length/n), w.Begin.Add((i+1)*length/n))
 			if err != nil {
 				return err
 			}
@@ -248,8 +221,8 @@ func limitWarning(source record.ControlPlaneSource, slowdown float64, phase reco
 }
 
 // measureCluster computes the usage of the cluster's programs over one phase.
-func (m usageFigures) measureCluster(ctx context.Context, w phases.Window) error {
-	for _, c := range m.components {
+func (m measurement) measureCluster(ctx context.Context, w phases.Window) error {
+	for _, c := range m.components() {
 		usage, err := m.recorder.Figures(ctx, m.sampler, c.Name, w.Begin, w.End)
 		if err != nil {
 			return err
@@ -268,10 +241,10 @@ func (m usageFigures) measureCluster(ctx context.Context, w phases.Window) error
 }
 
 // measureOwn evaluates the control plane's own metrics over one phase.
-func (m usageFigures) measureOwn(ctx context.Context, w phases.Window) error {
+func (m measurement) measureOwn(ctx context.Context, w phases.Window) error {
 	own := map[string]float64{}
 	seconds := fmt.Sprintf("%dms", w.End.Sub(w.Begin).Milliseconds())
-	for _, metric := range m.metrics.Phase {
+	for _, metric := range m.driver.Metrics.Phase {
 		value, ok, err := m.recorder.Value(ctx, strings.ReplaceAll(metric.Expr, "$window", seconds), w.End)
 		if err != nil {
 			return err
@@ -282,13 +255,13 @@ func (m usageFigures) measureOwn(ctx context.Context, w phases.Window) error {
 	}
 	*m.document.Own.At(w.Name) = own
 	if w.Name == record.PhaseProbe {
-		m.document.Latencies.Explained = explainedPush(m.document.Latencies.Push, m.metrics.Push, own)
+		m.document.Latencies.Explained = explainedPush(m.document.Latencies.Push, m.driver.Metrics.Push, own)
 	}
 	return nil
 }
 
 // checkScrapes warns of scrapes that were missed in a phase.
-func (m usageFigures) checkScrapes(ctx context.Context, w phases.Window) error {
+func (m measurement) checkScrapes(ctx context.Context, w phases.Window) error {
 	warn := func(component string, missed, total int) {
 		if missed > 0 {
 			m.journal.Warn(record.Warning{
@@ -298,7 +271,7 @@ func (m usageFigures) checkScrapes(ctx context.Context, w phases.Window) error {
 		}
 	}
 	for _, job := range m.jobs {
-		if job == m.instances.name && m.instances.replicas != nil {
+		if job == m.controlPlaneName() && m.replicas != nil {
 			continue
 		}
 		missed, total, err := m.recorder.Gaps(ctx, job, w.Begin, w.End)
@@ -307,11 +280,11 @@ func (m usageFigures) checkScrapes(ctx context.Context, w phases.Window) error {
 		}
 		warn(job, missed, total)
 	}
-	if m.instances.replicas == nil {
+	if m.replicas == nil {
 		return nil
 	}
-	for _, name := range m.instances.replicas.Throughout(w.Begin, w.End) {
-		missed, total, err := m.recorder.InstanceGaps(ctx, m.instances.name, name, w.Begin, w.End)
+	for _, name := range m.replicas.Throughout(w.Begin, w.End) {
+		missed, total, err := m.recorder.InstanceGaps(ctx, m.controlPlaneName(), name, w.Begin, w.End)
 		if err != nil {
 			return err
 		}
@@ -368,11 +341,11 @@ func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share
 }
 
 // measureFaults computes what the faults cost.
-func (m usageFigures) measureFaults(ctx context.Context, injector *faults.Injector) error {
-	return injector.Ended(func(index int, fault scenario.Fault, begin, end time.Time, l *fleet.Latencies) error {
+func (m measurement) measureFaults(ctx context.Context) error {
+	return m.injector.Ended(func(index int, fault scenario.Fault, begin, end time.Time, l *fleet.Latencies) error {
 		section := &m.document.Faults[index]
-		if m.instances.usageKnown() {
-			usage, err := m.recorder.Figures(ctx, m.sampler, m.instances.name, begin, end)
+		if m.instances().usageKnown() {
+			usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), begin, end)
 			if err != nil {
 				return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)
 			}
@@ -384,17 +357,17 @@ func (m usageFigures) measureFaults(ctx context.Context, injector *faults.Inject
 }
 
 // warnOfUsage warns if the control plane was saturated or restarted in a phase.
-func (m usageFigures) warnOfUsage(about string, phase record.PhaseName, u measure.Usage) {
-	m.warnOfSaturation(about, m.instances.name, phase, u)
+func (m measurement) warnOfUsage(about string, phase record.PhaseName, u measure.Usage) {
+	m.warnOfSaturation(about, m.controlPlaneName(), phase, u)
 	if u.Restarts > 0 {
 		m.journal.Warn(record.Warning{
-			About: about, Reason: record.ReasonRestarted, Component: m.instances.name, Phase: phase, Values: map[string]float64{"restarts": float64(u.Restarts)},
+			About: about, Reason: record.ReasonRestarted, Component: m.controlPlaneName(), Phase: phase, Values: map[string]float64{"restarts": float64(u.Restarts)},
 		})
 	}
 }
 
 // warnOfSaturation warns if a program waited for processors for a large share of a phase.
-func (m usageFigures) warnOfSaturation(about, program string, phase record.PhaseName, u measure.Usage) {
+func (m measurement) warnOfSaturation(about, program string, phase record.PhaseName, u measure.Usage) {
 	if u.Saturation != nil && *u.Saturation > record.Saturated {
 		m.journal.Warn(record.Warning{
 			About: about, Reason: record.ReasonSaturated, Component: program, Phase: phase, Values: map[string]float64{"share": *u.Saturation},

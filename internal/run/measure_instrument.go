@@ -9,33 +9,14 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// instrumentFigures computes the usage of scaler itself.
-type instrumentFigures struct {
-	measurement
-	floor      map[string]float64 // nil = not known
-	perSidecar bool               // its memory is that of sidecars
-	lags       *lags
-	recorder   *measure.Recorder
-	sampler    *measure.Sampler
-	workers    *measure.Sampler // of each worker; nil where there is one
-	states     []worker.State   // of the workers
-}
-
-func (r *run) instrumentFigures(m measurement) instrumentFigures {
-	return instrumentFigures{
-		measurement: m, floor: r.spec.floor(), perSidecar: r.adapter.Nodes == nil, lags: r.observed.lags,
-		recorder: r.recorder, sampler: r.sampler, workers: r.workers.sampler, states: r.fleet.Workers.States(),
-	}
-}
-
-// measure records what scaler itself needed, over the rollout.
-func (m instrumentFigures) measure(ctx context.Context) error {
-	instrument := &record.Instrument{Floor: m.floor}
+// measureInstrument records what scaler itself needed, over the rollout.
+func (m measurement) measureInstrument(ctx context.Context) error {
+	instrument := &record.Instrument{Floor: m.spec.floor()}
 	m.document.Instrument = instrument
-	if summary := m.lags.rollout.Summary(); summary.Count > 0 {
+	if summary := m.observed.lags.rollout.Summary(); summary.Count > 0 {
 		lag := record.Latency(summary)
 		instrument.Lag = &lag
-		if err := m.journal.Writer().Histogram("lag", m.lags.rollout); err != nil {
+		if err := m.journal.Writer().Histogram("lag", m.observed.lags.rollout); err != nil {
 			return err
 		}
 	}
@@ -59,7 +40,7 @@ func (m instrumentFigures) measure(ctx context.Context) error {
 			}
 		}
 	}
-	if connected := m.document.Pods.Connected; m.perSidecar && loaded > 0 && connected != nil && *connected > 0 {
+	if connected := m.document.Pods.Connected; m.adapter.Nodes == nil && loaded > 0 && connected != nil && *connected > 0 {
 		instrument.BytesPerSidecar = new((loaded - idle) / float64(*connected))
 	}
 	return nil
@@ -67,12 +48,12 @@ func (m instrumentFigures) measure(ctx context.Context) error {
 
 // measureWorkers records what each worker needed over the rollout, if there are
 // several, and warns of clocks that are not known well enough.
-func (m instrumentFigures) measureWorkers(rollout phases.Window) error {
-	if m.workers == nil {
+func (m measurement) measureWorkers(rollout phases.Window) error {
+	if m.workers.sampler == nil {
 		return nil
 	}
-	for _, state := range m.states {
-		usage, err := m.workers.Figures(state.Name, rollout.Begin, rollout.End)
+	for _, state := range m.fleet.Workers.States() {
+		usage, err := m.workers.sampler.Figures(state.Name, rollout.Begin, rollout.End)
 		if err != nil {
 			return err
 		}
@@ -83,7 +64,7 @@ func (m instrumentFigures) measureWorkers(rollout phases.Window) error {
 				Name: state.Name, OffsetSeconds: state.Clock.Offset.Seconds(), UncertaintySeconds: state.Clock.Uncertainty.Seconds(),
 			},
 		}
-		if lag := m.lags.of(state.Name).Summary(); lag.Count > 0 {
+		if lag := m.observed.lags.of(state.Name).Summary(); lag.Count > 0 {
 			one.Lag = new(record.Latency(lag))
 		}
 		m.document.Instrument.Workers = append(m.document.Instrument.Workers, one)

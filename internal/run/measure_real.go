@@ -4,50 +4,31 @@ import (
 	"errors"
 	"time"
 
-	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
-	"scaler.mesh/scaler/internal/measure/containers"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// realFigures computes the usage of the real sidecars, and the latencies of their starts.
-type realFigures struct {
-	measurement
-	count      int
-	envoy      component.Status
-	agents     bool                 // each has an agent
-	containers *containers.Sidecars // those that the kubelets count; nil where there are none
-	fleet      *fleet.Fleet
-	sampler    *measure.Sampler
-}
-
-func (r *run) realFigures(m measurement) realFigures {
-	return realFigures{
-		measurement: m, count: r.spec.Mesh.Sidecars.Real, envoy: r.programs.envoy, agents: r.hasAgents(),
-		containers: r.containers, fleet: r.fleet, sampler: r.sampler,
-	}
-}
-
-// measure puts into the record what the real sidecars needed and how they started. The
+// measureReal puts into the record what the real sidecars needed and how they started. The
 // sidecars have been stopped.
-func (m realFigures) measure() error {
-	if m.count == 0 {
+func (m measurement) measureReal() error {
+	count := m.spec.Mesh.Sidecars.Real
+	if count == 0 {
 		return nil
 	}
 	options := m.fleet.Real
 	sidecars, starts := m.fleet.RealSidecars()
 	real := &record.RealSidecars{
-		Count: m.count, Envoy: m.envoy.Version, Source: m.envoy.Source, Starts: &record.Latencies{},
+		Count: count, Envoy: m.programs.envoy.Version, Source: m.programs.envoy.Source, Starts: &record.Latencies{},
 	}
 	if m.document.Phase(record.PhaseRollout) != nil {
-		fleet.LoseIn(m.count, starts.FirstConfiguration, starts.CompleteConfiguration)
+		fleet.LoseIn(count, starts.FirstConfiguration, starts.CompleteConfiguration)
 		if !options.Certified { // else it was there before the proxy was started, as a token
-			fleet.LoseIn(m.count, starts.Certificate)
+			fleet.LoseIn(count, starts.Certificate)
 		}
-		if m.agents {
-			fleet.LoseIn(m.count, starts.Token)
+		if m.hasAgents() {
+			fleet.LoseIn(count, starts.Token)
 		}
 	}
 	if err := starts.Save(m.journal.Writer(), "real.", real.Starts); err != nil {
@@ -69,7 +50,7 @@ func (m realFigures) measure() error {
 
 // measureRealSidecar returns the usage of a real sidecar in each phase, and adds it to the
 // sum of all.
-func (m realFigures) measureRealSidecar(s fleet.RealSidecar, all *record.RealSidecars) record.RealSidecar {
+func (m measurement) measureRealSidecar(s fleet.RealSidecar, all *record.RealSidecars) record.RealSidecar {
 	each := record.RealSidecar{Pod: s.Pod, Service: s.Service, Crashes: s.Crashes}
 	for _, w := range m.windows {
 		if each.Proxy.At(w.Name) == nil {
@@ -94,7 +75,7 @@ func (m realFigures) measureRealSidecar(s fleet.RealSidecar, all *record.RealSid
 
 // usedBy returns the usage of a component in a window; false if it did not run in
 // it.
-func (m realFigures) usedBy(name string, w phases.Window) (measure.Usage, bool) {
+func (m measurement) usedBy(name string, w phases.Window) (measure.Usage, bool) {
 	u, err := m.sampler.Figures(name, w.Begin, w.End)
 	if err != nil && !errors.Is(err, measure.ErrNotWatched) {
 		m.journal.Warn(record.Warning{About: "sidecars.real", Reason: record.ReasonUsageUnknown, Phase: w.Name, Component: name, Detail: err.Error()})

@@ -1,43 +1,22 @@
 package run
 
 import (
-	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// sidecarFigures computes the counts of the simulated sidecars, and the latencies of their starts.
-type sidecarFigures struct {
-	measurement
-	driver    controlplane.Driver
-	dataplane dataplane
-	pods      int
-	real      int // pods with a real sidecar
-	elsewhere int // of those, on other machines
-	fleet     *fleet.Fleet
-	observed  observed
-}
-
-func (r *run) sidecarFigures(m measurement) sidecarFigures {
-	return sidecarFigures{
-		measurement: m, driver: r.driver, dataplane: r.dataplane(), pods: r.spec.Pods(),
-		real: r.spec.Mesh.Sidecars.Real, elsewhere: r.spec.Mesh.Sidecars.Real - r.spec.sidecarProcesses(), fleet: r.fleet, observed: r.observed,
-	}
-}
-
-// measure puts them into the record.
-func (m sidecarFigures) measure() error {
+// measureSidecars computes the counts of the simulated sidecars, and the latencies of their starts.
+func (m measurement) measureSidecars() error {
 	x := worker.XDSCounts(m.fleet.Workers.Counts())
 	x.ConfigurationBytes, x.ConfigurationResources = m.observed.holdings.Bytes, m.observed.holdings.Resources
-	if held := m.observed.holdings.Waypoints; held != nil && m.document.Proxies != nil && m.document.Proxies.Waypoints != nil {
-		m.document.Proxies.Waypoints.ConfigurationBytes, m.document.Proxies.Waypoints.ConfigurationResources = held.Bytes, held.Resources
-	}
-	if held := m.observed.holdings.Nodes; held != nil && m.document.Proxies != nil {
-		m.document.Proxies.ConfigurationBytes, m.document.Proxies.ConfigurationResources = held.Bytes, held.Resources
-	}
-	if m.document.Proxies != nil {
-		m.document.Proxies.PerNode = m.observed.perNode
+	if p := m.document.Proxies; p != nil {
+		p.PerNode = m.observed.perNode
+		if held := m.observed.holdings.Nodes; held != nil {
+			p.ConfigurationBytes, p.ConfigurationResources = held.Bytes, held.Resources
+		}
+		if held := m.observed.holdings.Waypoints; held != nil && p.Waypoints != nil {
+			p.Waypoints.ConfigurationBytes, p.Waypoints.ConfigurationResources = held.Bytes, held.Resources
+		}
 	}
 	x.PerSidecar = m.observed.perSidecar
 	if m.driver.Proxy.XDS == nil {
@@ -54,16 +33,18 @@ func (m sidecarFigures) measure() error {
 		return err
 	}
 	if p := m.document.Phase(record.PhaseRollout); p != nil {
+		real, pods := m.spec.Mesh.Sidecars.Real, m.spec.Pods()
+		others := real + m.dataplane().served()
 		if p.EndedBy == record.EndedByQuiescent {
-			m.observed.latencies.Forgo(m.pods - m.real - m.dataplane.served())
+			m.observed.latencies.Forgo(pods - others)
 		}
-		m.observed.latencies.Lose(m.pods, m.real+m.dataplane.served(), m.elsewhere)
+		m.observed.latencies.Lose(pods, others, real-m.spec.sidecarProcesses())
 	}
 	return m.observed.latencies.Save(m.journal.Writer(), "", &m.document.Latencies)
 }
 
 // countCertificates counts what became of the pods' certificates.
-func (m sidecarFigures) countCertificates() error {
+func (m measurement) countCertificates() error {
 	if m.driver.Proxy.Certificates == nil {
 		return nil
 	}
@@ -74,7 +55,7 @@ func (m sidecarFigures) countCertificates() error {
 		// A certificate that came unasked is issued and no attempt.
 		FailedAttempts: new(max(0, c.CertificateRequests-c.Certificates)),
 		// Pods that never came have none either.
-		Failed: new(int64(pods.Without + max(0, m.pods-pods.There))),
+		Failed: new(int64(pods.Without + max(0, m.spec.Pods()-pods.There))),
 		Storm:  m.observed.storm,
 		Note:   "failed: pods without a certificate at the end",
 	}

@@ -77,9 +77,8 @@ func (s Spec) sidecarProcesses() int {
 func (r *run) hasAgents() bool { return r.programs.paths[component.PilotAgent] != "" }
 
 // awaitKubelets waits for the readings of real sidecars that follow the last phase. A run that was interrupted does not.
-func (r *run) awaitKubelets(ctx context.Context, m measurement) error {
-	if r.completed {
-		r.containers.Await(ctx, m.windows[len(m.windows)-1].End, r.progress.say)
+func (m measurement) awaitKubelets(ctx context.Context) {
+	if m.completed {
+		m.containers.Await(ctx, m.windows[len(m.windows)-1].End, m.progress.say)
 	}
-	return nil
 }

@@ -17,24 +17,24 @@ import (
 const maxReplicas = 16
 
 // measureReplicas computes the usage and the streams of each replica over one phase.
-func (m usageFigures) measureReplicas(ctx context.Context, w phases.Window) error {
-	if m.instances.replicas == nil {
+func (m measurement) measureReplicas(ctx context.Context, w phases.Window) error {
+	if m.replicas == nil {
 		return nil
 	}
-	streams := m.instances.replicas.At(w.End)
-	*m.replicas().Balance.At(w.Name) = faults.Balance(streams)
-	for _, r := range m.instances.replicas.All() {
+	streams := m.replicas.At(w.End)
+	*m.recordedReplicas().Balance.At(w.Name) = faults.Balance(streams)
+	for _, r := range m.replicas.All() {
 		if !r.Started() {
 			continue
 		}
-		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.instances.name, r.Name(), w.Begin, w.End)
+		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.controlPlaneName(), r.Name(), w.Begin, w.End)
 		if err != nil {
 			return err
 		}
 		if usage.Ran == 0 {
 			continue
 		}
-		one := m.replica(r.Name())
+		one := m.recordedReplica(r.Name())
 		*one.Usage.At(w.Name) = measure.UsageOf(usage)
 		if streams[r.Name()] == nil {
 			continue // it was added later
@@ -47,31 +47,31 @@ func (m usageFigures) measureReplicas(ctx context.Context, w phases.Window) erro
 }
 
 // measureInstances computes the usage of each of several programs that run elsewhere.
-func (m usageFigures) measureInstances(ctx context.Context, w phases.Window) error {
-	if len(m.instances.adapter.Instances) < 2 {
+func (m measurement) measureInstances(ctx context.Context, w phases.Window) error {
+	if len(m.adapter.Instances) < 2 {
 		return nil
 	}
-	for _, one := range m.instances.adapter.Instances {
-		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.instances.name, one.Name, w.Begin, w.End)
+	for _, one := range m.adapter.Instances {
+		usage, err := m.recorder.InstanceFigures(ctx, m.sampler, m.controlPlaneName(), one.Name, w.Begin, w.End)
 		if err != nil {
 			return err
 		}
-		*m.replica(one.Name).Usage.At(w.Name) = measure.UsageOf(usage)
+		*m.recordedReplica(one.Name).Usage.At(w.Name) = measure.UsageOf(usage)
 	}
 	return nil
 }
 
-// replicas returns the record's section of a control plane that runs as several programs, which it opens.
-func (m usageFigures) replicas() *record.Replicas {
+// recordedReplicas returns the record's section of a control plane that runs as several programs, which it opens.
+func (m measurement) recordedReplicas() *record.Replicas {
 	if m.document.Replicas == nil {
 		m.document.Replicas = &record.Replicas{Each: map[string]*record.Replica{}}
 	}
 	return m.document.Replicas
 }
 
-// replica returns the section of one of them, likewise.
-func (m usageFigures) replica(name string) *record.Replica {
-	each := m.replicas().Each
+// recordedReplica returns the section of one of them, likewise.
+func (m measurement) recordedReplica(name string) *record.Replica {
+	each := m.recordedReplicas().Each
 	if each[name] == nil {
 		each[name] = &record.Replica{}
 	}
@@ -80,9 +80,9 @@ func (m usageFigures) replica(name string) *record.Replica {
 
 // measureStreams compares the streams to one replica with its own count. In steady state
 // they must be equal.
-func (m usageFigures) measureStreams(ctx context.Context, w phases.Window, name string, one *record.Replica, ours int) error {
+func (m measurement) measureStreams(ctx context.Context, w phases.Window, name string, one *record.Replica, ours int) error {
 	*one.Streams.At(w.Name) = &ours
-	expr := m.metrics.Counters.ReplicaConnected
+	expr := m.driver.Metrics.Counters.ReplicaConnected
 	if expr == "" {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (m usageFigures) measureStreams(ctx context.Context, w phases.Window, name 
 	if ok {
 		*one.OwnStreams.At(w.Name) = &theirs
 	}
-	if w.Name == record.PhaseSteady && int(theirs) != ours && m.allStreams {
+	if w.Name == record.PhaseSteady && int(theirs) != ours && m.spec.Mesh.Sidecars.Real == 0 {
 		m.journal.Warn(record.Warning{
 			About: "replicas.streams", Reason: record.ReasonCountsDiffer, Component: name, Phase: w.Name, Detail: expr,
 			Values: map[string]float64{"theirs": theirs, "ours": float64(ours)},

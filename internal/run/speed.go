@@ -124,12 +124,12 @@ func (r *run) followQuota(quota controlplane.Quota, latest []speed.Sample) contr
 
 // measureSpeeds puts the speeds in the run and in its phases into the record, and how many processors the control plane could use in the rollout on
 // average.
-func (r *run) measureSpeeds(m measurement) {
-	if measured, err := speed.Of(r.speeds.whole()); err == nil { // else there are too few samples
+func (m measurement) measureSpeeds() {
+	if measured, err := speed.Of(m.speeds.whole()); err == nil { // else there are too few samples
 		m.document.Environment.Processor.Run = &measured
 	}
 	for _, w := range m.windows {
-		all := r.speeds.in(w)
+		all := m.speeds.in(w)
 		if measured, err := speed.Of(all); err == nil && len(all) >= enoughSamples {
 			p := m.document.Environment.Processor
 			if p.Phases == nil {
@@ -138,7 +138,7 @@ func (r *run) measureSpeeds(m measurement) {
 			p.Phases[w.Name] = measured
 		}
 		if source := &m.document.Environment.ControlPlane; w.Name == record.PhaseRollout {
-			source.Processors = cmp.Or(r.usableIn(w), source.Processors)
+			source.Processors = cmp.Or(m.usableIn(w), source.Processors)
 		}
 	}
 }
@@ -182,16 +182,16 @@ func (s *steals) read(at time.Time) {
 }
 
 // measureSteal records what the hypervisor took in each phase.
-func (r *run) measureSteal(m measurement) {
+func (m measurement) measureSteal() {
 	p := m.document.Environment.Processor
 	if p == nil {
 		return
 	}
-	r.steals.mu.Lock()
-	defer r.steals.mu.Unlock()
+	m.steals.mu.Lock()
+	defer m.steals.mu.Unlock()
 	for _, w := range m.windows {
-		from, begun := r.steals.at[w.Begin]
-		to, ended := r.steals.at[w.End]
+		from, begun := m.steals.at[w.Begin]
+		to, ended := m.steals.at[w.End]
 		if !begun || !ended {
 			continue
 		}

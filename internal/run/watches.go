@@ -29,7 +29,7 @@ const closedWatches = `sum(apiserver_terminated_watchers_total{job=%q})`
 
 // checkWatches warns of watches that the API server closed in a phase. Without the
 // metric it has closed none.
-func (m usageFigures) checkWatches(ctx context.Context, w phases.Window) error {
+func (m measurement) checkWatches(ctx context.Context, w phases.Window) error {
 	expr := fmt.Sprintf(closedWatches, place.APIServer)
 	before, _, err := m.recorder.Value(ctx, expr, w.Begin)
 	if err != nil {
