@@ -53,8 +53,7 @@ func (r *run) recovered(ctx context.Context, fault scenario.Fault, about string,
 	if fault.Kind != scenario.APIServerGone {
 		return nil
 	}
-	clients := apiClients{recorder: r.recorder, journal: r.journal, say: r.progress.say, recent: r.spec.slowed(10 * time.Second)}
-	return clients.awaitWatches(ctx, about, since)
+	return r.awaitWatches(ctx, about, since)
 }
 
 // stopAPIServer keeps the API server stopped for a while.

@@ -96,10 +96,10 @@ func (r *run) upgrade(ctx context.Context) error {
 	plan := *r.spec.upgrade()
 	plan.Pause = r.spec.slowed(plan.Pause)
 	plan.Rate /= r.spec.dilation()
-	next, proxies := r.newSuccessor(), r.proxies()
+	next := r.newSuccessor()
 	r.upgrading = upgrade.New(upgrade.Options{
 		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: time.Duration(r.spec.Phases.ConvergeTimeout), NodesTake: r.spec.slowed(r.spec.nodesTake()),
-		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, MoveNodes: proxies.moveNodes, MoveWaypoints: proxies.moveWaypoints, Route: next.route, Stop: next.stop},
+		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, MoveNodes: r.moveNodes, MoveWaypoints: r.moveWaypoints, Route: next.route, Stop: next.stop},
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say,
 	})
 	err := r.upgrading.Run(ctx)
