@@ -25,9 +25,10 @@ type parts struct {
 	replicas   *supervision.Replicas              // nil where the control plane is one program
 	injector   *faults.Injector
 	applier    *workload.Applier
-	watching   *background      // what runs from baseline to the end
-	upgrading  *upgrade.Upgrade // nil where there is none
-	servers    servers          // the programs that serve the mesh now
+	watching   *background             // what runs from baseline to the end
+	upgrading  *upgrade.Upgrade        // nil where there is none
+	next       *supervision.Supervisor // of the control plane that an upgrade leads to, once it is started
+	servers    servers                 // the programs that serve the mesh now
 }
 
 // assemble makes what the phases work with: the fleet, the timeline, the supervisor,

@@ -10,8 +10,6 @@ import (
 
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/fleet"
-	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/run/supervision"
 	"scaler.mesh/scaler/internal/run/upgrade"
 	"scaler.mesh/scaler/internal/topology"
@@ -96,83 +94,56 @@ func (r *run) upgrade(ctx context.Context) error {
 	plan := *r.spec.upgrade()
 	plan.Pause = r.spec.slowed(plan.Pause)
 	plan.Rate /= r.spec.dilation()
-	next := r.newSuccessor()
 	r.upgrading = upgrade.New(upgrade.Options{
 		Plan: plan, Old: r.adapter, Mesh: r.mesh, Timeout: time.Duration(r.spec.Phases.ConvergeTimeout), NodesTake: r.spec.slowed(r.spec.nodesTake()),
-		Actions: upgrade.Actions{Start: next.start, Move: r.applier.Move, MoveNodes: r.moveNodes, MoveWaypoints: r.moveWaypoints, Route: next.route, Stop: next.stop},
+		Actions: upgrade.Actions{Start: r.startNext, Move: r.applier.Move, MoveNodes: r.moveNodes, MoveWaypoints: r.moveWaypoints, Route: r.routeTo, Stop: r.retire},
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say,
 	})
 	err := r.upgrading.Run(ctx)
 	return errors.Join(err, r.journal.Save())
 }
 
-// successor is the control plane that an upgrade leads to, while it runs next to the first.
-type successor struct {
-	driver    controlplane.Driver
-	options   controlplane.StartOptions
-	old       *controlplane.ControlPlane
-	retired   *supervision.Supervisor // of the old one
-	supervise supervision.Options
-	sampler   *measure.Sampler
-	monitor   *monitor
-	watching  *background
-	workers   fleet.Workers
-	servers   *servers
-	captured  *MeshFile // nil = the mesh is synthetic
-
-	supervisor *supervision.Supervisor // set by start
-}
-
-// newSuccessor prepares the control plane of the run's upgrade.
-func (r *run) newSuccessor() *successor {
+// startNext starts the control plane that an upgrade leads to next to the first one, and supervises it from then on.
+func (r *run) startNext(ctx context.Context) (*controlplane.ControlPlane, error) {
 	o := r.startOptions()
 	o.Programs = r.programs.next
 	o.Resources.Env = scenario.MergeEnv(r.spec.capturedEnv(r.driver), scenario.MergeEnv(o.Resources.Env, r.spec.upgrade().ToEnv))
 	o.Name = r.driver.Name + "-" + r.spec.upgrade().Next()
 	_, o.Revision = r.spec.revisions()
 	o.Next = true
-	return &successor{
-		driver: r.driver, options: o, old: r.adapter, retired: r.supervisor, supervise: r.supervisionOptions(),
-		sampler: r.sampler, monitor: r.monitor, watching: r.watching, workers: r.fleet.Workers, servers: &r.servers, captured: r.spec.Captured,
-	}
-}
-
-// start starts it, and supervises it from then on.
-func (s *successor) start(ctx context.Context) (*controlplane.ControlPlane, error) {
-	adapter, err := s.driver.Start(ctx, s.options)
+	adapter, err := r.driver.Start(ctx, o)
 	if err != nil {
 		return nil, err // what it started is in the run's group
 	}
 	name := adapter.Server.Describe().Name
-	if s.captured != nil { // the kinds that it needs are there
-		s.captured.takenBy(adapter)
+	if r.spec.Captured != nil { // the kinds that it needs are there
+		r.spec.Captured.takenBy(adapter)
 	}
-	if err := s.sampler.Watch(name, adapter.Program.Life().Usage()); err != nil {
+	if err := r.sampler.Watch(name, adapter.Program.Life().Usage()); err != nil {
 		return nil, err
 	}
-	s.supervisor = supervision.New(name, adapter.Program, s.supervise)
-	s.watching.run("supervising the new control plane", s.supervisor.Run)
-	s.monitor.others.Store(&[]string{name})
-	s.servers.set(true, func() []controlplane.Endpoints { return []controlplane.Endpoints{adapter.Server.Endpoints()} })
+	r.next = supervision.New(name, adapter.Program, r.supervisionOptions())
+	r.watching.run("supervising the new control plane", r.next.Run)
+	r.monitor.others.Store(&[]string{name})
+	r.servers.set(true, func() []controlplane.Endpoints { return []controlplane.Endpoints{adapter.Server.Endpoints()} })
 	return adapter, nil
 }
 
-// route has sidecars that connect to the old control plane reach the new one.
-func (s *successor) route(next *controlplane.ControlPlane) error {
-	from, to := s.old.Server.Endpoints().Proxies, next.Server.Endpoints().Proxies
+// routeTo has sidecars that connect to the first control plane reach the new one.
+func (r *run) routeTo(next *controlplane.ControlPlane) error {
+	from, to := r.adapter.Server.Endpoints().Proxies, next.Server.Endpoints().Proxies
 	if from == "" || to == "" {
 		return errors.New("the address of a control plane for sidecars is not known")
 	}
-	s.workers.Route(from, []string{to})
+	r.fleet.Workers.Route(from, []string{to})
 	return nil
 }
 
-// stop ends the program of the new control plane, or of the old one, for good.
-func (s *successor) stop(ctx context.Context, next bool) error {
-	s.servers.set(next, nil)
-	of := s.retired
+// retire ends the program of the new control plane, or of the first one, for good.
+func (r *run) retire(ctx context.Context, next bool) error {
+	r.servers.set(next, nil)
 	if next {
-		of = s.supervisor
+		return r.next.Retire(ctx)
 	}
-	return of.Retire(ctx)
+	return r.supervisor.Retire(ctx)
 }
