@@ -25,13 +25,13 @@ import (
 const minCycle = 10 * time.Second
 
 func (s Spec) checkCycle(d controlplane.Driver) error {
-	switch {
-	case time.Duration(s.Phases.Cycle) == 0:
+	switch length := time.Duration(s.Phases.Cycle); {
+	case length == 0:
 		return nil
 	case d.Proxy.ConnectionAge == 0:
-		return scenario.Refuse("phases.cycle", time.Duration(s.Phases.Cycle), "none with controlPlane.name %s, of which no age is known at which it closes connections", s.ControlPlane.Name)
-	case time.Duration(s.Phases.Cycle) < minCycle || time.Duration(s.Phases.Cycle) > d.Proxy.ConnectionAge:
-		return scenario.Refuse("phases.cycle", time.Duration(s.Phases.Cycle), "from %s to %s, which is the age at which %s closes connections", minCycle, d.Proxy.ConnectionAge, s.ControlPlane.Name)
+		return scenario.Refuse("phases.cycle", length, "none with controlPlane.name %s, of which no age is known at which it closes connections", s.ControlPlane.Name)
+	case length < minCycle || length > d.Proxy.ConnectionAge:
+		return scenario.Refuse("phases.cycle", length, "from %s to %s, which is the age at which %s closes connections", minCycle, d.Proxy.ConnectionAge, s.ControlPlane.Name)
 	}
 	return nil
 }
@@ -78,14 +78,15 @@ type cycle struct {
 
 // cycle lets the sidecars take their turns, if that was asked for, and waits until all are back.
 func (r *run) cycle(ctx context.Context) error {
-	if time.Duration(r.spec.Phases.Cycle) == 0 {
+	length := time.Duration(r.spec.Phases.Cycle)
+	if length == 0 {
 		return nil
 	}
 	pods := r.fleet.Connected()
 	age, renewal := r.spec.slowed(r.driver.Proxy.ConnectionAge), r.spec.renewal(r.driver)
-	turns, renewals := planCycle(pods, time.Duration(r.spec.Phases.Cycle), age, renewal, r.spec.Mesh.Seed)
+	turns, renewals := planCycle(pods, length, age, renewal, r.spec.Mesh.Seed)
 	phase := cycle{
-		length: time.Duration(r.spec.Phases.Cycle), turns: turns, timeout: time.Duration(r.spec.Phases.ConvergeTimeout), fleet: r.fleet, timeline: r.timeline, journal: r.journal,
+		length: length, turns: turns, timeout: time.Duration(r.spec.Phases.ConvergeTimeout), fleet: r.fleet, timeline: r.timeline, journal: r.journal,
 		section: &record.Cycle{
 			Sidecars: len(pods), AgeSeconds: r.driver.Proxy.ConnectionAge.Seconds(),
 			RenewalSeconds: renewal.Seconds() / r.spec.dilation(), Renewals: renewals,
