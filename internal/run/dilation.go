@@ -1,7 +1,6 @@
 package run
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -148,13 +147,4 @@ func (r *run) describeDilation(source *record.ControlPlaneSource) {
 	if r.driver.Figures.Limits != nil && source.Limits != nil {
 		source.Limits = r.driver.Figures.Limits(r.spec.ControlPlane.Env)
 	}
-}
-
-// undilated returns the document as it is saved. Its error is joined with that of the run.
-func undilated(document record.Run, err error) (record.Run, error) {
-	scaled, scaleErr := document.Undilated()
-	if scaleErr != nil {
-		return document, errors.Join(err, scaleErr)
-	}
-	return *scaled, err
 }

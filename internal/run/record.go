@@ -154,7 +154,13 @@ func (r *run) finish(err error) (record.Run, error) {
 		}
 		run.Dir = writer.Dir()
 	})
-	return undilated(r.journal.Run(), errors.Join(err, r.journal.Save(), writer.Close()))
+	err = errors.Join(err, r.journal.Save(), writer.Close())
+	document := r.journal.Run()
+	scaled, scaleErr := document.Undilated()
+	if scaleErr != nil {
+		return document, errors.Join(err, scaleErr)
+	}
+	return *scaled, err
 }
 
 // waypointsName returns what has a waypoint each, as the record has it; "" if nothing does.
