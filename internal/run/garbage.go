@@ -27,7 +27,7 @@ const collections = 2
 // program does next. Where it fails there is a warning and no figure.
 func (r *run) collectGarbage(ctx context.Context) (err error) {
 	var urls []string
-	for _, e := range r.instances().endpoints() {
+	for _, e := range r.endpoints() {
 		if e.Collect != "" {
 			urls = append(urls, e.Collect)
 		}

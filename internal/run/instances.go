@@ -4,92 +4,79 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/place"
-	"scaler.mesh/scaler/internal/run/supervision"
 )
 
-// instances are the programs that a run's control plane runs as: one, several replicas, or
-// those of an existing cluster.
-type instances struct {
-	name     string // of the control plane
-	adapter  *controlplane.ControlPlane
-	replicas *supervision.Replicas // nil where the control plane is one program
-}
-
-// instances returns the instances of the run's control plane, once it is there.
-func (r *run) instances() instances {
-	return instances{name: r.controlPlaneName(), adapter: r.adapter, replicas: r.replicas}
-}
-
-// endpoints returns the endpoints of each program: of each replica that serves, or of the
+// endpoints returns the endpoints of each program of the control plane: of each replica that serves, or of the
 // only one.
-func (i instances) endpoints() []controlplane.Endpoints {
-	if i.replicas == nil {
-		return []controlplane.Endpoints{i.adapter.Server.Endpoints()}
+func (r *run) endpoints() []controlplane.Endpoints {
+	if r.replicas == nil {
+		return []controlplane.Endpoints{r.adapter.Server.Endpoints()}
 	}
-	return i.replicas.Endpoints()
+	return r.replicas.Endpoints()
 }
 
-// usageKnown reports whether it is known what the programs use: they run on this machine, or
+// usageKnown reports whether it is known what the programs of the control plane use: they run on this machine, or
 // report it themselves.
-func (i instances) usageKnown() bool {
-	return i.adapter.Program != nil || i.adapter.Replicas != nil || i.adapter.Instances != nil
+func (r *run) usageKnown() bool {
+	return r.adapter.Program != nil || r.adapter.Replicas != nil || r.adapter.Instances != nil
 }
 
-// sources returns a source of the usage of each program, by name. If there are several, it makes them a group
+// sources returns a source of the usage of each program of the control plane, by name. If there are several, it makes them a group
 // of the sampler under the control plane's name.
-func (i instances) sources(sampler *measure.Sampler) map[string]measure.Source {
-	sources := map[string]measure.Source{}
-	switch elsewhere := i.adapter.Instances; {
-	case i.adapter.Program != nil:
-		sources[i.name] = i.adapter.Program.Life().Usage()
-	case i.replicas != nil:
-		for _, one := range i.replicas.All() {
-			sampler.Join(i.name, one.Name())
+func (r *run) sources() map[string]measure.Source {
+	sources, name := map[string]measure.Source{}, r.controlPlaneName()
+	switch elsewhere := r.adapter.Instances; {
+	case r.adapter.Program != nil:
+		sources[name] = r.adapter.Program.Life().Usage()
+	case r.replicas != nil:
+		for _, one := range r.replicas.All() {
+			r.sampler.Join(name, one.Name())
 			if one.Started() {
 				sources[one.Name()] = one.Life().Usage()
 			}
 		}
 	case len(elsewhere) == 1:
-		sources[i.name] = elsewhere[0].Usage
+		sources[name] = elsewhere[0].Usage
 	default:
 		for _, one := range elsewhere {
-			sampler.Join(i.name, one.Name)
+			r.sampler.Join(name, one.Name)
 			sources[one.Name] = one.Usage
 		}
 	}
 	return sources
 }
 
-// targets returns the programs as targets of scrapes.
-func (i instances) targets() []measure.Target {
+// targets returns the programs of the control plane as targets of scrapes.
+func (r *run) targets() []measure.Target {
 	var targets []measure.Target
+	name := r.controlPlaneName()
 	switch {
-	case len(i.adapter.Instances) > 0:
-		for _, one := range i.adapter.Instances {
-			targets = append(targets, measure.Target{Job: i.name, Instance: one.Name, URL: one.Metrics})
+	case len(r.adapter.Instances) > 0:
+		for _, one := range r.adapter.Instances {
+			targets = append(targets, measure.Target{Job: name, Instance: one.Name, URL: one.Metrics})
 		}
-	case i.replicas != nil:
-		for _, one := range i.replicas.All() {
-			targets = append(targets, measure.Target{Job: i.name, Instance: one.Name(), URL: one.Endpoints().Metrics, Later: !one.Started()})
+	case r.replicas != nil:
+		for _, one := range r.replicas.All() {
+			targets = append(targets, measure.Target{Job: name, Instance: one.Name(), URL: one.Endpoints().Metrics, Later: !one.Started()})
 		}
 	default:
-		if url := i.adapter.Server.Endpoints().Metrics; url != "" {
-			targets = append(targets, measure.Target{Job: i.name, URL: url})
+		if url := r.adapter.Server.Endpoints().Metrics; url != "" {
+			targets = append(targets, measure.Target{Job: name, URL: url})
 		}
 	}
 	return targets
 }
 
-// local returns the names of the programs that run on this machine.
-func (i instances) local() []string {
+// localPrograms returns the names of the programs of the control plane that run on this machine.
+func (r *run) localPrograms() []string {
 	switch {
-	case i.adapter.Instances != nil:
+	case r.adapter.Instances != nil:
 		return nil
-	case i.adapter.Replicas == nil:
-		return []string{i.name}
+	case r.adapter.Replicas == nil:
+		return []string{r.controlPlaneName()}
 	}
 	var names []string
-	for _, one := range i.adapter.Replicas.All() {
+	for _, one := range r.adapter.Replicas.All() {
 		names = append(names, one.Name())
 	}
 	return names

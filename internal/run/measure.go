@@ -109,7 +109,7 @@ func (m measurement) awaitSeries(ctx context.Context) {
 
 // measureUsage computes the usage of the programs, and the control plane's own metrics, by phase.
 func (m measurement) measureUsage(ctx context.Context) error {
-	if m.instances().usageKnown() {
+	if m.usageKnown() {
 		m.document.ControlPlane = &record.ByPhase[*record.Usage]{}
 	}
 	m.document.Cluster = map[string]record.ByPhase[*record.Usage]{}
@@ -131,7 +131,7 @@ func (m measurement) measurePhase(ctx context.Context, w phases.Window) error {
 	if m.document.Own.At(w.Name) == nil {
 		return nil // settle belongs to no figure
 	}
-	if m.instances().usageKnown() {
+	if m.usageKnown() {
 		if err := m.measureControlPlane(ctx, w); err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ const restPart = 10 * time.Second
 
 // measureRest puts into the record what the control plane used at rest in the phases that were not slowed down and took their time.
 func (m measurement) measureRest() error {
-	if m.dilation == nil || !m.instances().usageKnown() {
+	if m.dilation == nil || !m.usageKnown() {
 		return nil
 	}
 	for _, w := range m.windows {
@@ -344,7 +344,7 @@ func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share
 func (m measurement) measureFaults(ctx context.Context) error {
 	return m.injector.Ended(func(index int, fault scenario.Fault, begin, end time.Time, l *fleet.Latencies) error {
 		section := &m.document.Faults[index]
-		if m.instances().usageKnown() {
+		if m.usageKnown() {
 			usage, err := m.recorder.Figures(ctx, m.sampler, m.controlPlaneName(), begin, end)
 			if err != nil {
 				return fmt.Errorf("reading the figures of %s: %w", fault.Name(), err)

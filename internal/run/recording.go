@@ -33,12 +33,12 @@ type recording struct {
 func (r *run) startRecorder(ctx context.Context) (steps.Undo, error) {
 	r.sampler = measure.NewStoredSampler(r.spec.slowed(measure.SampleInterval), r.journal.Writer().Samples())
 	r.sampler.SlowDown(r.spec.dilation())
-	r.sampler.WatchBriefly(r.instances().local()...)
+	r.sampler.WatchBriefly(r.localPrograms()...)
 	if quota := r.resources.Quota.Processors; quota > 0 {
 		r.limits = measure.NewProcessorLimits(float64(len(linux.Processors())))
 		r.limits.Change(quota)
 	}
-	if local := r.instances().local(); len(local) == 1 { // of several replicas, one at its limit would have no warning
+	if local := r.localPrograms(); len(local) == 1 { // of several replicas, one at its limit would have no warning
 		r.sampler.Limit(local[0], r.limits)
 	}
 	r.metrics = measure.NewMetrics(measure.Build{Version: component.ScalerVersion()}, r.sampler)
@@ -50,8 +50,8 @@ func (r *run) startRecorder(ctx context.Context) (steps.Undo, error) {
 	if err != nil {
 		return nil, err
 	}
-	targets := append(r.instances().targets(), measure.Target{Job: measure.InstrumentName, URL: server.URL()})
-	sources := r.instances().sources(r.sampler)
+	targets := append(r.targets(), measure.Target{Job: measure.InstrumentName, URL: server.URL()})
+	sources := r.sources()
 	for _, source := range sources {
 		if err := measure.Uncounted(source); err != nil {
 			r.journal.Update(func(run *record.Run) { run.Environment.ControlPlane.WorkingSetUnknown = err.Error() })

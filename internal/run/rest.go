@@ -91,7 +91,7 @@ func (r *run) rest() *fleet.Rest {
 			return nil
 		}
 	}
-	r.servers.set(false, func() []controlplane.Endpoints { return r.instances().endpoints() })
+	r.servers.set(false, r.endpoints)
 	return &fleet.Rest{Window: func() time.Duration { return r.servers.debounce() + r.spec.slowed(pushTime) }, Read: r.servers.read}
 }
 

@@ -89,11 +89,11 @@ const watchEvery = 2 * time.Second
 
 // startWatchingWaits starts the watching of waits, unless time cannot be slowed down.
 func (r *run) startWatchingWaits(ctx context.Context) (steps.Undo, error) {
-	if r.spec.inRealTime(r.driver) != nil || !r.instances().usageKnown() {
+	if r.spec.inRealTime(r.driver) != nil || !r.usageKnown() {
 		return nil, nil
 	}
 	r.waits = &waits{
-		program: r.instances().name, late: r.sampler.Late, factor: r.spec.dilation(),
+		program: r.controlPlaneName(), late: r.sampler.Late, factor: r.spec.dilation(),
 		length: map[record.PhaseName]time.Duration{record.PhaseRollout: r.rolloutLength, record.PhaseChange: time.Duration(r.spec.Phases.Changes)},
 		found: func(slow *tooFast) {
 			if r.spec.StartsAgain {
