@@ -35,7 +35,7 @@ type parts struct {
 // the injector of faults and the applier of the mesh's objects.
 func (r *run) assemble(ctx context.Context) (err error) {
 	r.fleet, err = fleet.New(fleet.Options{
-		Driver: r.driver, StartWorkers: func(o proxy.Observer) ([]worker.Worker, error) { return r.workers.start(ctx, o) },
+		Driver: r.driver, StartWorkers: func(o proxy.Observer) ([]worker.Worker, error) { return r.startWorkers(ctx, o) },
 		Adapter: r.adapter, Client: r.api.Client, Mesh: r.mesh, Knobs: r.spec.Knobs(),
 		Variant:   xdsprobe.Variant(r.spec.Mesh.Sidecars.XDS),
 		Latencies: r.observed.latencies, Metrics: r.metrics,

@@ -43,7 +43,7 @@ type run struct {
 	system
 	recording
 	parts
-	workers *workers
+	workers workers
 	waits   *waits // nil where they are not watched
 
 	observed  observed

@@ -13,8 +13,6 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/internal/measure"
-	"scaler.mesh/scaler/internal/process"
-	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/worker"
 	"scaler.mesh/scaler/internal/workerjob"
@@ -25,27 +23,12 @@ import (
 // workers are the processes that run the simulated sidecars: this one and children, or the pods of a
 // Job.
 type workers struct {
-	// fixed after newWorkers
-	count   int
-	driver  controlplane.Driver
-	proxies controlplane.ProxyServices // of this process
-	setup   worker.Setup               // of the others
-	group   *process.Group             // of children
-	logs    string                     // folder of theirs
-	journal *journal.Journal
-	say     func(string)
-	fail    context.CancelCauseFunc
-	lags    *lags
-	phase   func() record.PhaseName // that goes on
-	lost    func(worker.Worker, error)
-
-	keep    bool           // what proxies hold is kept with its messages
 	local   *worker.Local  // in this process; nil where there is a job
 	job     *workerjob.Job // nil where there is none
 	names   []string       // of the workers; nil where there is only this process
 	usage   []func() measure.Source
 	sampler *measure.Sampler // of each by its name; nil where there is only this process
-	timed   atomic.Bool      // phase may be called: the run has its timeline
+	timed   atomic.Bool      // the run has its timeline, and so a phase
 }
 
 // workerName returns the name of the n-th worker; 0 is this process.
@@ -56,22 +39,16 @@ func workerName(n int) string {
 	return fmt.Sprintf("worker-%d", n)
 }
 
-// newWorkers prepares the workers of the run.
-func (r *run) newWorkers() *workers {
-	return &workers{
-		count: r.spec.Instrument.Workers, driver: r.driver, proxies: controlplane.ProxyServices{Keys: r.programs.keys.Key, Tokens: authority.Tokens(r.api.Client)},
-		setup: worker.Setup{
-			Build: component.ScalerVersion(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane(), Waypoints: r.spec.Mesh.Waypoints, Kubeconfig: r.env.API().Kubeconfig,
-		},
-		group: r.group, logs: r.journal.Writer().LogDir(), journal: r.journal, say: r.progress.say, fail: r.fail,
-		lags: r.observed.lags, phase: r.currentPhase, lost: r.missWorker, keep: r.spec.KeepConfiguration,
+// workerSetup is what workers that are other processes are told of the run.
+func (r *run) workerSetup(kubeconfig string) worker.Setup {
+	return worker.Setup{
+		Build: component.ScalerVersion(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane(), Waypoints: r.spec.Mesh.Waypoints, Kubeconfig: kubeconfig,
 	}
 }
 
 // startJob starts the workers in the cluster, if the sidecars are to run there.
 // Undoing it ends the connections to them; the objects are the run's.
 func (r *run) startJob(ctx context.Context) (steps.Undo, error) {
-	r.workers = r.newWorkers()
 	e := r.spec.Existing
 	if e == nil || e.WorkerImage == "" {
 		return nil, nil
@@ -101,21 +78,23 @@ func (r *run) missWorker(lost worker.Worker, err error) {
 	}
 }
 
-// start starts the workers that run the simulated sidecars.
-func (w *workers) start(ctx context.Context, observer proxy.Observer) ([]worker.Worker, error) {
+// startWorkers starts the workers that run the simulated sidecars.
+func (r *run) startWorkers(ctx context.Context, observer proxy.Observer) ([]worker.Worker, error) {
+	w := &r.workers
 	if w.job != nil {
-		return w.connect(ctx, observer)
+		return r.connectWorkers(ctx, observer)
 	}
-	local, err := worker.NewLocal(ctx, w.options(workerName(0), observer), w.driver, w.proxies)
+	services := controlplane.ProxyServices{Keys: r.programs.keys.Key, Tokens: authority.Tokens(r.api.Client)}
+	local, err := worker.NewLocal(ctx, r.workerOptions(workerName(0), observer), r.driver, services)
 	if err != nil {
 		return nil, err
 	}
 	w.local = local
 	all := []worker.Worker{local}
-	for n := 1; n < w.count; n++ {
+	for n := 1; n < r.spec.Instrument.Workers; n++ {
 		name := workerName(n)
-		w.say("starting " + name)
-		child, err := worker.StartChild(ctx, w.group, w.logs, w.setup, w.options(name, observer))
+		r.progress.say("starting " + name)
+		child, err := worker.StartChild(ctx, r.group, r.journal.Writer().LogDir(), r.workerSetup(r.env.API().Kubeconfig), r.workerOptions(name, observer))
 		if err != nil {
 			return nil, err // what it started is in the run's group
 		}
@@ -128,36 +107,36 @@ func (w *workers) start(ctx context.Context, observer proxy.Observer) ([]worker.
 	return all, w.watch()
 }
 
-// options returns the options of the worker of a name.
-func (w *workers) options(name string, observer proxy.Observer) worker.Options {
+// workerOptions returns the options of the worker of a name.
+func (r *run) workerOptions(name string, observer proxy.Observer) worker.Options {
 	return worker.Options{
-		Name: name, Observer: observer, Keep: w.keep, Failed: w.fail,
+		Name: name, Observer: observer, Keep: r.spec.KeepConfiguration, Failed: r.fail,
 		Late: func(late *stats.Histogram) {
-			if w.timed.Load() {
-				w.lags.merge(w.phase(), name, late)
+			if r.workers.timed.Load() {
+				r.observed.lags.merge(r.currentPhase(), name, late)
 			}
 		},
 	}
 }
 
-// connect connects to the workers of the Job, to all at once.
-func (w *workers) connect(ctx context.Context, observer proxy.Observer) ([]worker.Worker, error) {
+// connectWorkers connects to the workers of the Job, to all at once.
+func (r *run) connectWorkers(ctx context.Context, observer proxy.Observer) ([]worker.Worker, error) {
 	name := func(n int) string { return fmt.Sprintf("worker-%d", n) } // this process is none of them
-	setup := w.setup
-	setup.Kubeconfig = worker.OwnCluster
-	all, places := make([]worker.Worker, w.count), make([]workerjob.Place, w.count)
+	w, setup := &r.workers, r.workerSetup(worker.OwnCluster)
+	all := make([]worker.Worker, r.spec.Instrument.Workers)
+	places := make([]workerjob.Place, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	for n := range all {
 		group.Go(func() error {
 			share, err := worker.NewShare(ctx, worker.ShareOptions{
-				Options: w.options(name(n), observer),
+				Options: r.workerOptions(name(n), observer),
 				Connect: func(ctx context.Context, o worker.Options) (worker.Worker, error) {
 					return w.job.Connect(ctx, n, setup, o)
 				},
-				Lost: w.lost,
+				Lost: r.missWorker,
 				Replaced: func(by worker.Worker, after time.Duration) {
 					p := w.job.Place(n)
-					w.journal.Event(record.WorkerReplaced{Worker: by.State().Name, Pod: p.Pod, Node: p.Node, Seconds: after.Seconds()})
+					r.journal.Event(record.WorkerReplaced{Worker: by.State().Name, Pod: p.Pod, Node: p.Node, Seconds: after.Seconds()})
 				},
 			})
 			all[n], places[n] = share, w.job.Place(n)
@@ -168,10 +147,10 @@ func (w *workers) connect(ctx context.Context, observer proxy.Observer) ([]worke
 		return nil, err // the connections end with the Job's
 	}
 	for n, p := range places {
-		w.say(fmt.Sprintf("worker %d is pod %s on node %s", n, p.Pod, p.Node))
+		r.progress.say(fmt.Sprintf("worker %d is pod %s on node %s", n, p.Pod, p.Node))
 		w.add(name(n), func() measure.Source { return w.job.Usage(context.WithoutCancel(ctx), n) })
 	}
-	w.journal.Update(func(run *record.Run) {
+	r.journal.Update(func(run *record.Run) {
 		for n, p := range places {
 			run.Environment.Existing.Workers = append(run.Environment.Existing.Workers, record.WorkerPod{Name: name(n), Pod: p.Pod, Node: p.Node})
 		}
