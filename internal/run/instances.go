@@ -90,12 +90,3 @@ func (b *system) components() []place.Component {
 	}
 	return all
 }
-
-// componentNames returns the names of the components.
-func (b *system) componentNames() []string {
-	var names []string
-	for _, c := range b.components() {
-		names = append(names, c.Name)
-	}
-	return names
-}

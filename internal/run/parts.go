@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"scaler.mesh/scaler/internal/fleet"
@@ -19,7 +20,6 @@ import (
 type parts struct {
 	fleet      *fleet.Fleet
 	timeline   *phases.Timeline
-	monitor    *monitor
 	supervisor *supervision.Supervisor
 	helpers    map[string]*supervision.Supervisor // of the programs that help the control plane, by name
 	replicas   *supervision.Replicas              // nil where the control plane is one program
@@ -28,6 +28,7 @@ type parts struct {
 	watching   *background             // what runs from baseline to the end
 	upgrading  *upgrade.Upgrade        // nil where there is none
 	next       *supervision.Supervisor // of the control plane that an upgrade leads to, once it is started
+	nextName   atomic.Pointer[string]  // of that control plane; nil before
 	servers    servers                 // the programs that serve the mesh now
 }
 
@@ -57,13 +58,6 @@ func (r *run) assemble(ctx context.Context) (err error) {
 		r.helpers[h.Name] = supervision.NewHelper(h, r.supervisionOptions())
 	}
 	r.replicas = supervision.NewReplicas(r.adapter.Replicas, r.controlPlaneName(), r.fleet.Workers.Route, r.fleet.Pods.StreamsTo, r.supervisionOptions())
-	r.monitor = &monitor{
-		pods: r.spec.Pods(), name: r.controlPlaneName(), replicas: r.replicas.Names(), programs: r.componentNames,
-		sampler: r.sampler, metrics: r.metrics, fleet: r.fleet, timeline: r.timeline, writer: r.journal.Writer(), slowdown: r.slowdownIn,
-	}
-	if r.adapter.Nodes != nil {
-		r.monitor.proxy = r.driver.Proxy.Name
-	}
 	r.injector = faults.NewInjector(faults.Options{
 		Faults: r.spec.Load.Faults, Make: r.makeFault, Pods: r.spec.Pods(), Timeout: time.Duration(r.spec.Phases.ConvergeTimeout),
 		Journal: r.journal, Fleet: r.fleet, Timeline: r.timeline, Say: r.progress.say, Recovered: r.recovered,

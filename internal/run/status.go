@@ -90,8 +90,8 @@ func (r *run) status(now, stopping time.Time) (s Status) {
 		return Status{Phase: stageStopping, Elapsed: now.Sub(stopping), Slowdown: 1}
 	case stage == stageStarting || stage == stageFinishing:
 		s = Status{Phase: stage, Elapsed: now.Sub(since), Slowdown: 1}
-	default: // a phase, before which the monitor was made
-		s = r.monitor.status()
+	default: // a phase, before which its parts were made
+		s = r.phaseStatus()
 	}
 	if left, known := r.countdown.left(now); known {
 		s.Left = left

@@ -32,6 +32,6 @@ func recorderEnded(ctx context.Context, rec *measure.Recorder) error {
 func (r *run) supervisionOptions() supervision.Options {
 	return supervision.Options{
 		MemoryBytes: r.resources.MemoryBytes,
-		Sampler:     r.sampler, Journal: r.journal, Timeline: r.timeline, Say: r.progress.say, Standing: func() string { return r.monitor.status().String() },
+		Sampler:     r.sampler, Journal: r.journal, Timeline: r.timeline, Say: r.progress.say, Standing: func() string { return r.phaseStatus().String() },
 	}
 }

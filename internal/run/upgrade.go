@@ -124,7 +124,7 @@ func (r *run) startNext(ctx context.Context) (*controlplane.ControlPlane, error)
 	}
 	r.next = supervision.New(name, adapter.Program, r.supervisionOptions())
 	r.watching.run("supervising the new control plane", r.next.Run)
-	r.monitor.others.Store(&[]string{name})
+	r.nextName.Store(&name)
 	r.servers.set(true, func() []controlplane.Endpoints { return []controlplane.Endpoints{adapter.Server.Endpoints()} })
 	return adapter, nil
 }

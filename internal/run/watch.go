@@ -42,7 +42,7 @@ func (r *run) startWatching(ctx context.Context) (steps.Undo, error) {
 		}
 		b.run("watching the cluster", e.guard(r.api.Client, cores).Run)
 	}
-	b.run("counting", r.monitor.count)
+	b.run("counting", r.count)
 	b.run("comparing clocks", r.watchClocks)
 	return func(ctx context.Context) error {
 		b.stop()
