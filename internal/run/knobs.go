@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"strconv"
@@ -13,21 +14,15 @@ import (
 // Knobs returns the mesh's settings: those of the mode, each replaced by what was
 // asked for it alone.
 func (s Spec) Knobs() controlplane.Knobs {
-	driver, _ := s.Driver() // Validate reports one that there is not
-	mode, _ := driver.Mode(s.Mode())
 	if s.Captured != nil {
 		return capturedKnobs
 	}
-	knobs := mode.Knobs
-	for _, one := range []struct {
-		knob *string
-		own  string
-	}{{&knobs.MTLS, s.Mesh.Settings.MTLS}, {&knobs.Scope, s.Mesh.Settings.Scope}, {&knobs.Authz, s.Mesh.Settings.Authz}} {
-		if one.own != "" {
-			*one.knob = one.own
-		}
+	driver, _ := s.Driver() // Validate reports one that there is not
+	mode, _ := driver.Mode(s.Mode())
+	own := s.Mesh.Settings
+	return controlplane.Knobs{
+		MTLS: cmp.Or(own.MTLS, mode.Knobs.MTLS), Scope: cmp.Or(own.Scope, mode.Knobs.Scope), Authz: cmp.Or(own.Authz, mode.Knobs.Authz),
 	}
-	return knobs
 }
 
 // checkKnobs checks the knobs that were set by themselves, which not every control
