@@ -53,12 +53,6 @@ func (m *MeshFile) takeOver(s Spec, d *scenario.Document) error {
 			return err
 		}
 	}
-	fill := func(path string, known bool, text string) error {
-		if !known || d.Stated(path) {
-			return nil
-		}
-		return d.Fill(path, m.File, text)
-	}
 	version := served.Release()
 	if version != "" && component.CheckIstio(version) != "" { // no version that is released
 		version, _ = component.NearestIstio(version)
@@ -81,7 +75,10 @@ func (m *MeshFile) takeOver(s Spec, d *scenario.Document) error {
 		{"controlPlane.processors", processors > 0, strconv.Itoa(processors)},
 		{"controlPlane.memory", memory >= leastMemory, strconv.FormatInt(memory, 10)},
 	} {
-		if err := fill(f.path, f.known, f.text); err != nil {
+		if !f.known || d.Stated(f.path) {
+			continue
+		}
+		if err := d.Fill(f.path, m.File, f.text); err != nil {
 			return err
 		}
 	}
