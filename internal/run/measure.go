@@ -324,11 +324,10 @@ func explainedPush(pushes map[record.ChangeKind]*record.Latency, stages []string
 // greatest share of a phase; "" where none did for long, and where the control plane
 // waited too: its own warning reaches the figures of all.
 func waitingCluster(run *record.Run, phase record.PhaseName) (name string, share float64) {
-	if run.ControlPlane == nil {
-		run = &record.Run{ControlPlane: &record.ByPhase[*record.Usage]{}, Cluster: run.Cluster}
-	}
-	if u := *run.ControlPlane.At(phase); u != nil && u.Saturation != nil && *u.Saturation > record.Saturated {
-		return "", 0
+	if run.ControlPlane != nil {
+		if u := *run.ControlPlane.At(phase); u != nil && u.Saturation != nil && *u.Saturation > record.Saturated {
+			return "", 0
+		}
 	}
 	share = record.Saturated
 	for _, c := range slices.Sorted(maps.Keys(run.Cluster)) {
