@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/worker"
@@ -48,14 +47,12 @@ func TestLateReceiptIsAWarning(t *testing.T) {
 
 // Warnings come in the same order in every run.
 func TestOrderOfWarnings(t *testing.T) {
-	late := func() *stats.Histogram {
-		h := stats.NewHistogram()
-		h.Record(time.Second)
-		return h
-	}
+	lags := newLags()
+	lags.rollout.Record(time.Second)
+	lags.probe.Record(time.Second)
 	for range 20 {
 		s := symptoms{
-			lags: &lags{rollout: late(), probe: late(), processes: map[string]*stats.Histogram{}}, xds: worker.XDSCounts(xdsprobe.Counts{}),
+			lags: lags, xds: worker.XDSCounts(xdsprobe.Counts{}),
 			starts: fleet.NewLatencies(), latencies: &record.Latencies{},
 		}
 		var about []string

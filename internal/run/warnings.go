@@ -28,9 +28,6 @@ func (s symptoms) warnings() []record.Warning {
 		about string
 		lag   *stats.Histogram
 	}{{"latencies", s.lags.rollout}, {"latencies.push", s.lags.probe}, {"change", s.lags.change}} {
-		if each.lag == nil {
-			continue
-		}
 		if late := each.lag.Summary().P99; late != nil && *late/k > worker.LateInstrument.Seconds() {
 			all = append(all, record.Warning{About: each.about, Reason: record.ReasonLateInstrument, Values: map[string]float64{"p99Seconds": *late / k}})
 		}
@@ -42,11 +39,11 @@ func (s symptoms) warnings() []record.Warning {
 		all = append(all, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonRefused, Values: map[string]float64{
 			"refused": float64(n), "attempts": float64(*s.xds.Attempts),
 		}})
-	}
-	if n := *s.xds.Refusals; n > 0 && s.starts.Starts.Sidecars && k > 1 && s.limiter > 0 {
-		all = append(all, record.Warning{About: "xds.refusals", Reason: record.ReasonEarlyRefusals, Phase: record.PhaseRollout, Values: map[string]float64{
-			"refused": float64(n), "attempts": float64(*s.xds.Attempts), "factor": k, "stockSeconds": s.limiter, "waitSeconds": s.limiter / k,
-		}})
+		if k > 1 && s.limiter > 0 {
+			all = append(all, record.Warning{About: "xds.refusals", Reason: record.ReasonEarlyRefusals, Phase: record.PhaseRollout, Values: map[string]float64{
+				"refused": float64(n), "attempts": float64(*s.xds.Attempts), "factor": k, "stockSeconds": s.limiter, "waitSeconds": s.limiter / k,
+			}})
+		}
 	}
 	s.starts.Each(s.latencies, func(name string, latency *record.Latency) {
 		if latency != nil && latency.Lost > 0 {
