@@ -2,15 +2,11 @@ package run
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"scaler.mesh/scaler/internal/controlplane"
-	"scaler.mesh/scaler/internal/fleet"
-	"scaler.mesh/scaler/internal/run/faults"
-	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/pkg/record"
@@ -43,25 +39,9 @@ func (s Spec) checkArrival(controlplane.Driver) error {
 	return nil
 }
 
-// deployment creates the mesh of a rollout as planned.
-type deployment struct {
-	plan     []workload.Step
-	overlap  bool          // a step does not wait for the one before
-	atOnce   bool          // that was asked for
-	second   time.Duration // of the modelled machine
-	debounce float64       // seconds without a change after which the control plane pushes, of the modelled machine; 0 = not known, or pauses are the mesh's own
-	applier  *workload.Applier
-	injector *faults.Injector
-	fleet    *fleet.Fleet
-	journal  *journal.Journal
-
-	mu       sync.Mutex
-	stepLate time.Duration // the greatest lateness of a burst
-}
-
 // create follows the plan, with the faults of that phase, and returns when the mesh
 // is at rest, and how.
-func (d *deployment) create(ctx context.Context) (record.EndedBy, error) {
+func (d *rollout) create(ctx context.Context) (record.EndedBy, error) {
 	if err := d.applier.Surroundings(ctx); err != nil {
 		return "", err
 	}
@@ -73,7 +53,7 @@ func (d *deployment) create(ctx context.Context) (record.EndedBy, error) {
 
 // follow follows the plan: each step when it is due and, unless steps overlap, the one
 // before is done.
-func (d *deployment) follow(ctx context.Context) error {
+func (d *rollout) follow(ctx context.Context) error {
 	requests, during := errgroup.WithContext(ctx)
 	requests.SetLimit(1)
 	if d.overlap {
@@ -94,7 +74,7 @@ func (d *deployment) follow(ctx context.Context) error {
 }
 
 // step does a step of the plan, which was due at a moment.
-func (d *deployment) step(ctx context.Context, i int, due time.Time) error {
+func (d *rollout) step(ctx context.Context, i int, due time.Time) error {
 	began := time.Now()
 	if err := d.applier.Step(ctx, d.plan[i]); err != nil {
 		return err
@@ -112,7 +92,7 @@ func (d *deployment) step(ctx context.Context, i int, due time.Time) error {
 }
 
 // arrival returns the arrival of the rollout's pods as the record has it.
-func (d *deployment) arrival() *record.Arrival {
+func (d *rollout) arrival() *record.Arrival {
 	plan := d.plan
 	a := &record.Arrival{}
 	seen, ready := d.fleet.Pods.Arrivals()
@@ -135,7 +115,7 @@ func (d *deployment) arrival() *record.Arrival {
 
 // warning reports that pods came more slowly than planned, or all at once, which is as fast as the machine creates them; nil if
 // they came as planned.
-func (d *deployment) warning(a *record.Arrival) *record.Warning {
+func (d *rollout) warning(a *record.Arrival) *record.Warning {
 	if d.atOnce {
 		w := &record.Warning{About: "arrival", Reason: record.ReasonMachineArrival}
 		if a.AchievedPerSecond != nil {
@@ -165,7 +145,7 @@ func (d *deployment) warning(a *record.Arrival) *record.Warning {
 
 // pauses reports that changes paused while pods came one by one, given the times at which pods and changes of endpoints were seen; nil if
 // none did for so long that the control plane pushed, and where it pushes after each pod anyway.
-func (d *deployment) pauses(pods, changes []time.Time) *record.Warning {
+func (d *rollout) pauses(pods, changes []time.Time) *record.Warning {
 	debounce := time.Duration(d.debounce * float64(d.second))
 	if !d.overlap || len(d.plan) < 2 || d.plan[1].At >= debounce {
 		return nil

@@ -37,15 +37,15 @@ func TestArrivalWarning(t *testing.T) {
 		return &record.Arrival{OfferedPerSecond: &offered, AchievedPerSecond: &achieved}
 	}
 	for name, test := range map[string]struct {
-		d    *deployment
+		d    *rollout
 		a    *record.Arrival
 		want record.Reason
 	}{
-		"one by one, as offered":   {&deployment{plan: plan, overlap: true, stepLate: time.Second}, arrival(10, 9.6), ""},
-		"one by one, more slowly":  {&deployment{plan: plan, overlap: true}, arrival(10, 9.4), record.ReasonSlowArrival},
-		"bursts that were late":    {&deployment{plan: plan, stepLate: time.Second}, arrival(10, 10), record.ReasonLateBurst},
-		"bursts that were on time": {&deployment{plan: plan, stepLate: 9 * time.Millisecond}, arrival(10, 10), ""},
-		"all at once":              {&deployment{plan: plan[:1], stepLate: time.Second}, &record.Arrival{}, ""},
+		"one by one, as offered":   {&rollout{plan: plan, overlap: true, stepLate: time.Second}, arrival(10, 9.6), ""},
+		"one by one, more slowly":  {&rollout{plan: plan, overlap: true}, arrival(10, 9.4), record.ReasonSlowArrival},
+		"bursts that were late":    {&rollout{plan: plan, stepLate: time.Second}, arrival(10, 10), record.ReasonLateBurst},
+		"bursts that were on time": {&rollout{plan: plan, stepLate: 9 * time.Millisecond}, arrival(10, 10), ""},
+		"all at once":              {&rollout{plan: plan[:1], stepLate: time.Second}, &record.Arrival{}, ""},
 	} {
 		warning := test.d.warning(test.a)
 		if warning == nil {
@@ -84,7 +84,7 @@ func TestChangesPaused(t *testing.T) {
 		"a debounce not known":    {evenly(20), false, 3, 0, ""},
 		"time is not slowed down": {evenly(20), false, 1, 0.5, ""},
 	} {
-		d := &deployment{plan: test.plan, overlap: !test.bursts, second: time.Duration(test.k) * time.Second, debounce: test.debounce}
+		d := &rollout{plan: test.plan, overlap: !test.bursts, second: time.Duration(test.k) * time.Second, debounce: test.debounce}
 		got := ""
 		if w := d.pauses(pods, changes); w != nil {
 			got = w.Sentence()

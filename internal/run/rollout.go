@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/faults"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
@@ -18,11 +21,22 @@ import (
 
 // rollout is the phase in which the mesh is created and comes to rest.
 type rollout struct {
-	deployment
+	plan      []workload.Step
+	overlap   bool          // a step does not wait for the one before
+	atOnce    bool          // that was asked for
+	second    time.Duration // of the modelled machine
+	debounce  float64       // seconds without a change after which the control plane pushes, of the modelled machine; 0 = not known, or pauses are the mesh's own
+	applier   *workload.Applier
+	injector  *faults.Injector
+	fleet     *fleet.Fleet
+	journal   *journal.Journal
 	dataplane dataplane
 	timeline  *phases.Timeline
 	timeout   time.Duration
 	observed  *observed // takes what the proxies received and hold at the end
+
+	mu       sync.Mutex
+	stepLate time.Duration // the greatest lateness of a burst
 }
 
 // rollOut creates the mesh as planned and waits until it is at rest.
@@ -33,10 +47,8 @@ func (r *run) rollOut(ctx context.Context) error {
 		debounce = limits.DebounceSeconds
 	}
 	phase := &rollout{
-		deployment: deployment{
-			plan: workload.Plan(r.mesh, r.spec.Load.Arrival), overlap: r.spec.Load.Arrival.Rate > 0, atOnce: r.spec.Load.Arrival == scenario.Arrival{}, second: r.spec.slowed(time.Second), debounce: debounce,
-			applier: r.applier, injector: r.injector, fleet: r.fleet, journal: r.journal,
-		},
+		plan: workload.Plan(r.mesh, r.spec.Load.Arrival), overlap: r.spec.Load.Arrival.Rate > 0, atOnce: r.spec.Load.Arrival == scenario.Arrival{}, second: r.spec.slowed(time.Second), debounce: debounce,
+		applier: r.applier, injector: r.injector, fleet: r.fleet, journal: r.journal,
 		dataplane: r.dataplane(), timeline: r.timeline, timeout: time.Duration(r.spec.Phases.ConvergeTimeout), observed: &r.observed,
 	}
 	defer r.lastLookAtWaits()
