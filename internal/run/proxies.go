@@ -83,7 +83,7 @@ func (r *run) startWaypoints(ctx context.Context) error {
 
 // awaitProxies returns once the proxies are done.
 func (r *run) awaitProxies(ctx context.Context, are func() (done bool, state string)) error {
-	timeout := r.spec.slowed(time.Duration(r.spec.Phases.ConvergeTimeout))
+	timeout := time.Duration(r.spec.Phases.ConvergeTimeout)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
