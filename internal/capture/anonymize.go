@@ -385,7 +385,8 @@ func (a *anonymizer) controlPlane(m *Mesh) map[string]int {
 			left["networks of the mesh"]++
 		}
 		if of.Injection != nil {
-			left["templates of injection"] += len(of.Injection.Templates)
+			leave("templates of injection", len(of.Injection.Templates))
+			leave("settings of injection", len(of.Injection.Config)+len(of.Injection.Values))
 			of.Injection = nil
 		}
 	}

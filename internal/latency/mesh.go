@@ -266,7 +266,7 @@ func (m *sidecarMesh) stop(ctx context.Context) error {
 		err = errors.Join(err, f.Close())
 	}
 	if m.deleteObjects != nil {
-		err = m.deleteObjects(ctx)
+		err = errors.Join(err, m.deleteObjects(ctx))
 	}
 	return errors.Join(err, m.group.Remove(ctx))
 }

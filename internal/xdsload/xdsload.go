@@ -82,7 +82,7 @@ func Run(ctx context.Context, spec Spec, progress Progress) (record.XDSRun, erro
 	if spec.MetricsAddress != "" {
 		server, err := r.metrics.ListenOn(spec.MetricsAddress)
 		if err != nil {
-			return r.record, fmt.Errorf("using --metrics-address %s: %w", spec.MetricsAddress, err)
+			return r.record, fmt.Errorf("serving metrics on %s: %w", spec.MetricsAddress, err)
 		}
 		r.progress.Log("metrics: " + server.URL())
 		group.Go(func() error { return server.Run(measuring) })

@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -90,8 +89,8 @@ func (r *Result) resume(o Options, earlier *Result) error {
 			continue
 		}
 		runs, err := record.Read(filepath.Join(o.Spec.Out, one.Record))
-		if len(runs) != 1 {
-			err = errors.Join(err, fmt.Errorf("%d records, want 1", len(runs)))
+		if err == nil && len(runs) != 1 {
+			err = fmt.Errorf("%d records, want 1", len(runs))
 		}
 		if err != nil {
 			return fmt.Errorf("resuming the sweep in %s: reading the record of a run: %w", o.Spec.Out, err)
