@@ -35,7 +35,7 @@ func controlPlane() board {
 			),
 			halves("Cores and memory",
 				lines("Control plane: cores", figures("controlPlane.PHASE.cores"),
-					"Processor seconds used, user and system, per second. 1 is one processor busy all the time. Where threads waited for a processor, see below, a peak is a lower bound of the demand. A point is a mean over 4 s or more, the record's peak over 1 s.",
+					"Processor seconds used, user and system, per second. 1 is one processor busy all the time. Where threads waited for a processor, see below, a peak is a lower bound of the demand. A point is a mean over four scrapes or more, the record's peak over 1 s.",
 					rate(process("scaler_component_cpu_seconds_total"), "component")),
 				lines("Control plane: memory", figures("controlPlane.PHASE.memoryBytes", "controlPlane.PHASE.heapBytes"),
 					"Resident memory, and live heap: what the last garbage collection found in use. After a rollout, resident memory is the collector's high-water mark, not the need. Live heap follows from the collector's goal, goal / (1 + GOGC/100), and is absent where the goal is the smallest there is, or a memory limit has pulled it down.",

@@ -47,7 +47,7 @@ func instrument() board {
 			),
 			thirds("Recorder",
 				lines("Time of a scrape", unit("s"),
-					"The longest that Prometheus waited for a program's metrics. A scrape that takes longer than 0.95 s, the line, is a gap. Drawn outside of the chosen phases too.",
+					"The longest that Prometheus waited for a program's metrics. Where time is not slowed down, a scrape of the control plane that takes longer than 0.95 s, the line, is a gap. Drawn outside of the chosen phases too.",
 					worst(metric("scrape_duration_seconds"), "job")).limited(scrapeTimeout).outside(),
 				lines("Failed scrapes", unit("percentunit"),
 					"Of a program's scrapes those that failed; one that was never made is not among them. The record warns of gaps, both kinds counted. Processor time and resident memory are read from /proc, and miss nothing but what they would have drawn then. Drawn outside of the chosen phases too: while scaler cannot be scraped no phase is known, and every other panel is empty.",

@@ -11,6 +11,7 @@ import (
 func TestConfig(t *testing.T) {
 	got, err := config([]Target{
 		{Job: "istiod", URL: "http://127.0.0.1:15014/metrics?x=1", Labels: map[string]string{"run": "r1"}},
+		{Job: "etcd", URL: "http://127.0.0.1:2381/metrics", Interval: 500 * time.Millisecond}, // no shorter than the others
 		{Job: "kube-apiserver", URL: "https://127.0.0.1:6443/metrics", CAFile: "ca.crt", CertFile: "admin.crt", KeyFile: "admin.key", Interval: 5 * time.Second},
 	}, time.Second)
 	if err != nil {
@@ -44,7 +45,17 @@ scrape_configs:
     - 127.0.0.1:15014
 - enable_compression: false
   fallback_scrape_protocol: PrometheusText0.0.4
-  job_name: kube-apiserver/1
+  job_name: etcd/1
+` + relabel + `  metrics_path: /metrics
+  scheme: http
+  static_configs:
+  - labels:
+      job: etcd
+    targets:
+    - 127.0.0.1:2381
+- enable_compression: false
+  fallback_scrape_protocol: PrometheusText0.0.4
+  job_name: kube-apiserver/2
 ` + relabel + `  metrics_path: /metrics
   scheme: https
   scrape_interval: 5000ms

@@ -1,7 +1,7 @@
 // Package measure measures what a run uses, from outside of its programs.
 //
 // It has three sources. A [Recorder] runs a Prometheus server that scrapes every
-// component each second, answers queries over a phase's window,
+// component each second, or each [ClusterInterval], answers queries over a phase's window,
 // and leaves a TSDB that any Prometheus opens. A [Sampler] reads processes of
 // this machine from /proc, each second and exactly at the edges of phases, where
 // a scrape would be up to a second off; processor time, resident memory and

@@ -10,8 +10,9 @@ import (
 const SampleInterval = time.Second
 
 // ClusterInterval is the interval at which the cluster's own programs are scraped, unless that of a recorder is longer. Their
-// processor time and memory are read each SampleInterval. A scrape of the API server takes 35 ms of its processor time, and more than
-// that of Prometheus's. The rates of the dashboards are over four SampleIntervals, in which there must be two scrapes.
+// processor time and memory are read each SampleInterval. A scrape of the API server takes 35 ms of its processor time, and about
+// as much of Prometheus's. The rates of the dashboards are over four SampleIntervals: where time is not slowed down, they have a gap
+// after a scrape of these programs that was missed.
 const ClusterInterval = 2 * SampleInterval
 
 // InstrumentName names scaler itself as a component and a scrape job. Others are

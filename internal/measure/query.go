@@ -134,6 +134,11 @@ func (r *Recorder) awaitScrapes(ctx context.Context, since time.Time, jobs []str
 // have targets.
 func (r *Recorder) missing(ctx context.Context, since time.Time, jobs []string) ([]string, error) {
 	var missing []string
+	for _, job := range jobs {
+		if _, ok := r.intervals[job]; !ok {
+			return nil, fmt.Errorf("no job %q", job)
+		}
+	}
 	for job, targets := range r.expected() {
 		if len(jobs) > 0 && !slices.Contains(jobs, job) {
 			continue

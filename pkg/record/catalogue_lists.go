@@ -55,7 +55,7 @@ var UsageFigures = []Figure{
 		Source:     "the same"},
 	{Path: "heapBytes.mean", Unit: UnitBytes, Label: "live heap, mean", Counts: "second", Better: BetterLower,
 		Definition: "Live heap, weighted by time: what the last garbage collection found in use. Absent if the program does not expose it, has not collected yet, or its heap is near its memory limit.",
-		Source:     "the program's own metrics, scraped every second"},
+		Source:     "the program's own metrics, scraped every second, and those of the cluster's programs every two"},
 	{Path: "heapBytes.end", Unit: UnitBytes, Label: "live heap, end", Counts: "phase", Better: BetterLower,
 		Definition: "Live heap at the end of the phase.",
 		Source:     "the same"},

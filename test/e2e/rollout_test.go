@@ -24,7 +24,7 @@ var _ = Describe("a rollout of 50 pods", Ordered, Serial, func() {
 	)
 	BeforeAll(func() {
 		where = newPlace()
-		session := where.rollout(pods, longSettle, longSteady, "--baseline", "2s") // in which every program is scraped, and so uses a processor
+		session := where.rollout(pods, longSettle, longSteady, "--baseline", "3s") // in which every program is scraped, and so uses a processor
 		Expect(wait(session)).To(Equal(exitDone))
 		run = printed(session)
 		Expect(string(session.Err.Contents())).To(ContainSubstring("record: " + filepath.Join(where.out, run.Name)))
