@@ -273,7 +273,7 @@ func (a *anonymizer) text(field, text string) string {
 		}
 		return a.zones(text)
 	case "gatewayClassName", "network", "rootNamespace", "defaultServiceExportTo", "defaultVirtualServiceExportTo", "defaultDestinationRuleExportTo",
-		"metrics", "accessLogging": // lists of the names of providers
+		"metrics", "accessLogging":
 		return a.name(text, maxLabel)
 	case "trustDomain", "trustDomainAliases":
 		return a.host(text)

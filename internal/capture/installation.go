@@ -126,7 +126,7 @@ func (g *Gatherer) addConfigMap(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// revisions are those that are known in each namespace in which there is something of the control plane.
+// revisions returns the known revisions by namespace, for each namespace with something of the control plane.
 func (i *installation) revisions() map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	of := func(namespace string) map[string]bool {

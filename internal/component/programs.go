@@ -85,7 +85,7 @@ type Program struct {
 	Output  string   // the name `go build` gives the binary, and upstream's own name
 	Ask     []string // arguments with which the program prints its version
 
-	image released // in which it is released; zero = in none
+	image released // in which it is released; without a project = in none
 }
 
 // kubernetesVersion is the release of Kubernetes.

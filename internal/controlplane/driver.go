@@ -52,9 +52,9 @@ type Driver struct {
 	Replicas bool
 	// Dilation is how it is slowed down; nil = it is not known what is a matter of time in it.
 	Dilation *Dilation
-	// External checks where an existing control plane is, at an address that --control-plane has after its
-	// name, as in NAME://HOST:PORT. It takes no settings, no share of this machine and no objects, and cannot
-	// be ended. The error names the flag, the value and what is wanted. nil = a run starts it.
+	// External is set for a control plane that exists at an address, which --control-plane has after the
+	// name, as in NAME://HOST:PORT: nil = a run starts it. Such a control plane takes no settings, no share of this machine and
+	// no objects, and cannot be ended. The function checks the address. Its error names the flag, the value and what is wanted.
 	External func(Remote) error
 	// Installed is how one is used that a cluster has already; nil = that is not possible.
 	Installed *Installed

@@ -66,7 +66,7 @@ type Life interface {
 	Kill()
 }
 
-// life is that of a child process.
+// life implements Life for a child process.
 type life struct{ *process.Process }
 
 func (l life) Usage() measure.Source { return measure.OfProcess(l.Handle()) }

@@ -44,7 +44,7 @@ const (
 	outgoingPerSidecar = 8
 )
 
-// checkOpenFiles raises the limit of open files as far as sidecars with so many connections each
+// checkOpenFiles raises the limit of open files as far as sidecars with so many open files each
 // need and as it is allowed. Children inherit it.
 func checkOpenFiles(pods, each int) Result {
 	r := Result{Name: "open files", Status: OK}

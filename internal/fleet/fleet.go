@@ -184,7 +184,7 @@ func (f *Fleet) OnEndpoints(ev observe.EndpointsEvent) { f.takeEndpoints(ev, fal
 // takes those of pods. Waypoints receive these, and so do the sidecars of a mesh that has both.
 func (f *Fleet) OnListed(ev observe.EndpointsEvent) { f.takeEndpoints(ev, true) }
 
-// takeEndpoints takes the endpoints of OnListed, or those of OnEndpoints.
+// takeEndpoints takes endpoints as the API server lists them (OnListed) or as pods have them (OnEndpoints). They are kept under different names.
 func (f *Fleet) takeEndpoints(ev observe.EndpointsEvent, listed bool) {
 	if f.bursting.Load() {
 		f.Endpoints.change(ev.Seen)

@@ -216,8 +216,8 @@ func (g *memoryGroup) make(limit int64) error {
 
 func (g *memoryGroup) write(name, value string) error { return writeControl(g.dir, name, value) }
 
-// enableControllers enables controllers for the groups below one of version 2. Where the
-// file may not be written they are enabled already, or writing their control files fails.
+// enableControllers enables controllers for the groups below one of version 2. Errors are ignored: the controllers
+// are enabled, or the caller fails to write one of their control files, and says so.
 func enableControllers(dir string, controllers ...string) {
 	for _, c := range controllers {
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0)

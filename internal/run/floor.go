@@ -26,7 +26,7 @@ func (r *run) calibrate(ctx context.Context) error {
 		r.progress.say(fmt.Sprintf("measuring scaler's own floor once, with %v sidecars; instrument.calibrate false skips that", missing))
 		spec := calibrate.DefaultSpec()
 		spec.Sidecars, spec.XDS, spec.Programs, spec.State = missing, r.spec.Mesh.Sidecars.XDS, r.spec.Programs, r.spec.State
-		_, err = calibrate.Run(ctx, spec, r.progress.Say)
+		_, err = calibrate.Run(ctx, spec, r.progress.say)
 		debug.FreeOSMemory() // what it left is not the run's idle program
 	}
 	if ctx.Err() != nil {

@@ -332,7 +332,7 @@ func (m *MeshFile) replay(a *workload.Applier, templates []corev1.PodTemplateSpe
 	}
 }
 
-// takenBy makes a control plane that of the mesh, and returns what of it is not compared with what sidecars hold.
+// takenBy gives a control plane the mesh, and returns the parts of the mesh that are not compared with the configuration of sidecars.
 func (m *MeshFile) takenBy(c *controlplane.ControlPlane) (unchecked []record.NotChecked) {
 	c.Mesh, unchecked = c.Captured.Replay(&m.Mesh)
 	if c.Nodes != nil {

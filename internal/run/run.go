@@ -181,7 +181,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 	return r.finish(err)
 }
 
-// step makes a step of what is not undone by itself.
+// step returns a step without an undo.
 func step(do func(context.Context) error) func(context.Context) (steps.Undo, error) {
 	return func(ctx context.Context) (steps.Undo, error) { return nil, do(ctx) }
 }

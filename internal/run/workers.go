@@ -39,7 +39,7 @@ func workerName(n int) string {
 	return fmt.Sprintf("worker-%d", n)
 }
 
-// workerSetup is what workers that are other processes are told of the run.
+// workerSetup returns the options of a worker in another process.
 func (r *run) workerSetup(kubeconfig string) worker.Setup {
 	return worker.Setup{
 		Build: component.ScalerVersion(), Driver: r.driver.Name, Dataplane: r.spec.Dataplane(), Waypoints: r.spec.Mesh.Waypoints, Kubeconfig: kubeconfig,

@@ -73,7 +73,7 @@ func removePID(dir string) error {
 func findEnvoy(dir string) (process.Handle, error) {
 	text, err := os.ReadFile(filepath.Join(dir, pidName))
 	if err != nil {
-		return process.Handle{}, err // it is not there yet
+		return process.Handle{}, err // usually since it is not written yet
 	}
 	pid, err := strconv.Atoi(string(text))
 	if err != nil {

@@ -1,7 +1,7 @@
 package task
 
-// Notify puts a notice into a channel that holds one, unless it is there already: who receives it
-// looks at all that happened before.
+// Notify wakes up the receiver of a channel with room for one notice. If a notice waits in it, none is
+// added: the receiver handles everything that happened until it receives it.
 func Notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

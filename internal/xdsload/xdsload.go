@@ -27,7 +27,7 @@ import (
 
 // Progress receives the progress of a run.
 type Progress struct {
-	Log    func(msg string) // one line, about an event
+	Log    func(msg string) // one line, about an event; needed
 	Status func(Status)     // about once a second; nil = nobody is shown it
 }
 

@@ -343,8 +343,8 @@ func partsOf(word string, v, above reflect.Value) []part {
 	return all
 }
 
-// number is the number at a path of names in JSON below v; nil if it was not measured. One that is no count is the record's own: who
-// changes it changes the record.
+// number returns the number at a path of JSON names below v; nil if it was not measured. Where v is not the value of a map and the number
+// is no count, the result points into the record.
 func number(v reflect.Value, path string) *float64 {
 	v = field(measured(v), path)
 	switch {
@@ -356,8 +356,8 @@ func number(v reflect.Value, path string) *float64 {
 	return v.Addr().Interface().(*float64)
 }
 
-// field is what is at a path of names in JSON, which are those of the fields but for the case, below v; not valid if it, or what it
-// is in, was not measured.
+// field returns the value at a path of JSON names below v. Fields are found by these names whatever the case. The result is not valid if
+// something on the path is absent.
 func field(v reflect.Value, path string) reflect.Value {
 	for name := range strings.SplitSeq(path, ".") {
 		if !v.IsValid() || path == "" {
@@ -372,7 +372,7 @@ func field(v reflect.Value, path string) reflect.Value {
 	return v
 }
 
-// measured is what v points to, or v; not valid if it points to nothing. It can be changed.
+// measured follows a pointer, and copies a value of a map, so that the result can be changed. It is not valid if the pointer is nil.
 func measured(v reflect.Value) reflect.Value {
 	switch {
 	case v.Kind() == reflect.Pointer:

@@ -23,8 +23,8 @@ const (
 	DefaultLifetime = 24 * time.Hour
 )
 
-// Token requests a token of a service account: for that audience ("" = that of the API server) and, as the
-// kubelet would, bound to the pod of the request if there is one, so that no cache of the API server answers for two.
+// Token requests the token that r describes: of its service account, for its audience ("" = that of the API server) and, as the
+// kubelet would, bound to its pod if it names one, so that no cache of the API server answers for two.
 func Token(ctx context.Context, client kubernetes.Interface, r proxy.TokenRequest) (proxy.Token, error) {
 	seconds := int64(tokenLife / time.Second)
 	spec, of := authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}, "service account "+r.Namespace+"/"+r.ServiceAccount

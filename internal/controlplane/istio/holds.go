@@ -1,10 +1,8 @@
 package istio
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
@@ -14,8 +12,8 @@ import (
 
 // Holds are the keys of all resources that a sidecar of the service with this
 // index holds when converged, sorted: those that are wanted, those that istiod
-// sends to every proxy, and, unless the scope is declared, those of the services
-// that are not part of the mesh.
+// sends to every proxy, and those of the services that are not part of the mesh:
+// a gateway always has these, and a sidecar unless the scope is declared.
 func (c configuration) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
 	if !expected(c.report.Version) {
 		return nil
@@ -34,13 +32,11 @@ func (c configuration) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 			keys = append(keys, o.held(gateway)...)
 		}
 	}
-	slices.SortFunc(keys, func(a, b convergence.Key) int {
-		return cmp.Or(a.Type.Compare(b.Type), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(keys, convergence.Key.Compare)
 	return slices.Compact(keys) // services share the listener and the routes of a port
 }
 
-// held are the resources of a service that is not part of the mesh. A gateway has its clusters alone.
+// held returns the resources of a service that is not part of the mesh. A gateway has its clusters alone.
 func (o otherService) held(gateway bool) (keys []convergence.Key) {
 	add := func(t convergence.Type, name string) { keys = append(keys, convergence.Key{Type: t, Name: name}) }
 	for _, p := range o.ports {

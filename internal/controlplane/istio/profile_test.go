@@ -34,13 +34,21 @@ func TestProfile(t *testing.T) {
 				t.Errorf("%s: %d %s, want %d", mode, kinds[kind], kind, want)
 			}
 		}
-		for i := range mesh.Services {
-			held := c.Holds(mesh, knobs, i)
-			for _, w := range c.Wants(mesh, knobs, i) {
-				if !slices.Contains(held, w.Key) {
-					t.Errorf("%s: service %d wants %s, and does not hold it", mode, i, w.Key)
-				}
-			}
+	}
+	for _, test := range []struct {
+		mode                 string
+		service              int
+		cds, eds, lds, route int
+	}{
+		{"permissive", 0, 19, 11, 5, 1}, {"permissive", 5, 20, 11, 5, 1}, {"permissive", 6, 16, 12, 1, 1}, // 6 is the gateway
+		{"strict", 0, 6, 2, 3, 1}, {"strict", 2, 5, 0, 3, 1}, {"strict", 4, 6, 2, 4, 1}, {"strict", 5, 5, 0, 2, 0}, {"strict", 6, 16, 12, 1, 1},
+	} {
+		held := map[convergence.Type]int{}
+		for _, k := range c.Holds(mesh, controlplane.Modes[test.mode], test.service) {
+			held[k.Type]++
+		}
+		if held[convergence.CDS] != test.cds || held[convergence.EDS] != test.eds || held[convergence.LDS] != test.lds || held[convergence.RDS] != test.route {
+			t.Errorf("%s: service %d holds %v, want %+v", test.mode, test.service, held, test)
 		}
 	}
 	wants := c.Wants(mesh, controlplane.Modes["permissive"], 0)

@@ -77,7 +77,7 @@ func Start(ctx context.Context, o controlplane.StartOptions) (*ControlPlane, err
 	return c, nil
 }
 
-// prepare makes one of a size that does not run yet: this very program, with ports that are free.
+// prepare returns a control plane of a size, which is not started yet: this program, with free ports.
 func prepare(o controlplane.StartOptions, size Size) (*ControlPlane, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 		Name: Name, Version: c.opts.Scaler, Replicas: 1, MaxProcs: c.opts.Resources.Processors(),
 		Settings: c.opts.Resources.Settings(map[string]string{
 			"pace":         DefaultPace.String(),
-			"verifyTokens": "false", // what it costs is istiod's cost too, so off for calibration
+			"verifyTokens": "false", // off, because what it costs is istiod's cost, too
 		}),
 	}
 }

@@ -25,7 +25,7 @@ func TestKnobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(o.Variants) != len(topology.Parts)-1 || o.Variants[0].Name != "virtual-services 1000" {
-		t.Fatal(len(o.Variants), o.Variants[0].Name)
+		t.Fatalf("%+v", o.Variants)
 	}
 	o.Repeats = 4
 	noise := map[string]float64{} // of the next run of each variant: half a percent up and down, without a difference of means

@@ -1,7 +1,6 @@
 package linkerdproxy
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 
@@ -23,7 +22,7 @@ func (p *Proxy) Held() []*proxy.Resource {
 		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b *proxy.Resource) int {
-		return cmp.Or(a.Type.Compare(b.Type), cmp.Compare(a.Name, b.Name))
+		return convergence.Key{Type: a.Type, Name: a.Name}.Compare(convergence.Key{Type: b.Type, Name: b.Name})
 	})
 	return all
 }

@@ -74,7 +74,7 @@ func newStreams(count *counters, cache *cache) *streams {
 	return &streams{count: count, cache: cache, nodes: map[streamID]*corev3.Node{}}
 }
 
-// callbacks are what the server calls. admit may refuse a stream.
+// callbacks returns the callbacks of go-control-plane's server. admit may refuse a stream.
 func (s *streams) callbacks(admit func(context.Context) error) serverv3.CallbackFuncs {
 	opened := func(ctx context.Context, _ int64, _ string) error {
 		s.count.streams.Inc() // one that is refused is also reported as closed
@@ -130,7 +130,7 @@ func (s *streams) requested(id streamID, r discoveryRequest) *corev3.Node {
 	return s.nodes[id]
 }
 
-// increase counts one of a type of resources, unless it is none that is served.
+// increase counts one message of a type of resources, if that type is served.
 func increase(vec *prometheus.CounterVec, typeURL string) {
 	if t, err := kindOf(typeURL); err == nil {
 		vec.WithLabelValues(t.String()).Inc()
