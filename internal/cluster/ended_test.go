@@ -2,9 +2,9 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -49,26 +49,40 @@ func flagValue(name string) string {
 	return ""
 }
 
-// serveUntilAsked answers as etcd does when it is ready, and ends with an error when /end is requested.
+// serveUntilAsked answers as etcd does when it is ready, and ends with an error when somebody connects to its socket.
 func serveUntilAsked() {
-	listen, err := url.Parse(flagValue("listen-client-urls"))
-	if err == nil {
-		mux := http.NewServeMux()
-		mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
-		mux.HandleFunc("/end", func(http.ResponseWriter, *http.Request) {
-			fmt.Fprintln(os.Stderr, "panic: write /data/wal: no space left on device")
-			os.Exit(2)
-		})
-		err = (&http.Server{Addr: listen.Host, Handler: mux}).ListenAndServeTLS(flagValue("cert-file"), flagValue("key-file"))
+	tcp, socket, _ := strings.Cut(flagValue("listen-client-urls"), ",")
+	listen, err := url.Parse(tcp)
+	if err != nil {
+		fail(err)
 	}
+	asked, err := net.Listen("unix", strings.TrimPrefix(socket, "unix://"))
+	if err != nil {
+		fail(err)
+	}
+	go func() {
+		if _, err := asked.Accept(); err != nil {
+			fail(err)
+		}
+		fmt.Fprintln(os.Stderr, "panic: write /data/wal: no space left on device")
+		os.Exit(2)
+	}()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
+	fail((&http.Server{Addr: listen.Host, Handler: mux}).ListenAndServeTLS(flagValue("cert-file"), flagValue("key-file")))
+}
+
+// fail ends this process.
+func fail(err error) {
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(3)
 }
 
 // askAndWait has etcd end, and stays without ever listening.
 func askAndWait() {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	_, _ = client.Get(flagValue("etcd-servers") + "/end") // which does not answer
+	if _, err := net.Dial("unix", strings.TrimPrefix(flagValue("etcd-servers"), "unix://")); err != nil {
+		fail(err)
+	}
 	select {}
 }
 
