@@ -94,11 +94,16 @@ func (r *Recorder) samples(ctx context.Context, selector string, from, to time.T
 }
 
 // Scraped returns when every target of these jobs, of all if none is given, has been scraped with success after since.
-// Call it with a phase's end before asking for the phase: a scrape takes up to
+// A job that the recorder does not scrape is an error at once. Call it with a phase's end before asking for the phase: a scrape takes up to
 // an interval to come and to be stored. When ctx is done first, or 10 s and two
 // intervals have passed, the error names the targets that are missing and what their last
 // scrapes met.
 func (r *Recorder) Scraped(ctx context.Context, since time.Time, jobs ...string) error {
+	for _, job := range jobs {
+		if _, ok := r.intervals[job]; !ok {
+			return fmt.Errorf("waiting for scrapes: no job %q", job)
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, lateScrapes+2*slices.Max(slices.Collect(maps.Values(r.intervals))))
 	defer cancel()
 	return r.awaitScrapes(ctx, since, jobs)
@@ -134,11 +139,6 @@ func (r *Recorder) awaitScrapes(ctx context.Context, since time.Time, jobs []str
 // have targets.
 func (r *Recorder) missing(ctx context.Context, since time.Time, jobs []string) ([]string, error) {
 	var missing []string
-	for _, job := range jobs {
-		if _, ok := r.intervals[job]; !ok {
-			return nil, fmt.Errorf("no job %q", job)
-		}
-	}
 	for job, targets := range r.expected() {
 		if len(jobs) > 0 && !slices.Contains(jobs, job) {
 			continue
