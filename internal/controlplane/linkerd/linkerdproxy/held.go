@@ -22,7 +22,7 @@ func (p *Proxy) Held() []*proxy.Resource {
 		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b *proxy.Resource) int {
-		return convergence.Key{Type: a.Type, Name: a.Name}.Compare(convergence.Key{Type: b.Type, Name: b.Name})
+		return a.Key.Compare(b.Key)
 	})
 	return all
 }
