@@ -151,7 +151,7 @@ func (i *installation) revisions() map[string]map[string]bool {
 	return all
 }
 
-// configNames are the names of the ConfigMaps of revisions.
+// configNames returns the names of the ConfigMaps that configure revisions.
 func configNames(revisions map[string]bool) (names []string) {
 	for _, r := range slices.Sorted(maps.Keys(revisions)) {
 		names = append(names, meshConfigMap+suffix(r), injectorConfigMap+suffix(r))

@@ -168,7 +168,7 @@ func (o *captureOptions) capture(ctx context.Context, files []string, s streams)
 // askTimeout is how long the answer of a pod of the control plane may take.
 const askTimeout = 10 * time.Second
 
-// asking returns what gets a path of a port of a pod of a cluster, through the API server.
+// asking returns a function that sends an HTTP GET to a port of a pod, through the API server.
 func asking(config *rest.Config) func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
 	return func(ctx context.Context, namespace, pod string, port int, path string) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)

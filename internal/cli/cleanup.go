@@ -85,7 +85,7 @@ the label scaler.mesh/run of one run, or of all runs, those in progress included
 	return cmd
 }
 
-// printLeft prints what was found. err is of what could not be looked at or removed.
+// printLeft prints what was found. err is the error of what could not be inspected or removed; printLeft returns it.
 func printLeft[T any](s streams, err error, format, kind string, found []T, header []string, row func(T) []string) error {
 	if len(found) == 0 && format == "table" {
 		if err == nil {

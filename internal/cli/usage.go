@@ -118,7 +118,7 @@ func commandNames(cmd *cobra.Command) []string {
 	return names
 }
 
-// refuseFlags refuses the first of these flags that is given. want says with what they mean something.
+// refuseFlags returns an error for the first of these flags that is given. want states what the flags need.
 func refuseFlags(f *pflag.FlagSet, want string, names ...string) error {
 	for _, name := range names {
 		if flag := f.Lookup(name); flag.Changed {
@@ -128,8 +128,8 @@ func refuseFlags(f *pflag.FlagSet, want string, names ...string) error {
 	return nil
 }
 
-// checkEarlier checks the arguments and flags of a command that answers from the records of an earlier one: of one folder,
-// with no other flags than these. done says what is done with the records.
+// checkEarlier checks the command line of a command that answers from the records of an earlier command. It accepts one
+// folder and only the flags in flags. done is a participle for the error, such as "compared".
 func checkEarlier(f *pflag.FlagSet, args []string, earlier, done string, flags ...string) error {
 	if len(args) > 1 {
 		return usagef("want one DIR, the --out of an earlier %s, not %d", earlier, len(args))

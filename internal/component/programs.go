@@ -97,7 +97,7 @@ const istioVersion = "1.31-eed52ebb66ad"
 // pinned are all graphs that scaler has itself.
 var pinned = graphsOf(IstioDefault)
 
-// firstGraphs and lastGraphs are the graphs before those of Istio, and between these and Envoy's.
+// firstGraphs are listed before the graphs of Istio, lastGraphs after them and before Envoy's.
 var firstGraphs = []Graph{
 	{
 		Name: "kubernetes", Title: "Kubernetes and etcd", Mod: kubernetesMod, Sum: kubernetesSum,

@@ -71,8 +71,8 @@ func (p Resources) Settings(settings map[string]string) map[string]string {
 	return settings
 }
 
-// ValueIn is the value of a variable in an environment (NAME=VALUE): of one that comes several times the last; "" = it is
-// not there.
+// ValueIn returns the value of a variable in an environment (NAME=VALUE), "" if the variable is absent. The last of
+// several values counts.
 func ValueIn(env []string, name string) (last string) {
 	for _, kv := range env {
 		if of, value, _ := strings.Cut(kv, "="); of == name {
@@ -82,7 +82,7 @@ func ValueIn(env []string, name string) (last string) {
 	return last
 }
 
-// NumberIn is a number in an environment, as ValueIn has it. A value that is none leaves the other one.
+// NumberIn returns a variable of an environment as a number, and otherwise if the value is no number or absent.
 func NumberIn(env []string, name string, otherwise float64) float64 {
 	if number, err := strconv.ParseFloat(ValueIn(env, name), 64); err == nil {
 		return number
@@ -90,7 +90,8 @@ func NumberIn(env []string, name string, otherwise float64) float64 {
 	return otherwise
 }
 
-// SecondsIn is a length of time in an environment, in seconds, likewise.
+// SecondsIn returns a variable of an environment that is a duration, in seconds, and otherwise if the value is no duration
+// or absent.
 func SecondsIn(env []string, name string, otherwise float64) float64 {
 	if d, err := time.ParseDuration(ValueIn(env, name)); err == nil {
 		return d.Seconds()

@@ -34,7 +34,7 @@ type StartOptions struct {
 	Log string
 	// Address is HOST:PORT; "" means a free port of 127.0.0.1.
 	Address string
-	// Source is what its data source queries.
+	// Source is the Prometheus that Grafana queries.
 	Source dashboards.Source
 }
 

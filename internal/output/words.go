@@ -18,7 +18,7 @@ func Plain(s string) string { return printable(s, "") }
 // spaces. Unlike Plain it keeps line ends and tabs.
 func Text(s string) string { return printable(s, "\n\t") }
 
-// printable returns s with unprintable characters, but for those kept, replaced by spaces.
+// printable returns s with each unprintable character replaced by a space. Those in kept stay.
 func printable(s, kept string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || strings.ContainsRune(kept, r) {

@@ -1,5 +1,5 @@
-// Package place is where a run happens: an API server, the programs around
-// it with their metrics and what they use, and the removal of what a run made
+// Package place defines where a run happens: an API server, the programs around
+// it with their metrics and resource usage, and the removal of what a run made
 // there. Embedded clusters implement it in package embedded; a user's own cluster
 // can implement it without a process of this machine.
 //

@@ -14,7 +14,7 @@ func (s Spec) remote() controlplane.Remote {
 		Plaintext: c.Plaintext, TLSCA: c.TLSCA, TLSCert: c.TLSCert, TLSKey: c.TLSKey, TokenFile: c.TokenFile, ServerName: c.ServerName,
 		NodeID: c.NodeID, NodeCluster: c.NodeCluster, Metadata: c.Metadata, Expect: c.Expect,
 	}
-	_, r.Address, _ = drivers.Find(s.Drivers, s.ControlPlane.Name) // Validate reports one that there is not
+	_, r.Address, _ = drivers.Find(s.Drivers, s.ControlPlane.Name) // Validate refuses an unknown one
 	return r
 }
 

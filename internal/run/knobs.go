@@ -17,7 +17,7 @@ func (s Spec) Knobs() controlplane.Knobs {
 	if s.Captured != nil {
 		return capturedKnobs
 	}
-	driver, _ := s.Driver() // Validate reports one that there is not
+	driver, _ := s.Driver() // Validate refuses an unknown one
 	mode, _ := driver.Mode(s.Mode())
 	own := s.Mesh.Settings
 	return controlplane.Knobs{
@@ -69,7 +69,7 @@ func (s Spec) preset() string {
 // istiod-ambient-strict-200, and then what has waypoints:
 // istiod-ambient-namespace-waypoints-strict-200.
 func (s Spec) Name() string {
-	driver, _ := s.Driver() // Validate reports one that there is not
+	driver, _ := s.Driver() // Validate refuses an unknown one
 	name := driver.Name + "-"
 	if !s.WithSidecars() {
 		name += s.Dataplane() + "-"

@@ -100,7 +100,7 @@ func (m measurement) measureAll(ctx context.Context) error {
 // the last phase too, where certificates are renewed and changes are taken back.
 func (m measurement) awaitSeries(ctx context.Context) {
 	if m.upgrading != nil {
-		return // what is read of the time series ended long before
+		return // the time series that are read ended long before
 	}
 	if err := m.recorder.Scraped(ctx, time.Now()); err != nil {
 		m.journal.Warn(record.Warning{About: "own", Reason: record.ReasonSeriesEnd, Detail: output.FirstLine(err)})

@@ -81,7 +81,8 @@ func (r *run) startWaypoints(ctx context.Context) error {
 	return r.fleet.AwaitQuiet(ctx)
 }
 
-// awaitProxies returns once the proxies are done.
+// awaitProxies calls are until it reports done, or until the time limit for convergence. state describes the progress, for
+// the error.
 func (r *run) awaitProxies(ctx context.Context, are func() (done bool, state string)) error {
 	timeout := time.Duration(r.spec.Phases.ConvergeTimeout)
 	limited, cancel := context.WithTimeout(ctx, timeout)

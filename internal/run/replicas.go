@@ -61,7 +61,8 @@ func (m measurement) measureInstances(ctx context.Context, w phases.Window) erro
 	return nil
 }
 
-// recordedReplicas returns the record's section of a control plane that runs as several programs, which it opens.
+// recordedReplicas returns the record's section of a control plane that runs as several programs. It makes the section
+// where there is none.
 func (m measurement) recordedReplicas() *record.Replicas {
 	if m.document.Replicas == nil {
 		m.document.Replicas = &record.Replicas{Each: map[string]*record.Replica{}}
@@ -69,7 +70,7 @@ func (m measurement) recordedReplicas() *record.Replicas {
 	return m.document.Replicas
 }
 
-// recordedReplica returns the section of one of them, likewise.
+// recordedReplica returns the section of one of these programs. It makes the section where there is none.
 func (m measurement) recordedReplica(name string) *record.Replica {
 	each := m.recordedReplicas().Each
 	if each[name] == nil {

@@ -241,7 +241,7 @@ func PartsOf(p topology.Profile) scenario.Parts {
 	return parts
 }
 
-// present is the reverse of stated; nil for a part that is not there.
+// present is the inverse of stated: nil for 0, and 0 for topology.None.
 func present[T int | float64](part T) *T {
 	if part == 0 {
 		return nil

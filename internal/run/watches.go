@@ -20,7 +20,7 @@ const watchesTimeout = 3 * time.Minute
 // API server's own count: its job, how old a count may be, and where to look.
 const watched = `sum by (group, resource) (last_over_time(apiserver_longrunning_requests{job=%q, verb="WATCH"}[%s]%s))`
 
-// recentCount is how old such a count may be, in the modelled time: some intervals between scrapes.
+// recentCount is the maximum age of such a count, in the modelled time. It is several scrape intervals.
 const recentCount = 10 * time.Second
 
 // closedWatches is the expression for how many watches the API server has closed because

@@ -54,9 +54,9 @@ type Folder struct {
 	lock      *record.Folder
 }
 
-// Open makes a folder where there is none, and locks it. It has the result of a series that begins now, in a file of this
-// name. earlier is the result of the same series, as far as it came; nil where the folder has none. fresh then takes
-// over when it was started. Another series is refused by a *[scenario.Error] of the path out.
+// Open locks a folder for a series, and makes it where there is none. fresh is the result of a series that begins now; it
+// is kept in a file of this name. earlier is the result of the same series as far as it came, nil where the folder has
+// none. If there is one, fresh takes over its start time. Another series is refused by a *[scenario.Error] of the path out.
 func Open[R any, P interface {
 	*R
 	Result

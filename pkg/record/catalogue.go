@@ -237,7 +237,7 @@ func join(path, below string) string {
 	return path + "." + below
 }
 
-// leaves are figures that are read from where their paths say.
+// leaves returns a node of figures whose values are read at their own paths.
 func leaves(figures []Figure) node {
 	return node{figures, func(want, path string, of reflect.Value, add func(Value)) {
 		for _, f := range figures {
@@ -257,7 +257,8 @@ func leaves(figures []Figure) node {
 	}}
 }
 
-// at puts figures at a place. Where its path ends with a word, they are those of everything that the word stands for.
+// at places figures below a path. A path that ends with a word in capitals, such as PHASE, stands for one path for each
+// part that the word names.
 func at(p place, below ...node) node {
 	var n node
 	for _, b := range below {
@@ -300,8 +301,8 @@ type part struct {
 	of   reflect.Value
 }
 
-// partsOf are those in v, which is below a part of a record, that a word stands for, in the order in which they are shown; without a
-// word v itself. What was not measured is left out.
+// partsOf returns the parts of v that a word in capitals stands for, in display order; for no word, v itself. v is a field
+// of above. Parts that were not measured are left out.
 func partsOf(word string, v, above reflect.Value) []part {
 	if !v.IsValid() {
 		return nil

@@ -522,7 +522,7 @@ func pushIntervals() []node {
 	}
 }
 
-// rolloutTime is of the run's phases.
+// rolloutTime is the figure of the rollout's length. A run knows it only if the rollout ended by convergence.
 func rolloutTime() node {
 	f := Figure{Path: "phases.rollout.seconds", timed: "phases.rollout", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower,
 		Definition: "The rollout time: the length of the phase, if it ended by convergence. After the time limit only a lower bound is known. [Phases](definitions/phases.md#phases) states from when to when."}

@@ -85,7 +85,7 @@ func (r *Run) readLines(file string, take func([]byte) error) error {
 	return eachLine(f, path, take)
 }
 
-// decoded hands on what a line has in JSON.
+// decoded returns a function that decodes a line of JSON and passes the value to take.
 func decoded[T any](take func(T) error) func(line []byte) error {
 	return func(line []byte) error {
 		var t T

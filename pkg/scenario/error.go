@@ -67,7 +67,7 @@ func oneOf[T ~string](all []T) string {
 	return strings.Join(texts[:last], ", ") + " or " + texts[last]
 }
 
-// textsOf are the texts of all.
+// textsOf converts values to strings.
 func textsOf[T ~string](all []T) []string {
 	var texts []string
 	for _, one := range all {

@@ -93,7 +93,7 @@ type Group struct {
 	Meaning *Meaning `json:"meaning,omitempty"`
 }
 
-// Value is what a field was and is; "" = it is not there.
+// Value is the value of a field before and after; "" means that the field is absent.
 type Value struct {
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`

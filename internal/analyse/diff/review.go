@@ -20,7 +20,7 @@ const (
 	shownInWidth = 90  // bytes of a value that stays on one line
 )
 
-// signs are those of classes.
+// signs maps the class of a line to the sign at its beginning.
 var signs = map[string]string{"gone": "- ", "come": "+ ", "": "  "}
 
 func newLine(class, text string) line { return line{class, signs[class] + output.Plain(text)} }

@@ -28,7 +28,7 @@ type fact struct {
 	value marked
 }
 
-// facts are those of a document, in order.
+// facts are the facts at the head of a document, in display order.
 type facts []fact
 
 // add adds a fact that nothing limits, unless its text is empty.

@@ -41,7 +41,7 @@ func localBootstrap(template []byte) []byte {
 	return []byte(strings.ReplaceAll(text, `"address": "{{ .additional_wildcard }}"`, `"address": "{{ .additional_localhost }}"`))
 }
 
-// tokenAudience is what istiod has tokens reviewed for.
+// tokenAudience is the audience of the tokens that istiod accepts.
 const tokenAudience = "istio-ca"
 
 // realProxies configures real proxies of the mesh.

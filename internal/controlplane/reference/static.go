@@ -76,8 +76,7 @@ type StaticMesh struct {
 	Mesh    topology.Mesh
 }
 
-// StartStatic starts one of a size. Of the options, those of a cluster are not
-// used.
+// StartStatic starts a StaticMesh of a size. It does not use the options that are about a cluster.
 func StartStatic(ctx context.Context, o controlplane.StartOptions, size Size) (*StaticMesh, error) {
 	if err := size.Validate(); err != nil {
 		return nil, err
@@ -105,7 +104,7 @@ func (s *StaticMesh) Stop(ctx context.Context) error {
 	return s.control.Life().Stop(ctx)
 }
 
-// SetFaults makes the server late, and lose pushes, from now on: a mesh must have
+// SetFaults makes the server delay pushes and lose some, from now on: a mesh must have
 // converged before its updates are lost.
 func (s *StaticMesh) SetFaults(ctx context.Context, f server.Faults) error {
 	body, err := json.Marshal(f)

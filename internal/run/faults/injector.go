@@ -28,7 +28,8 @@ type Options struct {
 	Timeline *phases.Timeline // measures the phases of faults in steady state; needed
 	Say      func(msg string) // shows progress
 
-	// Make makes a fault, and returns when what it broke is there again or is not to be awaited; since is when that was requested.
+	// Make makes a fault. It returns when what the fault broke is ready again, or at once where nothing is to be
+	// awaited. since is when the fault was requested.
 	Make func(ctx context.Context, fault scenario.Fault, since time.Time) error
 
 	// Recovered is called after a fault in steady state that is not the last: it

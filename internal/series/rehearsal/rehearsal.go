@@ -71,7 +71,7 @@ type Done struct {
 type step struct {
 	name, does string
 	spec       run.Spec
-	expected   time.Duration // with the factor that it will have; 0 = it is not chosen yet
+	expected   time.Duration // length of the run; 0 until the run's dilation factor is chosen
 }
 
 // steps are all steps in their order.

@@ -89,7 +89,7 @@ func (o Options) Validate() error {
 type named struct {
 	name string
 	spec run.Spec
-	// expected is how long a run takes, once its factor is chosen.
+	// expected is the expected length of a run; 0 until the run's dilation factor is chosen.
 	expected time.Duration
 }
 
