@@ -87,7 +87,7 @@ func (v *view) bar(s BarSeries, bar Bar, x, step float64, group string, y scale,
 		v.Whiskers = append(v.Whiskers, segment{at(middle), at(low), at(middle), at(high)})
 		above = high
 	}
-	if letter*float64(len(text))+6 <= step {
+	if widthOf(text)+6 <= step {
 		v.Labels = append(v.Labels, label{at(middle), at(above - 4), "middle", "value", text})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"html/template"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // Chart holds what all charts have in common.
@@ -66,6 +67,9 @@ const (
 	letter                   = 7.0 // width of a letter, at most
 	legendIndent             = 4.0
 )
+
+// widthOf is how wide a text is, at most.
+func widthOf(text string) float64 { return letter * float64(utf8.RuneCountInString(text)) }
 
 // view is a drawing before it is rendered. All numbers are strings already.
 type view struct {
@@ -146,13 +150,13 @@ func (v *view) horizontal(a scale) {
 	for _, t := range a.ticks {
 		x, _ := place(a.share(t), 0)
 		text := a.format(t)
-		if x-previous < letter*float64(len(text))+6 {
+		if x-previous < widthOf(text)+6 {
 			continue // it would run into the one before
 		}
 		previous = x
 		v.Grid = append(v.Grid, segment{at(x), at(top), at(x), at(top + plotHeight)})
 		anchor := "middle"
-		if x+letter*float64(len(text))/2 > width {
+		if x+widthOf(text)/2 > width {
 			anchor = "end" // or it would be cut off
 		}
 		v.Labels = append(v.Labels, label{at(x), at(top + plotHeight + 15), anchor, "tick", text})

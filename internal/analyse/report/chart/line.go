@@ -80,7 +80,7 @@ func (v *view) bands(bands []Band, x scale) {
 		to, _ := place(x.share(b.To), 0)
 		class := []string{"even", "odd"}[i%2]
 		v.Bands = append(v.Bands, box{at(from), at(top), at(to - from), at(plotHeight), class, b.Name})
-		if to-from > letter*float64(len(b.Name)) {
+		if to-from > widthOf(b.Name) {
 			v.Labels = append(v.Labels, label{at((from + to) / 2), at(top - 7), "middle", "tick", b.Name})
 		}
 	}

@@ -45,7 +45,7 @@ func (s Spans) HTML() (template.HTML, error) {
 		text := span.Name + " " + s.Format(span.To-span.From)
 		v.Bars = append(v.Bars, box{at(from), at(y + 4), at(math.Max(1.5, to-from)), at(spanRoom - 8), Style{Hue: span.Hue}.class(), text})
 		anchor, where := "start", to+4
-		if room := letter * float64(len(text)); where+room > width {
+		if room := widthOf(text); where+room > width {
 			anchor, where = "end", from-4
 			if where < room {
 				anchor, where = "start", 4
