@@ -294,6 +294,24 @@ func TestOfPods(t *testing.T) {
 	}
 }
 
+// Cores are drawn in reference cores only if all runs have them.
+func TestCoresChart(t *testing.T) {
+	one, other := fullRun(), fullRun()
+	for _, r := range []*record.Run{&one, &other} {
+		r.ControlPlane.Rollout.ReferenceCores, r.ControlPlane.Steady.ReferenceCores = new(0.5), new(0.01)
+	}
+	chart := coresChart(settings([]record.Run{one, other}))
+	if got := chart.figures[0].value(&one); chart.title != "Reference cores: rolling out against steady" || got == nil || *got != 0.5 {
+		t.Errorf("got %q of %v", chart.title, got)
+	}
+	other.ControlPlane.Steady.ReferenceCores = nil
+	for _, runs := range [][]record.Run{{one, other}, nil} {
+		if chart := coresChart(settings(runs)); chart.title != "Cores: rolling out against steady" {
+			t.Errorf("of %d runs: %q", len(runs), chart.title)
+		}
+	}
+}
+
 // A mode of one name may be different settings with two control planes: a page that shows both states
 // what each is, at its table and at each chart by size.
 func TestHTMLModesOfControlPlanes(t *testing.T) {
@@ -306,8 +324,8 @@ func TestHTMLModesOfControlPlanes(t *testing.T) {
 		t.Errorf("it lacks %q", want)
 	}
 	legend := "permissive as in ours is mtls permissive, scope all, authz none; permissive as in others is mtls strict, scope all, authz none."
-	if got := strings.Count(page, legend); got < len(sizeChartsOf) {
-		t.Errorf("%d of %d charts by size state %q", got, len(sizeChartsOf), legend)
+	if got := strings.Count(page, legend); got < 1+len(otherSizeCharts) {
+		t.Errorf("%d of %d charts by size state %q", got, 1+len(otherSizeCharts), legend)
 	}
 	printed := strings.Join(strings.Fields(summaryDocument([]record.Run{ours, others}).text()), " ")
 	for _, want := range []string{"ours completed permissive all none", "others completed strict all none"} {

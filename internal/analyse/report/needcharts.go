@@ -26,10 +26,26 @@ type sizeChart struct {
 	figures   []sizeFigure
 }
 
-var sizeChartsOf = []sizeChart{
-	{"cores", "Cores: rolling out against steady", chart.Number, []sizeFigure{
-		{"rollout", false, need(record.PhaseRollout, "cores.mean")}, {"steady", true, need(record.PhaseSteady, "cores.mean")},
-	}},
+// coresChart has cores of the reference processor where all runs have them: those of machines with different speeds, or slowed down by other
+// factors, are then in one unit.
+func coresChart(groups []alike) sizeChart {
+	of := func(title, path string) sizeChart {
+		return sizeChart{"cores", title + ": rolling out against steady", chart.Number, []sizeFigure{
+			{"rollout", false, need(record.PhaseRollout, path)}, {"steady", true, need(record.PhaseSteady, path)},
+		}}
+	}
+	reference := of("Reference cores", "referenceCores")
+	unknown := func(r *record.Run) bool {
+		return slices.ContainsFunc(reference.figures, func(f sizeFigure) bool { return f.value(r) == nil })
+	}
+	if len(groups) == 0 || slices.ContainsFunc(groups, func(g alike) bool { return slices.ContainsFunc(g.runs, unknown) }) {
+		return of("Cores", "cores.mean")
+	}
+	return reference
+}
+
+// otherSizeCharts are drawn after that of cores.
+var otherSizeCharts = []sizeChart{
 	{"memory", "Resident memory: rolling out against steady", chart.Bytes, []sizeFigure{
 		{"peak of rollout", false, need(record.PhaseRollout, "memoryBytes.peak")}, {"mean of steady", true, need(record.PhaseSteady, "memoryBytes.mean")},
 	}},
@@ -51,7 +67,7 @@ func sizeCharts(runs []record.Run, d *warnings, draw *drawer) []template.HTML {
 	slices.Sort(sizes)
 	sizes = slices.Compact(sizes)
 	var drawn []template.HTML
-	for _, c := range sizeChartsOf {
+	for _, c := range append([]sizeChart{coresChart(groups)}, otherSizeCharts...) {
 		var all marks
 		b := chart.Bars{
 			Chart: chart.Chart{ID: "overview-" + c.id, Title: c.title, About: settingsLegend(groups, names, len(runs))},
