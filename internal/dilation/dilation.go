@@ -12,13 +12,8 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Unit is the speed that the processors had on which costs were measured, in reference processors. It was measured on one
-// such machine alone, with a rollout of 200 pods: 4.94 s of processor time are 7.19 s of the reference processor
-// (docs/results/first-run.md). Costs are in seconds of the processors of these machines, and
-// are multiplied by it.
-const Unit = 1.45
-
-// Cost is what the programs of a control plane need for a rollout: processor time in seconds, see [Unit].
+// Cost is what the programs of a control plane need for a rollout: processor time in seconds of the reference processor, without what they
+// use at rest.
 type Cost struct {
 	Pod            float64 // for each pod: injection, token, certificate, stream, first configuration
 	PodPerPod      float64 // for each pod and pod of the mesh
@@ -31,13 +26,13 @@ type Cost struct {
 
 // What the other programs need, in the same seconds.
 //
-// The cluster's programs (API server, etcd, controller-manager, scheduler, KWOK) used 100 ms for each of 200 pods at 20 a second,
-// and use 1.6 times that since pods write their status as often as with a kubelet (docs/results/dilation.md).
+// The cluster's programs (API server, etcd, controller-manager, scheduler, KWOK) used 175, 177 and 185 ms for each of 200, 400 and 800 pods
+// (docs/results/ladder.md).
 //
 // scaler used 2.7 s in a rollout of 200 pods at once, with 20 pushes for each sidecar, and 42 s in one of 1600 pods with about 130
 // (docs/results/first-run.md).
 const (
-	clusterPod     = 0.16
+	clusterPod     = 0.18
 	instrumentPod  = 0.011
 	instrumentPush = 0.00012
 )
@@ -141,12 +136,12 @@ func Expect(l Load, c Cost) Demand {
 	if l.Scoped {
 		p, push = scoped, c.Push
 	} else if l.OneByOne && !l.Equal { // else changes pause by themselves, or the control plane has no priority
-		d.Round = Unit * pods * push
+		d.Round = pods * push
 	}
 	count := p.first + p.perSecond*d.Seconds/2
-	d.ControlPlane = Unit * pods * (c.Pod + c.PodPerPod*pods + count*push)
-	d.Instrument = Unit * pods * (instrumentPod + count*instrumentPush)
-	d.Cluster = Unit * pods * clusterPod
+	d.ControlPlane = pods * (c.Pod + c.PodPerPod*pods + count*push)
+	d.Instrument = pods * (instrumentPod + count*instrumentPush)
+	d.Cluster = pods * clusterPod
 	if d.Seconds > 0 {
 		burst := max(1, min(l.Peak, most)/rate) // how much faster pods come within one
 		length := d.Seconds
@@ -155,7 +150,7 @@ func Expect(l Load, c Cost) Demand {
 		}
 		d.Cores = burst * (d.ControlPlane + d.Instrument + d.Cluster) / length
 	}
-	if changes := Unit * min(l.Changes, roundsPerSecond) * pods * (push + instrumentPush); changes/lowLimit > d.Cores/d.Limit {
+	if changes := min(l.Changes, roundsPerSecond) * pods * (push + instrumentPush); changes/lowLimit > d.Cores/d.Limit {
 		d.Cores, d.Limit = changes, lowLimit
 	}
 	return d

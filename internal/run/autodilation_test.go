@@ -33,7 +33,7 @@ func TestChooseDilation(t *testing.T) {
 			t.Errorf("%s has %s, %+v, starts again %v", run.Name(), run.Instrument.Dilation, run.Choice, run.StartsAgain)
 		}
 	}
-	if text := got.Spec.pace(); !strings.HasPrefix(text, fmt.Sprintf("time is slowed down %g times: ", got.Spec.dilation())) || !strings.HasSuffix(text, " reference processors are expected to be needed, and 70 % of this machine's 2 processors of speed 1.6 may be used; a push to all sidecars takes 1 s of a reference processor, and must leave processors for the pods that come meanwhile") {
+	if text := got.Spec.pace(); !strings.HasPrefix(text, fmt.Sprintf("time is slowed down %g times: ", got.Spec.dilation())) || !strings.HasSuffix(text, " reference processors are expected to be needed, and 70 % of this machine's 2 processors of speed 1.6 may be used; a push to all sidecars takes 0.77 s of a reference processor, and must leave processors for the pods that come meanwhile") {
 		t.Errorf("it says %q", text)
 	}
 	given := ladderOf([]int{200}, "permissive")
