@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"scaler.mesh/scaler/internal/analyse/assess"
+	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/series/rehearsal"
@@ -22,7 +23,11 @@ type assessOptions struct {
 	rolloutOptions
 	source    captureOptions // of --context
 	nodeSpeed string
+	growth    int
 }
+
+// grownScales are the numbers of copies that are rolled out for --growth: three sizes, the fewest from which a plan is made.
+var grownScales = []int{1, 2, 3}
 
 // capturedFile is the mesh of --context, below --out.
 const capturedFile = "mesh.yaml"
@@ -44,6 +49,9 @@ Nothing is created in that cluster. Three runs follow:
            of the first run; then istiod is restarted, and all proxies reconnect at once
   upgrade  the move from one version to the other in waves: ztunnels, waypoints, sidecars
 
+With --growth N the mesh is rolled out six times more, in one, two and three copies, and the answer
+has a plan for N copies: what to request for one istiod of the new version, as 'scaler plan' has it.
+
 The greatest memory that an istiod needs at any moment is compared with the limit that it
 has. The answer has at most 25 lines; -o wide has all of it, -o html as a page, and -o markdown
 less than 60,000 characters, for a comment of a pull request. values.yaml in --out has what to set.
@@ -64,6 +72,9 @@ CANNOT TELL.`,
   # a sample, of which neither the version nor the memory of istiod is known
   scaler assess --mesh sample:bookinfo --from 1.29.1 --to 1.31.0 --control-plane-memory 1Gi
 
+  # and what istiod needs once the mesh has grown to four times its size
+  scaler assess --mesh mesh.yaml --to 1.31.0 --growth 4
+
   # the answer again
   scaler assess assessment -o markdown`,
 		ValidArgsFunction: completeFolders,
@@ -78,7 +89,8 @@ CANNOT TELL.`,
 	f.StringVar(&o.source.kubeconfig, "kubeconfig", "", "`FILE` with contexts, for --context (default KUBECONFIG, else ~/.kube/config)")
 	o.source.history.addTo(f)
 	f.StringVar(&o.nodeSpeed, "node-speed", "", "`FILE` with what 'scaler calibrate --speed -o json' printed on istiod's nodes: its processor time and its request are compared with the rehearsal")
-	group(f, scenario.MeshGroup, false, "node-speed")
+	f.IntVar(&o.growth, "growth", 0, "copies of the mesh to plan for, too, from six further runs of fewer copies")
+	group(f, scenario.MeshGroup, false, "node-speed", "growth")
 	group(f, scenario.MeshGroup, true, "context")
 	group(f, scenario.MeshGroup, false, "kubeconfig", "prometheus", "prometheus-token", "prometheus-ca", "prometheus-tenant", "prometheus-days")
 	return cmd
@@ -193,22 +205,51 @@ func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehear
 			return options, false, err
 		}
 	}
+	if f.Changed("growth") {
+		if options.Growth, err = o.grown(cmd, document); err != nil {
+			return options, false, err
+		}
+	}
 	if err := options.Validate(); err != nil {
 		return options, false, usageError{err}
 	}
 	return options, false, nil
 }
 
+// grown is the larger mesh to plan for, with the runs of fewer copies. It changes the document, which nothing reads afterwards.
+func (o *assessOptions) grown(cmd *cobra.Command, document *scenario.Document) (*rehearsal.Growth, error) {
+	mesh := &document.Scenario.Mesh
+	if farthest := capacity.Farthest * grownScales[len(grownScales)-1]; o.growth < 2 || o.growth > farthest {
+		return nil, usagef("--growth: got %d, want 2 to %d, which is %d times as many copies as are rolled out for it", o.growth, farthest, capacity.Farthest)
+	}
+	if mesh.Share > 0 {
+		return nil, usagef("--growth: got %d, want none where %s of the pods are rehearsed: more pods of the same workloads are no copies", o.growth, mesh.Share)
+	}
+	copies := max(1, mesh.Scale.First())
+	mesh.Scale = nil
+	for _, scale := range grownScales {
+		mesh.Scale = append(mesh.Scale, copies*scale)
+	}
+	runs, err := o.withoutUpgrade(cmd, document)
+	return &rehearsal.Growth{Scale: copies * o.growth, Runs: runs}, err
+}
+
 // bothVersions is the specification of what is rehearsed. Both versions run as production does, with its replicas, of which an upgrade
 // has one.
 func (o *assessOptions) bothVersions(cmd *cobra.Command, document *scenario.Document) (run.Spec, error) {
+	l, err := o.withoutUpgrade(cmd, document)
+	return l.Spec, err
+}
+
+// withoutUpgrade makes the runs of a document as of one without an upgrade, which each then states.
+func (o *assessOptions) withoutUpgrade(cmd *cobra.Command, document *scenario.Document) (run.Ladder, error) {
 	to := &document.Scenario.ControlPlane.Upgrade.To
 	asked := *to
 	*to = ""
 	l, err := o.runs(cmd, document)
 	*to = asked
 	l.Spec.ControlPlane.Upgrade.To = asked
-	return l.Spec, err
+	return l, err
 }
 
 // withoutContext refuses flags that are of a capture.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/analyse/diff"
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/output"
@@ -27,6 +28,28 @@ type Facts struct {
 	Environment *Environment
 	// Diff has the differences between the configurations that proxies hold of both versions; nil = a side did not keep them.
 	Diff *diff.Result
+	// Growth is the plan of a larger mesh; nil = none was asked for.
+	Growth *Growth
+}
+
+// CopiesFolder is the folder, below that of an assessment, of the runs that [Growth] is planned from.
+const CopiesFolder = "copies"
+
+// Growth is the plan of several copies of the mesh, with one istiod of the new version.
+type Growth struct {
+	Scale   int            `json:"scale"`             // copies that are planned for
+	Plan    *capacity.Plan `json:"plan,omitempty"`    // nil = the runs do not allow one
+	Unknown string         `json:"unknown,omitempty"` // why there is none
+}
+
+// paragraphs state what a larger mesh needs.
+func (g *Growth) paragraphs() []string {
+	if g.Plan == nil {
+		return []string{fmt.Sprintf("What %d copies of the mesh need is not known: %s.", g.Scale, strings.TrimSuffix(g.Unknown, "."))}
+	}
+	all := g.Plan.Paragraphs()
+	all[0] = fmt.Sprintf("%d copies of the mesh, %s, with one istiod of the new version: %s", g.Scale, output.Many(g.Plan.Target.Pods, "pod"), all[0])
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
 // Step is one run of a rehearsal.
@@ -153,6 +176,8 @@ type Assessment struct {
 	Differences *diff.Result `json:"differences,omitempty"`
 	// NotReproduced is what of the captured cluster the rehearsal did not have.
 	NotReproduced []record.NotReproduced `json:"notReproduced,omitempty"`
+	// Growth is the plan of a larger mesh, of which no verdict is made; nil = none was asked for.
+	Growth *Growth `json:"growth,omitempty"`
 
 	sidecars bool // each pod has one
 }
@@ -160,7 +185,7 @@ type Assessment struct {
 // Judge judges an upgrade.
 func Judge(f Facts) Assessment {
 	a := Assessment{
-		APIVersion: record.APIVersion, Kind: "Assessment", Installed: f.Captured, Differences: f.Diff, Settings: []Setting{}, sidecars: withSidecars(f.From.Run),
+		APIVersion: record.APIVersion, Kind: "Assessment", Installed: f.Captured, Differences: f.Diff, Growth: f.Growth, Settings: []Setting{}, sidecars: withSidecars(f.From.Run),
 		Mesh: meshText(f.From.Run), From: f.From.Run.Environment.ControlPlane.Version, To: f.Onto.Run.Environment.ControlPlane.Version,
 	}
 	if f.From.Run.Mesh != nil {

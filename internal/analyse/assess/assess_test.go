@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/analyse/diff"
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/pkg/record"
@@ -367,6 +368,37 @@ func TestPrintBounds(t *testing.T) {
 		}
 		if err := check(b.String()); err != nil {
 			t.Errorf("%s: %v\n%.3000s", format, err, b.String())
+		}
+	}
+}
+
+// A plan of a larger mesh is in the answer and on the page, and decides nothing.
+func TestGrowthText(t *testing.T) {
+	f := facts()
+	verdict := Judge(f).Verdict
+	for name, c := range map[string]struct {
+		growth Growth
+		want   string
+	}{
+		"planned": {Growth{Scale: 3, Plan: &capacity.Plan{
+			Target: capacity.Target{Pods: 30}, Binds: "arrival",
+			Request: capacity.Request{Replicas: 1, Processors: 2, Met: true, Resources: capacity.Resources{Requests: capacity.Amounts{Memory: "200Mi"}}},
+		}}, "3 copies of the mesh, 30 pods, with one istiod of the new version: Forecast from runs of"},
+		"not planned": {Growth{Scale: 3, Unknown: "planning from 6 runs: 2 sizes were run"}, "What 3 copies of the mesh need is not known: planning from 6 runs: 2 sizes were run."},
+	} {
+		f.Growth = &c.growth
+		a := Judge(f)
+		if a.Verdict != verdict {
+			t.Errorf("%s: got %s, want %s", name, a.Verdict, verdict)
+		}
+		for _, format := range []string{"table", "wide"} {
+			var b strings.Builder
+			if err := Print(&b, format, "dir", &a); err != nil {
+				t.Fatal(err)
+			}
+			if text := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(text, c.want) {
+				t.Errorf("%s, %s: got\n%s\nwant %q in it", name, format, b.String(), c.want)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package assess
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -43,6 +44,9 @@ func (a *Assessment) answer(dir string, width int) string {
 	add("It has: " + a.Installed.text() + ".")
 	if a.Room != "" {
 		add(a.Room)
+	}
+	if a.Growth != nil {
+		add(a.Growth.paragraphs()[0])
 	}
 	if len(a.Settings) > 0 {
 		var set []string
@@ -146,6 +150,13 @@ func (a *Assessment) page(dir string, markdown bool) string {
 		t.Add(m.Step, m.Phase, m.Version, output.Bytes(m.MemoryBytes), output.Bytes(m.Low), output.Bytes(m.High), cores(m.Cores), cores(m.PeakCores))
 	}
 	b.WriteString(show(t))
+	if a.Growth != nil {
+		heading("What a larger mesh needs")
+		for _, text := range a.Growth.paragraphs() {
+			b.WriteString(escaped(text) + "\n")
+		}
+		fmt.Fprintf(&b, "\nscaler plan %s --scale %d -o wide has all of it.\n", escaped(filepath.Join(dir, CopiesFolder)), a.Growth.Scale)
+	}
 	heading("What changes for proxies")
 	a.differences(&b, dir, escaped)
 	if len(a.NotReproduced) > 0 {

@@ -12,20 +12,7 @@ import (
 // answer prints what to ask for, the forecasts, and what limits them.
 func (p *Plan) answer(width int) string {
 	a := output.NewAnswer(p.title(), width)
-	paragraph := func(sentences ...string) string {
-		var all []string
-		for _, s := range sentences {
-			if s = strings.TrimSpace(s); s != "" {
-				all = append(all, s)
-			}
-		}
-		return strings.Join(all, " ")
-	}
-	a.Paragraphs(
-		paragraph(fmt.Sprintf("Forecast from runs of %s pods.", p.runs()), p.Request.sentence(p.Target, p.Request.Resources.text(p.Request.Processors)), p.processorSentence(), p.bindsSentence()),
-		paragraph(p.Decides.sentence(), p.Reconnect.sentence(p.Target), p.Sidecars.sentence(p.Target.Pods)),
-		paragraph(p.Upgrade.sentence(p.Target.Pods)),
-	)
+	a.Paragraphs(p.Paragraphs()...)
 	if v := p.Verification; v != nil {
 		a.Paragraphs(append([]string{shown(v.sentence(), false)}, v.open()...)...)
 	}
@@ -55,6 +42,25 @@ func (p *Plan) answer(width int) string {
 		return text + "."
 	})
 	return a.String()
+}
+
+// Paragraphs state in words what a plan asks for and what limits the rollout, which states decide, and what an upgrade needs; one of which
+// nothing is known is "".
+func (p *Plan) Paragraphs() []string {
+	paragraph := func(sentences ...string) string {
+		var all []string
+		for _, s := range sentences {
+			if s = strings.TrimSpace(s); s != "" {
+				all = append(all, s)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	return []string{
+		paragraph(fmt.Sprintf("Forecast from runs of %s pods.", p.runs()), p.Request.sentence(p.Target, p.Request.Resources.text(p.Request.Processors)), p.processorSentence(), p.bindsSentence()),
+		paragraph(p.Decides.sentence(), p.Reconnect.sentence(p.Target), p.Sidecars.sentence(p.Target.Pods)),
+		paragraph(p.Upgrade.sentence(p.Target.Pods)),
+	}
 }
 
 // bindsSentence states which limit binds first, and by which rule.

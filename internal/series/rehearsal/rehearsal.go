@@ -1,6 +1,6 @@
 // Package rehearsal rehearses an upgrade: it rolls out a mesh with the version that production runs, with the new
 // version, and moves it from one to the other in waves, each as a run of its own with a record. What the records say is
-// left to package assess.
+// left to package assess. For a plan of a larger mesh, several copies of it are rolled out afterwards.
 package rehearsal
 
 import (
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/assess"
+	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/analyse/diff"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/mask"
@@ -46,8 +47,17 @@ type Options struct {
 	Captured assess.Captured // zero = nothing is known of production
 	Progress run.Progress    // zero = silent
 	Run      run.Runner      // nil = run.RunOne
+	Growth   *Growth         // nil = no plan of a larger mesh is made
 	// Variables lists the variables that the control plane of a run reads, with their defaults; nil = run.Variables.
 	Variables func(context.Context, run.Spec) (map[string]string, error)
+}
+
+// Growth is a larger mesh to plan for: several copies of that of the rehearsal.
+type Growth struct {
+	Scale int // that is planned for
+	// Runs are rollouts at several scales, with what the rehearsal is asked. A plan is made from them.
+	Runs run.Ladder
+	Do   func(context.Context, run.Ladder, run.Progress) error // nil = [run.Ladder.Run]
 }
 
 // Result is how far a rehearsal came.
@@ -58,6 +68,8 @@ type Result struct {
 	Captured    assess.Captured     `json:"captured"`
 	Environment *assess.Environment `json:"environment,omitempty"` // once all steps are done
 	Steps       []Done              `json:"steps"`
+	// PlannedScale is the scale of the mesh that is planned for; 0 = none, or the runs for it are not done.
+	PlannedScale int `json:"plannedScale,omitempty"`
 }
 
 // Done is a step that came to a result.
@@ -76,19 +88,11 @@ type step struct {
 
 // steps are all steps in their order.
 func (o Options) steps() []step {
-	from := o.Spec
-	from.Repeats, from.ControlPlane.Upgrade = 1, scenario.Upgrade{}
+	from := o.atRest(o.Spec)
 	from.KeepConfiguration = true
-	from.Load.Changes = o.changes()
-	if from.Load.Changes.PerSecond == 0 {
-		from.Phases.Changes = 0
-	}
 	from.Out = filepath.Join(o.Spec.Out, From)
 
-	onto := from
-	onto.ControlPlane.Version = o.Spec.ControlPlane.Upgrade.To
-	onto.Programs.Istio = onto.ControlPlane.Version
-	onto.ControlPlane.Env = scenario.MergeEnv(onto.ControlPlane.Env, o.Spec.ControlPlane.Upgrade.Env)
+	onto := o.withNext(from)
 	onto.Load.Faults = []scenario.Fault{
 		{Kind: scenario.RestartControlPlane, Phase: scenario.PhaseSteady},
 		{Kind: scenario.ResetStreams, Share: 1, Phase: scenario.PhaseSteady},
@@ -104,6 +108,35 @@ func (o Options) steps() []step {
 		{name: Onto, does: "the same with " + onto.ControlPlane.Version + ", one restart, all proxies reconnect", spec: onto},
 		{name: Upgrade, does: "the upgrade in waves", spec: move},
 	}
+}
+
+// atRest is a rollout of a specification and changes at production's rate, without the upgrade.
+func (o Options) atRest(s run.Spec) run.Spec {
+	s.Repeats, s.ControlPlane.Upgrade = 1, scenario.Upgrade{}
+	if s.Load.Changes = o.changes(); s.Load.Changes.PerSecond == 0 {
+		s.Phases.Changes = 0
+	}
+	return s
+}
+
+// withNext is a specification with the new version and its settings.
+func (o Options) withNext(s run.Spec) run.Spec {
+	s.ControlPlane.Version = o.Spec.ControlPlane.Upgrade.To
+	s.Programs.Istio = s.ControlPlane.Version
+	s.ControlPlane.Env = scenario.MergeEnv(s.ControlPlane.Env, o.Spec.ControlPlane.Upgrade.Env)
+	return s
+}
+
+// growth are the rollouts that a plan of a larger mesh is made from: each scale twice, with one istiod of the new version, which is killed
+// once. It has no memory limit, because the plan is of what it needs.
+func (o Options) growth() run.Ladder {
+	l := o.Growth.Runs
+	s := o.withNext(o.atRest(l.Spec))
+	s.Repeats, s.ControlPlane.Replicas, s.ControlPlane.Memory = 2, 1, 0
+	s.Load.Faults = []scenario.Fault{{Kind: scenario.KillControlPlane, Phase: scenario.PhaseSteady}}
+	s.Out = filepath.Join(o.Spec.Out, assess.CopiesFolder)
+	l.Spec = s
+	return l
 }
 
 // changes are those of endpoints at the rate that production had for a tenth of the time or more; none where it is not
@@ -129,6 +162,9 @@ func (o Options) Validate() error {
 		if err := s.spec.Validate(); err != nil {
 			return s.asAsked(err)
 		}
+	}
+	if o.Growth != nil {
+		return o.growth().Validate()
 	}
 	return nil
 }
@@ -164,6 +200,13 @@ func Run(ctx context.Context, o Options) (err error) {
 				return s.asAsked(err)
 			}
 		}
+		if o.Growth != nil {
+			for _, spec := range o.growth().Runs() {
+				if err := spec.Fits(); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	var asked []string
 	for _, s := range o.steps() {
@@ -176,15 +219,19 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	if earlier != nil {
-		result.Steps, result.Environment = earlier.Steps, earlier.Environment
+		result.Steps, result.Environment, result.PlannedScale = earlier.Steps, earlier.Environment, earlier.PlannedScale
 		if result.Captured.NodeSpeed == nil {
 			result.Captured.NodeSpeed = earlier.Captured.NodeSpeed
 		}
 	}
 	p := &plan{Options: o, result: result, resumed: earlier != nil, left: o.steps()[min(len(result.Steps), len(o.steps())):]}
 	p.choose(ctx)
+	headline := fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "pod"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To)
+	if p.growing > 0 {
+		headline += fmt.Sprintf(", and for a plan of %d copies %s more, about %s", o.Growth.Scale, output.Many(len(o.growth().Runs()), "run"), p.growing.Round(time.Second))
+	}
 	err = series.Series{
-		Plan: p, Headline: fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "pod"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To),
+		Plan: p, Headline: headline,
 		Out: o.Spec.Out, Folder: folder, Before: len(result.Steps), Say: o.Progress.Say, Begun: o.Progress.Begun,
 	}.Run(ctx)
 	if err == nil && result.Environment == nil { // the programs are there: steps ran them
@@ -193,7 +240,27 @@ func Run(ctx context.Context, o Options) (err error) {
 			result.Environment, err = &assess.Environment{Unknown: err.Error()}, nil
 		}
 	}
+	if err == nil && o.Growth != nil {
+		if err = o.grow(ctx); err == nil {
+			result.PlannedScale = o.Growth.Scale
+		}
+	}
 	return errors.Join(err, folder.Save())
+}
+
+// grow does the runs that a plan is made from. One whose mesh did not converge is a result.
+func (o Options) grow(ctx context.Context) error {
+	do := o.Growth.Do
+	if do == nil {
+		do = func(ctx context.Context, l run.Ladder, p run.Progress) error {
+			_, err := l.Run(ctx, p)
+			return err
+		}
+	}
+	if err := do(ctx, o.growth(), o.Progress); series.IsFailure(err) {
+		return fmt.Errorf("%s: %w", assess.CopiesFolder, err)
+	}
+	return nil
 }
 
 // environment finds which of the variables that are set the new version still reads.
@@ -225,6 +292,7 @@ type plan struct {
 	resumed bool // folders of steps that are left are those of runs that were cut short
 	left    []step
 	doing   step
+	growing time.Duration // that the runs for the plan of a larger mesh take
 }
 
 // choose finds how long the steps take with the factors that they will have. Each run chooses its own again.
@@ -233,6 +301,17 @@ func (p *plan) choose(ctx context.Context) {
 	for i, s := range p.left {
 		run.ChooseDilation(machine, &s.spec)
 		p.left[i].expected = s.spec.Expected()
+	}
+	if p.Growth == nil {
+		return
+	}
+	var all []*run.Spec
+	for _, spec := range p.growth().Runs() {
+		all = append(all, &spec)
+	}
+	run.ChooseDilation(machine, all...)
+	for _, spec := range all {
+		p.growing += spec.Expected()
 	}
 }
 
@@ -324,8 +403,26 @@ func Read(dir string) (f assess.Facts, err error) {
 			return f, fmt.Errorf("%w: the step %q is not done: the same scaler assess with --out %s goes on", ErrIncomplete, name, dir)
 		}
 	}
+	if scale := result.PlannedScale; scale > 0 {
+		if f.Growth, err = planned(filepath.Join(dir, assess.CopiesFolder), scale, f.Captured.NodeSpeed); err != nil {
+			return f, err
+		}
+	}
 	f.Diff, err = difference(f.From.Run, f.Onto.Run)
 	return f, err
+}
+
+// planned makes the plan of a larger mesh from the runs of a folder. Where they do not allow one, it has the reason.
+func planned(dir string, scale int, nodes *record.Speed) (*assess.Growth, error) {
+	runs, err := record.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	g := &assess.Growth{Scale: scale}
+	if g.Plan, err = capacity.Make(runs, capacity.Options{Scale: scale, Headroom: capacity.DefaultHeadroom, NodeSpeed: nodes}); err != nil {
+		g.Unknown = err.Error()
+	}
+	return g, nil
 }
 
 // ErrIncomplete is the error of a rehearsal of which steps are left.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"scaler.mesh/scaler/internal/analyse/assess"
@@ -87,6 +88,56 @@ func TestSteps(t *testing.T) {
 			s.Load.FaultsText() != want.faults || s.Load.Changes.String() != want.changes || !slices.Equal(c.Env, want.env) || s.Captured != o.Spec.Captured {
 			t.Errorf("step %s: got %s, version %s, to %s, %d replicas, faults %q, changes %q, env %q", want.folder, s.Out, c.Version, c.Upgrade.To, c.Replicas, s.Load.FaultsText(), s.Load.Changes, c.Env)
 		}
+	}
+}
+
+// For a plan, several copies are rolled out with one istiod of the new version after the steps. The same command adds a plan to a rehearsal that is
+// complete, and one without it keeps the plan.
+func TestGrowth(t *testing.T) {
+	o := options(t, t.TempDir())
+	o.Spec.ControlPlane.Memory = 1 << 30
+	o.Run = func(_ context.Context, spec run.Spec, _ run.Progress) (record.Run, error) {
+		return done(t, spec, record.StatusCompleted), nil
+	}
+	if err := rehearsal.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	d := scenario.New(o.Spec.Scenario)
+	d.Scenario.Mesh.Scale = scenario.List[int]{1, 2, 3}
+	d.Scenario.ControlPlane.Upgrade = scenario.Upgrade{}
+	runs, err := run.NewLadder(run.Spec{Out: o.Spec.Out, State: t.TempDir()}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withPlan := o
+	withPlan.Growth = &rehearsal.Growth{Scale: 6, Runs: runs, Do: func(_ context.Context, l run.Ladder, _ run.Progress) error {
+		for _, s := range l.Runs() {
+			if c := s.ControlPlane; c.Version != "1.31.0" || c.Replicas != 1 || c.Memory != 0 || c.Upgrade.To != "" || !slices.Equal(c.Env, []string{"A=b", "C=d"}) || s.Load.FaultsText() != "kill-control-plane@steady" {
+				t.Errorf("got %+v with faults %q", c, s.Load.FaultsText())
+			}
+			done(t, s, record.StatusCompleted)
+		}
+		return nil
+	}}
+	if err := rehearsal.Run(t.Context(), withPlan); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		facts, err := rehearsal.Read(o.Spec.Out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := facts.Growth; g == nil || g.Scale != 6 || g.Plan != nil || !strings.Contains(g.Unknown, "want runs that are all of one captured mesh") {
+			t.Errorf("got %+v, want that runs without a mesh do not allow a plan", g)
+		}
+		if err := rehearsal.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := errors.New("no disk")
+	withPlan.Growth.Do = func(context.Context, run.Ladder, run.Progress) error { return failed }
+	if err := rehearsal.Run(t.Context(), withPlan); !errors.Is(err, failed) {
+		t.Errorf("got %v, want %v", err, failed)
 	}
 }
 
