@@ -294,6 +294,18 @@ func TestOfPods(t *testing.T) {
 	}
 }
 
+// The speed of the machine, and with it how many of its processors are the modelled ones, differs from run to run: it makes no setting.
+func TestSettingsOfSpeeds(t *testing.T) {
+	one, other := fullRun(), fullRun()
+	one.Environment.ControlPlane.Processors, other.Environment.ControlPlane.Processors = 11.1, 11.7
+	if groups := settings([]record.Run{one, other}); len(groups) != 1 {
+		t.Errorf("got %d settings of equal runs, want 1", len(groups))
+	}
+	if text := runDocument(&one).text(); !strings.Contains(text, "11.1 processors of this machine in the modelled time") {
+		t.Errorf("got\n%.3000s", text)
+	}
+}
+
 // Cores are drawn in reference cores only if all runs have them.
 func TestCoresChart(t *testing.T) {
 	one, other := fullRun(), fullRun()

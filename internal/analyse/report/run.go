@@ -52,6 +52,9 @@ func (r *runReport) facts() facts {
 	}
 	var all facts
 	all.add("control plane", controlPlaneText(env.ControlPlane))
+	if n := env.ControlPlane.Processors; n > 0 { // it follows from the speed of the machine: runs do not differ by it
+		all.add("held to", fmt.Sprintf("%.3g processors of this machine in the modelled time", n))
+	}
 	if text := dataplaneText(r.run); text != "" {
 		if p := r.run.Proxies; p != nil {
 			text = output.Many(p.Nodes, "node") + ": " + text
@@ -103,9 +106,6 @@ func controlPlaneText(c record.ControlPlaneSource) string {
 	}
 	if c.GOMAXPROCS > 0 {
 		parts = append(parts, fmt.Sprintf("GOMAXPROCS %d", c.GOMAXPROCS))
-	}
-	if c.Processors > 0 {
-		parts = append(parts, fmt.Sprintf("held to %.3g processors of this machine in the modelled time", c.Processors))
 	}
 	if c.MemoryLimitBytes > 0 {
 		limit := fmt.Sprintf("memory limit of %d MiB as a setting", c.MemoryLimitBytes>>20)
