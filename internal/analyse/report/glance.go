@@ -15,12 +15,14 @@ import (
 // setting, and one for each run that did not complete.
 func glance(runs []record.Run, d *warnings) grid {
 	g := grid{Name: "The figures of each size and mode", Left: 1}
-	for _, c := range glanceColumns {
+	rows := glanceRows(runs)
+	columns := glanceColumns(rows)
+	for _, c := range columns {
 		g.Head = append(g.Head, cell{Text: c.head})
 	}
 	g.Head = append(g.Head, cell{Text: "limits"})
-	for _, of := range glanceRows(runs) {
-		row := plainCells(of.texts(glanceColumns, rangeText))
+	for _, of := range rows {
+		row := plainCells(of.texts(columns, rangeText))
 		first := of.runs[0]
 		row[0].Href = "#" + runID(slices.IndexFunc(runs, func(r record.Run) bool { return r.Name == first.Name && r.Dir == first.Dir }))
 		g.Rows = append(g.Rows, append(row, d.limitsCell(of.marks(d))))
@@ -32,7 +34,7 @@ func glance(runs []record.Run, d *warnings) grid {
 func glanceTable(rows []glanced, d *warnings) table {
 	t := table{Left: 1}
 	var columns []glanceColumn
-	for _, c := range glanceColumns {
+	for _, c := range glanceColumns(rows) {
 		if c.short != "" {
 			columns = append(columns, c)
 			t.Head = append(t.Head, unmarked(c.short))
@@ -104,29 +106,38 @@ type glanceColumn struct {
 	text  func(g glanced, show ranged) string
 }
 
-// glanceColumns are those of the overview, but for the limits.
-var glanceColumns = []glanceColumn{
-	{"pods", "pods", func(g glanced, _ ranged) string { return g.size() }},
-	{"mode", "mode", func(g glanced, _ ranged) string { return g.name }},
-	{"rollout time", "rollout", func(g glanced, show ranged) string {
-		if len(g.runs) == 1 {
-			return rolloutText(g.runs[0])
+// glanceColumns are those of an overview of these rows, but for the limits.
+func glanceColumns(rows []glanced) []glanceColumn {
+	var completed []*record.Run
+	for _, row := range rows {
+		if row.runs[0].Status == record.StatusCompleted {
+			completed = append(completed, row.runs...)
 		}
-		return show(g.runs, rolloutTime)
-	}},
-	{"CPU time", "", rolloutNeed("cpuSeconds")},
-	{"cores, mean", "cores", rolloutNeed("cores.mean")},
-	{"memory, peak", "memory peak", rolloutNeed("memoryBytes.peak")},
-	{"complete configuration, p50", "", func(g glanced, show ranged) string {
-		return quantileOf(g.runs, completeOf, p50, show)
-	}},
-	{"p99", "complete p99", func(g glanced, show ranged) string {
-		return quantileOf(g.runs, completeOf, p99, show)
-	}},
-	{"push, p50", "", func(g glanced, show ranged) string {
-		return quantileOf(g.runs, slowestPush, p50, show)
-	}},
-	{"lost", "lost", func(g glanced, _ ranged) string { return lostOf(g.runs) }},
+	}
+	cores, name := meanCores(completed, record.PhaseRollout)
+	return []glanceColumn{
+		{"pods", "pods", func(g glanced, _ ranged) string { return g.size() }},
+		{"mode", "mode", func(g glanced, _ ranged) string { return g.name }},
+		{"rollout time", "rollout", func(g glanced, show ranged) string {
+			if len(g.runs) == 1 {
+				return rolloutText(g.runs[0])
+			}
+			return show(g.runs, rolloutTime)
+		}},
+		{"CPU time", "", rolloutNeed("cpuSeconds")},
+		{name + ", mean", name, rolloutNeed(cores)},
+		{"memory, peak", "memory peak", rolloutNeed("memoryBytes.peak")},
+		{"complete configuration, p50", "", func(g glanced, show ranged) string {
+			return quantileOf(g.runs, completeOf, p50, show)
+		}},
+		{"p99", "complete p99", func(g glanced, show ranged) string {
+			return quantileOf(g.runs, completeOf, p99, show)
+		}},
+		{"push, p50", "", func(g glanced, show ranged) string {
+			return quantileOf(g.runs, slowestPush, p50, show)
+		}},
+		{"lost", "lost", func(g glanced, _ ranged) string { return lostOf(g.runs) }},
+	}
 }
 
 func completeOf(r *record.Run) *record.Latency { return r.Latencies.CompleteConfiguration }
@@ -150,7 +161,7 @@ func RunRow(name string, r *record.Run) (head, row string) {
 	w.add(r)
 	g := glanced{runs: []*record.Run{r}}
 	head, row = fmt.Sprintf(first, "run", "status"), fmt.Sprintf(first, output.Plain(name), orAbsent(output.Plain(string(r.Status))))
-	for _, c := range glanceColumns {
+	for _, c := range glanceColumns([]glanced{g}) {
 		if c.short == "" || c.head == "pods" || c.head == "mode" { // these are in the name
 			continue
 		}
@@ -198,7 +209,7 @@ func (g glanced) marks(d *warnings) marks {
 
 // glancePaths are the figures of a row of the overview table.
 var glancePaths = []string{
-	"phases.rollout", "controlPlane.rollout.cpuSeconds", "controlPlane.rollout.cores.mean", "controlPlane.rollout.memoryBytes.peak",
+	"phases.rollout", "controlPlane.rollout.cpuSeconds", "controlPlane.rollout.cores.mean", "controlPlane.rollout.referenceCores", "controlPlane.rollout.memoryBytes.peak",
 	"latencies.completeConfiguration.p50", "latencies.completeConfiguration.p99", "latencies.completeConfiguration.lost", "latencies.certificate.lost",
 }
 

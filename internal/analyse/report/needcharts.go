@@ -26,22 +26,28 @@ type sizeChart struct {
 	figures   []sizeFigure
 }
 
-// coresChart has cores of the reference processor where all runs have them: those of machines with different speeds, or slowed down by other
-// factors, are then in one unit.
-func coresChart(groups []alike) sizeChart {
-	of := func(title, path string) sizeChart {
-		return sizeChart{"cores", title + ": rolling out against steady", chart.Number, []sizeFigure{
-			{"rollout", false, need(record.PhaseRollout, path)}, {"steady", true, need(record.PhaseSteady, path)},
-		}}
-	}
-	reference := of("Reference cores", "referenceCores")
+// meanCores returns the path of mean cores, below a usage, and what they are called: those of the reference processor if all runs have them in these
+// phases. Runs of machines with different speeds, or slowed down by other factors, are then in one unit.
+func meanCores(runs []*record.Run, phases ...record.PhaseName) (path, name string) {
 	unknown := func(r *record.Run) bool {
-		return slices.ContainsFunc(reference.figures, func(f sizeFigure) bool { return f.value(r) == nil })
+		return slices.ContainsFunc(phases, func(p record.PhaseName) bool { return usage(r.ControlPlane, p).ReferenceCores == nil })
 	}
-	if len(groups) == 0 || slices.ContainsFunc(groups, func(g alike) bool { return slices.ContainsFunc(g.runs, unknown) }) {
-		return of("Cores", "cores.mean")
+	if len(runs) == 0 || slices.ContainsFunc(runs, unknown) {
+		return "cores.mean", "cores"
 	}
-	return reference
+	return "referenceCores", "reference cores"
+}
+
+// coresChart has the mean cores.
+func coresChart(groups []alike) sizeChart {
+	var runs []*record.Run
+	for _, g := range groups {
+		runs = append(runs, g.runs...)
+	}
+	path, name := meanCores(runs, record.PhaseRollout, record.PhaseSteady)
+	return sizeChart{"cores", strings.ToUpper(name[:1]) + name[1:] + ": rolling out against steady", chart.Number, []sizeFigure{
+		{"rollout", false, need(record.PhaseRollout, path)}, {"steady", true, need(record.PhaseSteady, path)},
+	}}
 }
 
 // otherSizeCharts are drawn after that of cores.
