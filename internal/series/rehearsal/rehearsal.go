@@ -226,12 +226,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	p := &plan{Options: o, result: result, resumed: earlier != nil, left: o.steps()[min(len(result.Steps), len(o.steps())):]}
 	p.choose(ctx)
-	headline := fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "pod"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To)
-	if p.growing > 0 {
-		headline += fmt.Sprintf(", and for a plan of %d copies %s more, about %s", o.Growth.Scale, output.Many(len(o.growth().Runs()), "run"), p.growing.Round(time.Second))
+	if o.Growth != nil && o.Progress.Say != nil {
+		o.Progress.Say(fmt.Sprintf("after the rehearsal %s for a plan of %d copies, about %s", output.Many(len(o.growth().Runs()), "run"), o.Growth.Scale, p.growing.Round(time.Second)))
 	}
 	err = series.Series{
-		Plan: p, Headline: headline,
+		Plan: p, Headline: fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "pod"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To),
 		Out: o.Spec.Out, Folder: folder, Before: len(result.Steps), Say: o.Progress.Say, Begun: o.Progress.Begun,
 	}.Run(ctx)
 	if err == nil && result.Environment == nil { // the programs are there: steps ran them
