@@ -12,7 +12,8 @@ import (
 // istiod is the cost that its driver states.
 var istiod = Cost{Pod: 0.026, Push: 0.00026, PushPerService: 1.4e-6, ReadyPerSecond: 32}
 
-// nineWrites is how much more istiod needs since pods write their status nine times in place of two (docs/results/validation.md).
+// nineWrites is the factor by which the processor time of istiod grew when fake pods began to write their status nine times instead of twice
+// (docs/results/validation.md).
 const nineWrites = 1.1
 
 // The processor time of the project's own results is within a quarter of what is expected: see docs/results.
@@ -22,7 +23,7 @@ func TestExpect(t *testing.T) {
 		seconds float64 // of the rollout
 		want    float64 // processor time of istiod there
 	}{
-		// Rows with nineWrites are seconds of machines whose speed was not measured.
+		// Rows with nineWrites were measured with two writes, on machines whose speed is not known.
 		"200 pods, 20 a second":          {Load{Pods: 200, Services: 20, PerSecond: 20}, 9.6, 5.9 * nineWrites},
 		"400 pods, 20 a second":          {Load{Pods: 400, Services: 40, PerSecond: 20}, 19.6, 14.5 * nineWrites},
 		"800 pods, 20 a second":          {Load{Pods: 800, Services: 80, PerSecond: 20}, 39.8, 39.8 * nineWrites},
@@ -100,7 +101,7 @@ func TestFactorIsSteady(t *testing.T) {
 	const loads = 2000
 	for range loads {
 		d := Expect(Load{Pods: 50 + random.IntN(2000), Services: 50, PerSecond: 5 + 30*random.Float64()}, istiod)
-		speed := (0.8 + 0.4*random.Float64())
+		speed := 0.8 + 0.4*random.Float64()
 		if d.Factor(Machine{2, speed}) != d.Factor(Machine{2, 1.1 * speed}) {
 			differ++
 		}

@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
+	"scaler.mesh/scaler/internal/dilation"
 	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/internal/series"
 	"scaler.mesh/scaler/pkg/record"
@@ -308,6 +309,9 @@ func (l Ladder) Run(ctx context.Context, progress Progress) (runs []record.Run, 
 	}
 	return climb.runs, climb.err()
 }
+
+// Expected estimates how long all runs take on a machine, with the dilation factor that is chosen for it.
+func (l Ladder) Expected(m dilation.Machine) time.Duration { return l.choose(m).expected() }
 
 // expected estimates how long all runs take.
 func (l Ladder) expected() (sum time.Duration) {

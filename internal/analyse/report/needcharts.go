@@ -26,8 +26,8 @@ type sizeChart struct {
 	figures   []sizeFigure
 }
 
-// meanCores returns the path of mean cores, below a usage, and what they are called: those of the reference processor if all runs have them in these
-// phases. Runs of machines with different speeds, or slowed down by other factors, are then in one unit.
+// meanCores returns the path of the mean cores in a usage, and their name. It returns reference cores if all runs have them in these phases: they can
+// be compared between machines of different speeds and between dilation factors.
 func meanCores(runs []*record.Run, phases ...record.PhaseName) (path, name string) {
 	unknown := func(r *record.Run) bool {
 		return slices.ContainsFunc(phases, func(p record.PhaseName) bool { return usage(r.ControlPlane, p).ReferenceCores == nil })
@@ -38,14 +38,14 @@ func meanCores(runs []*record.Run, phases ...record.PhaseName) (path, name strin
 	return "referenceCores", "reference cores"
 }
 
-// coresChart has the mean cores.
+// coresChart describes the chart of mean cores.
 func coresChart(groups []alike) sizeChart {
 	var runs []*record.Run
 	for _, g := range groups {
 		runs = append(runs, g.runs...)
 	}
 	path, name := meanCores(runs, record.PhaseRollout, record.PhaseSteady)
-	return sizeChart{"cores", strings.ToUpper(name[:1]) + name[1:] + ": rolling out against steady", chart.Number, []sizeFigure{
+	return sizeChart{"cores", capital(name) + ": rolling out against steady", chart.Number, []sizeFigure{
 		{"rollout", false, need(record.PhaseRollout, path)}, {"steady", true, need(record.PhaseSteady, path)},
 	}}
 }

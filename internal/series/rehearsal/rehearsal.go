@@ -18,6 +18,7 @@ import (
 	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/analyse/diff"
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/dilation"
 	"scaler.mesh/scaler/internal/mask"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
@@ -225,9 +226,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 	}
 	p := &plan{Options: o, result: result, resumed: earlier != nil, left: o.steps()[min(len(result.Steps), len(o.steps())):]}
-	p.choose(ctx)
+	machine := run.Machine(ctx, o.Spec)
+	p.choose(machine)
 	if o.Growth != nil && o.Progress.Say != nil {
-		o.Progress.Say(fmt.Sprintf("after the rehearsal %s for a plan of %d copies, about %s", output.Many(len(o.growth().Runs()), "run"), o.Growth.Scale, p.growing.Round(time.Second)))
+		growth := o.growth()
+		o.Progress.Say(fmt.Sprintf("after the rehearsal %s for a plan of %d copies, about %s", output.Many(len(growth.Runs()), "run"), o.Growth.Scale, growth.Expected(machine)))
 	}
 	err = series.Series{
 		Plan: p, Headline: fmt.Sprintf("rehearsing the upgrade of %s from %s to %s", output.Many(o.Spec.Pods(), "pod"), o.Spec.ControlPlane.Version, o.Spec.ControlPlane.Upgrade.To),
@@ -247,7 +250,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return errors.Join(err, folder.Save())
 }
 
-// grow does the runs that a plan is made from. One whose mesh did not converge is a result.
+// grow does the runs for the plan. A run whose mesh did not converge is not an error.
 func (o Options) grow(ctx context.Context) error {
 	do := o.Growth.Do
 	if do == nil {
@@ -291,26 +294,13 @@ type plan struct {
 	resumed bool // folders of steps that are left are those of runs that were cut short
 	left    []step
 	doing   step
-	growing time.Duration // that the runs for the plan of a larger mesh take
 }
 
 // choose finds how long the steps take with the factors that they will have. Each run chooses its own again.
-func (p *plan) choose(ctx context.Context) {
-	machine := run.Machine(ctx, p.Spec)
+func (p *plan) choose(machine dilation.Machine) {
 	for i, s := range p.left {
 		run.ChooseDilation(machine, &s.spec)
 		p.left[i].expected = s.spec.Expected()
-	}
-	if p.Growth == nil {
-		return
-	}
-	var all []*run.Spec
-	for _, spec := range p.growth().Runs() {
-		all = append(all, &spec)
-	}
-	run.ChooseDilation(machine, all...)
-	for _, spec := range all {
-		p.growing += spec.Expected()
 	}
 }
 
