@@ -216,7 +216,7 @@ func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehear
 	return options, false, nil
 }
 
-// grown is the larger mesh to plan for, with the runs of fewer copies. It changes the document, which nothing reads afterwards.
+// grown returns the larger mesh to plan for, with the runs for the plan. It changes the scale of the document, which is not read afterwards.
 func (o *assessOptions) grown(cmd *cobra.Command, document *scenario.Document) (*rehearsal.Growth, error) {
 	mesh := &document.Scenario.Mesh
 	if farthest := capacity.Farthest * grownScales[len(grownScales)-1]; o.growth < 2 || o.growth > farthest {
@@ -241,7 +241,7 @@ func (o *assessOptions) bothVersions(cmd *cobra.Command, document *scenario.Docu
 	return l.Spec, err
 }
 
-// withoutUpgrade makes the runs of a document as of one without an upgrade, which each then states.
+// withoutUpgrade makes the runs of a document without its upgrade, and then sets the version to upgrade to in their specification.
 func (o *assessOptions) withoutUpgrade(cmd *cobra.Command, document *scenario.Document) (run.Ladder, error) {
 	to := &document.Scenario.ControlPlane.Upgrade.To
 	asked := *to

@@ -37,7 +37,7 @@ const kubectlPlugin = "kubectl-mesh_scaler"
 // Main runs the command that args name until it ends or a signal interrupts it, and returns
 // the exit code of the process.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	klog.SetLogger(klog.Logger{}) // client-go logs errors that it also returns, those of requests that scaler ends among them
+	klog.SetLogger(klog.Logger{}) // client-go also returns the errors that it logs, and logs an error for each request that scaler cancels
 	ctx, stop := notify()
 	defer stop()
 	return exitCode(execute(ctx, args, stdin, stdout, stderr))

@@ -12,8 +12,8 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Cost is what the programs of a control plane need for a rollout: processor time in seconds of the reference processor, without what they
-// use at rest.
+// Cost is the processor time that the programs of a control plane need for a rollout, in seconds of the reference processor. The processor time that
+// they use at rest is not included.
 type Cost struct {
 	Pod            float64 // for each pod: injection, token, certificate, stream, first configuration
 	PodPerPod      float64 // for each pod and pod of the mesh

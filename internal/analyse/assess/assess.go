@@ -35,7 +35,7 @@ type Facts struct {
 // CopiesFolder is the folder, below that of an assessment, of the runs that [Growth] is planned from.
 const CopiesFolder = "copies"
 
-// Growth is the plan of several copies of the mesh, with one istiod of the new version.
+// Growth is the plan for several copies of the mesh. One istiod of the new version serves all of them.
 type Growth struct {
 	Scale   int            `json:"scale"`             // copies that are planned for
 	Plan    *capacity.Plan `json:"plan,omitempty"`    // nil = the runs do not allow one

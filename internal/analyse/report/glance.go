@@ -106,7 +106,7 @@ type glanceColumn struct {
 	text  func(g glanced, show ranged) string
 }
 
-// glanceColumns are those of an overview of these rows, but for the limits.
+// glanceColumns returns the columns of an overview of these rows. The column of the limits is added by its callers.
 func glanceColumns(rows []glanced) []glanceColumn {
 	var completed []*record.Run
 	for _, row := range rows {

@@ -52,8 +52,8 @@ func (r *runReport) facts() facts {
 	}
 	var all facts
 	all.add("control plane", controlPlaneText(env.ControlPlane))
-	if n := env.ControlPlane.Processors; n > 0 { // it follows from the speed of the machine: runs do not differ by it
-		all.add("held to", fmt.Sprintf("%.3g processors of this machine in the modelled time", n))
+	if n := env.ControlPlane.Processors; n > 0 { // not part of controlPlaneText: it depends on the speed of the machine, and would distinguish equal runs
+		all.add("CPU quota", fmt.Sprintf("%.3g processors of this machine in the modelled time", n))
 	}
 	if text := dataplaneText(r.run); text != "" {
 		if p := r.run.Proxies; p != nil {

@@ -30,9 +30,9 @@ const limiterWait = time.Second
 
 // cost is the processor time of istiod.
 //
-// Pod is to a push with 20 services, and this to one with 160, as 24 to 0.27 to 0.45: 19.8 ms (docs/results/forecasts.md) and 4.2 ms for the
-// updates of a pod's status (docs/results/validation.md), and a line through 0.28 and 0.45 ms (docs/results/forecasts.md). All three are scaled
-// to the rollouts of 200, 400 and 800 pods in permissive mode (docs/results/ladder.md).
+// Earlier measurements determine the ratios of Pod, Push and PushPerService: 24 ms for a pod (docs/results/forecasts.md, docs/results/validation.md),
+// 0.24 ms for a push, and 1.3 µs for each service in it (docs/results/forecasts.md). All three are multiplied by 1.09, with which the model gives the
+// processor time of the rollouts of 200, 400 and 800 pods in permissive mode (docs/results/ladder.md).
 //
 // ReadyPerSecond: with 8 processors, 31 to 33 of 1600 pods at once became ready in a second, by istiod's limits of new streams and of token
 // reviews (docs/results/ladder.md).

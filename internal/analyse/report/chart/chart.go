@@ -68,7 +68,7 @@ const (
 	legendIndent             = 4.0
 )
 
-// widthOf is how wide a text is, at most.
+// widthOf returns an upper bound of the width of a text.
 func widthOf(text string) float64 { return letter * float64(utf8.RuneCountInString(text)) }
 
 // view is a drawing before it is rendered. All numbers are strings already.
