@@ -17,7 +17,7 @@ var floors = [][]string{
 		"pkg/convergence", "pkg/proxy", "pkg/scenario", "pkg/record", "internal/place/guard", "internal/analyse/pushes", "internal/analyse/stats", "internal/topology",
 	},
 	{ // mechanisms, and what reads records
-		"pkg/xdsprobe", "internal/capture", "internal/component", "internal/cluster", "internal/workload", "internal/observe",
+		"pkg/xdsprobe", "internal/capture", "internal/component", "internal/cluster", "internal/workload", "internal/observe", "internal/informer",
 		"internal/sidecar", "internal/dataplane", "internal/measure", "internal/speed", "internal/grafana", "internal/analyse", "internal/dilation", "internal/steps",
 	},
 	{"internal/istioagent", "internal/ztunnel", "internal/place", "internal/loadagent", "internal/analyse/assess"}, // made of mechanisms

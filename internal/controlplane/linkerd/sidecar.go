@@ -11,13 +11,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/informers"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"scaler.mesh/scaler/internal/controlplane"
 	tokens "scaler.mesh/scaler/internal/controlplane/authority"
+	"scaler.mesh/scaler/internal/informer"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -25,14 +26,12 @@ import (
 
 // watchServices watches the Services until ctx ends.
 func watchServices(ctx context.Context, client kubernetes.Interface) (corelisters.ServiceLister, error) {
-	factory := informers.NewSharedInformerFactory(client, 0)
-	watched := factory.Core().V1().Services()
-	informer, lister := watched.Informer(), watched.Lister()
-	factory.Start(ctx.Done())
-	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	watched := informer.New(client, client.CoreV1().Services(metav1.NamespaceAll), &corev1.Service{}, "")
+	go watched.RunWithContext(ctx)
+	if !toolscache.WaitForCacheSync(ctx.Done(), watched.HasSynced) {
 		return nil, fmt.Errorf("watching the services of %s: %w", Name, context.Cause(ctx))
 	}
-	return lister, nil
+	return corelisters.NewServiceLister(watched.GetIndexer()), nil
 }
 
 // The environment of an injected proxy, of which linkerd/app/src/env.rs of linkerd2-proxy is the reader.

@@ -11,10 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"scaler.mesh/scaler/internal/informer"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
@@ -36,11 +37,10 @@ type secrets func(namespace, name string) (*corev1.Secret, error)
 
 // watchSecrets watches the Secrets until ctx ends.
 func watchSecrets(ctx context.Context, client kubernetes.Interface) (secrets, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = bootstrapLabels }))
-	watched := factory.Core().V1().Secrets()
-	informer, lister := watched.Informer(), watched.Lister()
-	factory.Start(ctx.Done())
-	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	watched := informer.New(client, client.CoreV1().Secrets(metav1.NamespaceAll), &corev1.Secret{}, bootstrapLabels)
+	lister := corelisters.NewSecretLister(watched.GetIndexer())
+	go watched.RunWithContext(ctx)
+	if !toolscache.WaitForCacheSync(ctx.Done(), watched.HasSynced) {
 		return nil, fmt.Errorf("watching the secrets of %s: %w", Name, context.Cause(ctx))
 	}
 	return func(namespace, name string) (*corev1.Secret, error) {

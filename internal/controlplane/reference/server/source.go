@@ -15,10 +15,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"scaler.mesh/scaler/internal/informer"
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
@@ -54,11 +54,15 @@ func newSource(o Options, c *cache, count *counters) *source {
 // run follows the cluster until ctx is done. synced is called when all that was
 // there at the start is served.
 func (s *source) run(ctx context.Context, synced func()) error {
-	selected := informers.NewSharedInformerFactoryWithOptions(s.client, 0, labelled(s.selector), informers.WithTransform(strip))
-	configured := informers.NewSharedInformerFactoryWithOptions(s.client, 0, labelled(ConfigLabel), informers.WithTransform(strip))
-	s.services = selected.Core().V1().Services().Informer()
-	s.slices = selected.Discovery().V1().EndpointSlices().Informer()
-	s.configs = configured.Core().V1().ConfigMaps().Informer()
+	s.services = informer.New(s.client, s.client.CoreV1().Services(metav1.NamespaceAll), &corev1.Service{}, s.selector)
+	s.slices = informer.New(s.client, s.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll), &discoveryv1.EndpointSlice{}, s.selector)
+	s.configs = informer.New(s.client, s.client.CoreV1().ConfigMaps(metav1.NamespaceAll), &corev1.ConfigMap{}, ConfigLabel)
+	all := []toolscache.SharedIndexInformer{s.services, s.slices, s.configs}
+	for _, each := range all {
+		if err := each.SetTransform(strip); err != nil {
+			return fmt.Errorf("watching the cluster: %w", err)
+		}
+	}
 	if err := s.slices.AddIndexers(toolscache.Indexers{byService: func(object any) ([]string, error) {
 		return []string{sliceWorkload(object)}, nil
 	}}); err != nil {
@@ -70,9 +74,13 @@ func (s *source) run(ctx context.Context, synced func()) error {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return fmt.Errorf("watching the cluster: %w", err)
 	}
-	selected.Start(ctx.Done())
-	configured.Start(ctx.Done())
-	defer func() { selected.Shutdown(); configured.Shutdown() }()
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, each := range all {
+		running.Go(func() { each.RunWithContext(ctx) })
+	}
 	if !toolscache.WaitForCacheSync(ctx.Done(), services.HasSynced, endpoints.HasSynced, configs.HasSynced) {
 		return nil // ctx is done
 	}
@@ -262,10 +270,6 @@ func configure(m *Mesh, config *corev1.ConfigMap) {
 		s := of(config.Data["service"])
 		s.Policies = append(s.Policies, config.Data["name"])
 	}
-}
-
-func labelled(selector string) informers.SharedInformerOption {
-	return informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector })
 }
 
 // strip drops what is large and not needed.
