@@ -84,6 +84,11 @@ var forbiddenImports = []struct {
 		[]string{"k8s.io", "istio.io", "github.com/envoyproxy", "google.golang.org"},
 		"the ground speaks plain types",
 	},
+	{
+		[]string{"cmd"},
+		[]string{"k8s.io/client-go/informers"},
+		"compiling the informers of all kinds took a tenth of scaler's first build: internal/informer makes those of one kind",
+	},
 }
 
 // below reports whether importPath is one of these packages or modules, or below one.
