@@ -45,7 +45,7 @@ func (f *Fleet) AwaitComplete(ctx context.Context, sidecars int) error {
 // AwaitQuiet returns once the control plane has sent nothing for its QuietTime.
 func (f *Fleet) AwaitQuiet(ctx context.Context) error {
 	for {
-		quiet := f.Pods.LastResponse().Add(f.QuietTime())
+		quiet := f.Pods.LastResponse().Add(f.quietTime())
 		if !time.Now().Before(quiet) {
 			return nil
 		}

@@ -164,7 +164,7 @@ func (f *Fleet) unsettled() (sidecars []string, lacks string) {
 	f.Pods.mu.Lock()
 	defer f.Pods.mu.Unlock()
 	s := f.Pods
-	if quiet := time.Since(s.answered); quiet < f.QuietTime() {
+	if quiet := time.Since(s.answered); quiet < f.quietTime() {
 		return nil, "the control plane has just sent a response"
 	}
 	if s.away > 0 {

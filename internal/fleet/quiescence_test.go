@@ -81,7 +81,7 @@ func TestQuiescent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := atRest()
 		how, took := within(t, f, time.Minute)
-		if how != record.EndedByQuiescent || took <= restWindow+quietTime || took > restWindow+quietTime+3*lookInterval {
+		if how != record.EndedByQuiescent || took <= restWindow+QuietTime || took > restWindow+QuietTime+3*lookInterval {
 			t.Errorf("%q after %s", how, took)
 		}
 		if f.Settled() != record.EndedByQuiescent || f.Unconverged() != 3 {

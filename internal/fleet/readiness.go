@@ -18,8 +18,8 @@ import (
 // reporters is the most pods that are annotated at the same time.
 const reporters = 16
 
-// quietTime is the time without a response after which a control plane counts as quiet.
-const quietTime = 2 * time.Second
+// QuietTime is the time without a response after which a control plane counts as quiet, of the modelled time.
+const QuietTime = 2 * time.Second
 
 // Readiness reports to each pod that its sidecar is initialized and certified: the
 // Stages under kwok/ then make the pod Ready.
@@ -38,8 +38,14 @@ type Readiness struct {
 
 func newReadiness(f *Fleet) *Readiness { return &Readiness{fleet: f, queue: newQueue()} }
 
-// QuietTime returns the time without a response after which the control plane counts as quiet.
-func (f *Fleet) QuietTime() time.Duration { return f.Slowdown.Of(quietTime) }
+// quietTime returns QuietTime as it is on this machine.
+func (f *Fleet) quietTime() time.Duration { return f.Slowdown.Of(QuietTime) }
+
+// Quiet reports that the control plane has sent nothing for QuietTime, and how long ago its last response came.
+func (f *Fleet) Quiet() (bool, time.Duration) {
+	ago := time.Since(f.Pods.LastResponse())
+	return ago >= f.quietTime(), ago
+}
 
 // Run reports to pods until ctx ends. An error of a report ends the run.
 func (r *Readiness) Run(ctx context.Context) error {

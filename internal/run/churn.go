@@ -36,7 +36,7 @@ func (r *run) churn(ctx context.Context) error {
 	if r.spec.Load.Churn == 0 || r.spec.Load.Changes.PerSecond > 0 {
 		return nil
 	}
-	return r.newChurn(r.spec.likeSteady()).run(ctx)
+	return r.newChurn(r.spec.likeRest(r.spec.Phases.Steady)).run(ctx)
 }
 
 // churn replaces pods.

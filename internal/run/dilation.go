@@ -60,10 +60,11 @@ func (s Spec) onMachine() Spec {
 	slow := func(d *scenario.Duration) { *d = scenario.Duration(s.slowed(time.Duration(*d))) }
 	if s.realTime() == nil {
 		slow(&s.Phases.Baseline)
+		slow(&s.Phases.Settle)
 		slow(&s.Phases.Steady)
 	}
 	for _, d := range []*scenario.Duration{
-		&s.Phases.Settle, &s.Phases.ConvergeTimeout, &s.Phases.Changes, &s.Phases.Cycle, &s.Mesh.Sidecars.CertificateLifetime,
+		&s.Phases.ConvergeTimeout, &s.Phases.Changes, &s.Phases.Cycle, &s.Mesh.Sidecars.CertificateLifetime,
 	} {
 		slow(d)
 	}
@@ -85,12 +86,12 @@ func (s Spec) realTime() []record.PhaseName {
 	return []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
 }
 
-// likeSteady returns the length on this machine of a phase that is as long as steady and is slowed down.
-func (s Spec) likeSteady() time.Duration {
+// likeRest returns the length on this machine of a phase that is as long as one at rest and is slowed down.
+func (s Spec) likeRest(length scenario.Duration) time.Duration {
 	if s.realTime() == nil {
-		return time.Duration(s.Phases.Steady) // onMachine slowed it down
+		return time.Duration(length) // onMachine slowed it down
 	}
-	return s.slowed(time.Duration(s.Phases.Steady))
+	return s.slowed(time.Duration(length))
 }
 
 // dilate slows down a control plane that is to be started with these resources, and

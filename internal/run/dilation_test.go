@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -97,17 +98,22 @@ func TestPhasesInRealTime(t *testing.T) {
 			asked.Instrument.Dilation.Factor = 4
 			c.change(&asked)
 			slow := asked.onMachine()
-			baseline, steady := 20*time.Second, 2*time.Minute
+			baseline, settle, steady := 20*time.Second, 20*time.Second, 2*time.Minute
+			expected := settle
 			var phases []record.PhaseName
 			if c.realTime {
-				baseline, steady = 5*time.Second, 30*time.Second
+				baseline, settle, steady = 5*time.Second, 5*time.Second, 30*time.Second
+				expected = 4 * fleet.QuietTime
 				phases = []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}
 			}
 			p := slow.Phases
-			if time.Duration(p.Baseline) != baseline || time.Duration(p.Steady) != steady || time.Duration(p.Settle) != 20*time.Second || slow.likeSteady() != 2*time.Minute {
-				t.Errorf("%s, %s, %s and as long as steady %s, want %s, %s, 20s and 2m", p.Baseline, p.Steady, p.Settle, slow.likeSteady(), baseline, steady)
+			if time.Duration(p.Baseline) != baseline || time.Duration(p.Steady) != steady || time.Duration(p.Settle) != settle {
+				t.Errorf("%s, %s, %s, want %s, %s, %s", p.Baseline, p.Steady, p.Settle, baseline, steady, settle)
 			}
-			want := baseline + steady + 20*time.Second
+			if a, b := slow.likeRest(p.Steady), slow.likeRest(p.Settle); a != 2*time.Minute || b != 20*time.Second {
+				t.Errorf("slowed down, steady takes %s and settle %s, want 2m and 20s", a, b)
+			}
+			want := baseline + expected + steady
 			if asked.Load.Churn > 0 {
 				want += 2 * time.Minute
 			}

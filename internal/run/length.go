@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"scaler.mesh/scaler/internal/fleet"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -74,6 +75,10 @@ func (s Spec) stages() []stage {
 		churn = time.Duration(s.Phases.Steady)
 	}
 	realTime := s.realTime()
+	settle := stage{string(record.PhaseSettle), s.slowed(time.Duration(s.Phases.Settle))}
+	if realTime != nil { // it lasts until istiod is quiet, since the end of the rollout
+		settle.length = max(time.Duration(s.Phases.Settle), min(settle.length, s.slowed(fleet.QuietTime)))
+	}
 	of := func(name record.PhaseName, length time.Duration) stage {
 		if length += s.faultsLength(name); !slices.Contains(realTime, name) {
 			length = s.slowed(length)
@@ -84,7 +89,7 @@ func (s Spec) stages() []stage {
 		{stageStarting, starting},
 		of(record.PhaseBaseline, time.Duration(s.Phases.Baseline)),
 		of(record.PhaseRollout, s.rolloutLength()),
-		of(record.PhaseSettle, time.Duration(s.Phases.Settle)),
+		settle,
 		of(record.PhaseSteady, time.Duration(s.Phases.Steady)),
 		of(record.PhaseProbe, time.Duration(s.Load.Probes)*(perProbe+time.Duration(pods)*perProbePerPod)),
 		of(record.UpgradePrefix, upgrade),

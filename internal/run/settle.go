@@ -14,7 +14,8 @@ import (
 // settling is the phase in which the control plane comes to rest, and what sidecars hold is
 // compared with what they should.
 type settling struct {
-	length    time.Duration
+	length    time.Duration // at least
+	limit     time.Duration // at most, until the control plane is quiet
 	dataplane dataplane
 	fleet     *fleet.Fleet
 	timeline  *phases.Timeline
@@ -24,12 +25,13 @@ type settling struct {
 
 // settle lets the control plane come to rest, and warns when it has not.
 func (r *run) settle(ctx context.Context) error {
-	phase := settling{length: time.Duration(r.spec.Phases.Settle), dataplane: r.dataplane(), fleet: r.fleet, timeline: r.timeline, journal: r.journal, observed: &r.observed}
+	length := r.spec.Phases.Settle
+	phase := settling{length: time.Duration(length), limit: r.spec.likeRest(length), dataplane: r.dataplane(), fleet: r.fleet, timeline: r.timeline, journal: r.journal, observed: &r.observed}
 	return phase.run(ctx)
 }
 
 func (s settling) run(ctx context.Context) (err error) {
-	if err := s.timeline.Measure(ctx, record.PhaseSettle, s.length, phases.Wait(s.length)); err != nil {
+	if err := s.timeline.Measure(ctx, record.PhaseSettle, s.limit, s.rest); err != nil {
 		return err
 	}
 	if s.observed.holdings, err = s.fleet.Holdings(ctx); err != nil {
@@ -44,12 +46,27 @@ func (s settling) run(ctx context.Context) (err error) {
 			s.journal.Warn(w)
 		}
 	}
-	if ago := time.Since(s.fleet.Pods.LastResponse()); ago < s.fleet.QuietTime() {
+	if quiet, ago := s.fleet.Quiet(); !quiet {
 		s.journal.Warn(record.Warning{
 			About: "controlPlane.steady", Reason: record.ReasonNotQuiet, Values: map[string]float64{"agoSeconds": ago.Seconds()},
 		})
 	}
 	return nil
+}
+
+// rest waits for the length. Where time is slowed down, what goes on at its end is waited for, for as long as the phase would
+// take if it were slowed down.
+func (s settling) rest(ctx context.Context) (record.EndedBy, error) {
+	limited, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	endedBy, err := phases.Wait(s.length)(ctx)
+	if err != nil || s.limit == s.length {
+		return endedBy, err
+	}
+	if err := s.fleet.AwaitQuiet(limited); err != nil && ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	return endedBy, nil
 }
 
 // holdings returns the keys of all resources that the sidecars of each service

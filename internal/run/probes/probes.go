@@ -30,8 +30,9 @@ const (
 	// others it is lost.
 	probeTimeout = 30 * time.Second
 	// probeQuiet is the time without a response before a change that
-	// must not be merged with another one.
-	probeQuiet = 500 * time.Millisecond
+	// must not be merged with another one: twice the time for which istiod waits for a further change
+	// (PILOT_DEBOUNCE_AFTER, 100 ms by default).
+	probeQuiet = 200 * time.Millisecond
 	// probedServices bounds over how many services the changes are spread.
 	probedServices = 10
 )
