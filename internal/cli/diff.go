@@ -97,6 +97,8 @@ the Envoy rejects a resource of the second side.`,
 	defaults.Phases.Baseline, defaults.Phases.Steady = seconds(1), seconds(1)
 	// Nothing is measured, and what sidecars hold in the end does not depend on time.
 	defaults.Instrument.Dilation, defaults.Load.Arrival, defaults.Mesh.Sidecars.StartDelay = scenario.Dilation{Factor: 1}, scenario.Arrival{}, new(scenario.Delay)
+	// A mesh that cannot converge is quiescent before; a slow machine needs more than five minutes for 1600 pods.
+	defaults.Phases.ConvergeTimeout = seconds(1800)
 	o.addFlags(cmd, s, scenario.Diff, defaults)
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "`VERSION` of Istio of the second side, or a line of versions (default that of --from)")
