@@ -146,7 +146,7 @@ func (p *Plan) warnOfProcessors(processors, modelled int, cores, more float64, s
 		p.warn(about, "over 100 ms up to %s cores are used in %s, as the runs used them, and GOMAXPROCS lets a replica use %d: what is due then takes longer, by how much was not measured", coresText(&peak), peaking, processors)
 	}
 	if processors != modelled {
-		p.warn(about, "the runs had GOMAXPROCS %d: memory, processor time and pushes change with it, by how much was not measured", modelled)
+		p.warn(about, "the runs had GOMAXPROCS %d: memory, processor time and pushes change with it: 800 pods used 23 %% more memory and 13 %% less processor time with 2 than with 8, in one run each", modelled)
 	}
 }
 

@@ -110,7 +110,7 @@ func (o Options) notReproduced() (all []record.NotReproduced) {
 	if had := capacity.ProcessorsOf(o.Like); had != o.Plan.Request.Processors {
 		all = append(all, record.NotReproduced{
 			What: "processors", Value: strconv.Itoa(had),
-			Changes: fmt.Sprintf("memory, processor time and pushes, by how much was not measured: each replica has %d; a plan for %d has the runs' own", o.Plan.Request.Processors, had),
+			Changes: fmt.Sprintf("memory, processor time and pushes (2 in place of 8 with 800 pods, one run each: 23 %% more memory, 13 %% less processor time): each replica has %d; a plan for %d has the runs' own", o.Plan.Request.Processors, had),
 		})
 	}
 	if of := o.Plan.Processor; of != nil && math.Abs(of.Speed-1) > record.SpeedBound && o.Like.Environment.ControlPlane.ReferenceProcessors {
