@@ -129,7 +129,7 @@ func (l *Latencies) All() []Distribution {
 			Note: "It includes the injection webhook and, for pods that a controller creates, the controller's own delay."},
 		{Path: "podReady", Label: "pod ready", Counts: "pod", Phase: PhaseRollout, Latency: l.PodReady,
 			From: "the pod is first seen", To: "it is seen Ready",
-			Note: "It is what an application waits for, the start delay of the sidecar included."},
+			Note: "It is what an application waits for, the start delay of the sidecar included. Where pods come in bursts or at once, most of it is the time of the run's own cluster."},
 		{Path: "podReadyWithoutKwok", Label: "pod ready, without KWOK", Counts: "pod", Phase: PhaseRollout, Latency: l.PodReadyWithoutKwok,
 			From: "the pod is first seen", To: "it is seen Ready",
 			Note: "It omits the time in which KWOK works on the pod: from the moment it is first seen with a node to that with an address, and from the moment it is first seen with its sidecar's report to that Ready. Two of these moments that come in one change count as no time."},
