@@ -35,7 +35,7 @@ func (s Spec) checkAuto(d controlplane.Driver) error {
 }
 
 // Machine returns what this machine can do now, by which factors are chosen. Where one of the specifications leaves its
-// factor to scaler, that takes a second, in which nothing that is measured should run.
+// factor to scaler, that takes three seconds, in which nothing that is measured should run.
 func Machine(ctx context.Context, specs ...Spec) dilation.Machine {
 	m := dilation.Machine{Processors: len(linux.Processors())}
 	for _, s := range specs {
