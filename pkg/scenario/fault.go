@@ -43,7 +43,7 @@ const (
 )
 
 // FaultKind describes one kind of fault: the only place that states its argument, its phases
-// and what it does in words. Its action is in package internal/run/faults.
+// and what it does in words. Package internal/run has its action.
 type FaultKind struct {
 	Name     FaultName
 	Argument Argument

@@ -1,8 +1,7 @@
 // Package report prints records: as tables for reading, as Markdown for pull requests, as
-// a page with charts, as CSV for spreadsheets, as JSON and YAML for programs. It reads
-// only records, scales figures only for reading, and computes only figures that need
-// several runs: the cost of one more pod. A value that is missing in a record is printed
-// as "-", never as zero.
+// a page with charts, as JSON and YAML for programs. It reads only records, scales
+// figures only for reading, and computes only figures that need several runs: the cost
+// of one more pod. A value that is missing in a record is printed as "-", never as zero.
 //
 // What is printed by default is an answer of at most 20 lines: sentences about one
 // size and mode, a row for each of several, what limits the figures, and what to do
