@@ -138,6 +138,9 @@ func parameterFlags(p scenario.Parameter) string {
 // meaning is the help of a parameter, and that of commands which have another one.
 func meaning(p scenario.Parameter) string {
 	text := p.Help
+	if p.Several != "" {
+		text += "; " + p.Several
+	}
 	for _, command := range scenarioCommands {
 		if of := p.HelpOf[command]; of != "" {
 			text += "; with " + command + ": " + of

@@ -288,8 +288,8 @@ func (o *rolloutOptions) oneSpec(cmd *cobra.Command, s streams, changes ...func(
 
 // checkOne refuses a specification of several sizes, modes or data planes.
 func checkOne(spec run.Spec) error {
-	if m := spec.Mesh; len(m.Pods) != 1 || len(spec.Scales) > 1 || len(m.Mode) != 1 || len(m.Dataplane) != 1 {
-		return usagef("want one size, one mode and one data plane, with which all runs are done")
+	if err := spec.CheckOne(); err != nil {
+		return usageError{err}
 	}
 	return nil
 }

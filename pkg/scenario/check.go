@@ -202,6 +202,16 @@ func (s *Scenario) CheckField(path string) error {
 	return nil
 }
 
+// CheckOne returns an *Error for the first field whose values are one run each, if it has several.
+func (s *Scenario) CheckOne() error {
+	for _, p := range Parameters {
+		if v, _, ok := s.leaf(p.Path); ok && p.Several != "" && v.Len() > 1 {
+			return s.Refuse(p.Path, "one")
+		}
+	}
+	return nil
+}
+
 // Refuse makes an error of the field at a path, with the value that it has.
 func (s *Scenario) Refuse(path, want string) error {
 	e := &Error{Path: path, Want: want}

@@ -74,6 +74,9 @@ type Parameter struct {
 	Help   string // one line, without the default
 	// HelpOf is the help of a command where it differs.
 	HelpOf map[string]string
+	// Several is what help adds with commands that do one run for each of several values; the others refuse
+	// these. "" = the values are of one run.
+	Several string
 	// Default states in words what the field is where it is not stated and has no default value.
 	Default string
 	Choices []string // all values, for completion and the schema; nil = free
@@ -102,6 +105,9 @@ const (
 // Rolling are the commands that roll out a mesh.
 var Rolling = []string{Rollout, Bench, Upgrades, Limits, Tune, Diff, Assess}
 
+// oneRun are the commands that do all their runs with one size, mode and data plane.
+var oneRun = []string{Upgrades, Limits, Tune, Diff, Assess}
+
 // Values of Parameter.Commands.
 var (
 	notUpgrade  = []string{Rollout, Bench, Limits, Tune}
@@ -125,17 +131,17 @@ const maxConnections = 20_000
 var Parameters = []Parameter{
 	{Path: "repeats", Flag: "repeats", Group: LoadGroup, Basic: true, Help: "runs of each size, mode and data plane", HelpOf: map[string]string{Latency: "repeats of each rate and variant, for intervals"}, Commands: []string{Rollout, Bench, Tune, Latency}, Min: 1, Max: 100, Compared: Repeat},
 
-	{Path: "mesh.pods", Flag: "pods", Group: MeshGroup, Basic: true, Help: "pods, each with a sidecar; several sizes, as in 200,400,800, are one run each", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Size},
+	{Path: "mesh.pods", Flag: "pods", Group: MeshGroup, Basic: true, Help: "pods, each with a sidecar", Several: "several sizes, as in 200,400,800, are one run each", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Size},
 	{Path: "mesh.services", Flag: "services", Group: MeshGroup, Basic: true, Help: "services", Default: "one for every 10 pods", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Size},
 	{Path: "mesh.namespaces", Flag: "namespaces", Group: MeshGroup, Help: "namespaces", Default: "one for every 50 services", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Condition},
 	{Path: "mesh.topology", Flag: "topology", Group: MeshGroup, Help: "call graph", Choices: []string{"star", "layers", "random"}, Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.fanOut", Flag: "fanout", Group: MeshGroup, Help: "services that each service calls", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Condition},
 	{Path: "mesh.seed", Flag: "seed", Group: MeshGroup, Help: "seed of the call graph", Compared: Condition},
-	{Path: "mesh.mode", Flag: "mode", Group: MeshGroup, Basic: true, Help: "permissive (everyone may reach everyone), strict (only declared calls), or both, one run each", Default: "the control plane's first", Where: SyntheticMesh, Compared: Condition},
+	{Path: "mesh.mode", Flag: "mode", Group: MeshGroup, Basic: true, Help: "permissive (everyone may reach everyone) or strict (only declared calls)", Several: "both is one run each", Default: "the control plane's first", Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.settings.mtls", Flag: "mtls", Group: MeshGroup, Help: "whether plaintext is refused, in place of the mode's", Choices: []string{"permissive", "strict"}, Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.settings.scope", Flag: "scope", Group: MeshGroup, Help: "what a sidecar is configured for, in place of the mode's: all services, or the declared ones that it calls", Choices: []string{"all", "declared"}, Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.settings.authz", Flag: "authz", Group: MeshGroup, Help: "authorization policies, in place of the mode's: none, or only declared calls are allowed", Choices: []string{"none", "declared"}, Where: SyntheticMesh, Compared: Condition},
-	{Path: "mesh.dataplane", Flag: "dataplane", Group: MeshGroup, Basic: true, Help: "sidecar, a proxy for each pod; ambient, a proxy for each node; mixed, both; several are one run each; a captured mesh in ambient mode has its own unless this is stated", Commands: Rolling, Compared: Condition},
+	{Path: "mesh.dataplane", Flag: "dataplane", Group: MeshGroup, Basic: true, Help: "sidecar, a proxy for each pod; ambient, a proxy for each node; mixed, both; a captured mesh in ambient mode has its own unless this is stated", Several: "several are one run each", Commands: Rolling, Compared: Condition},
 	{Path: "mesh.podsPerNode", Flag: "pods-per-node", Group: MeshGroup, Help: "pods for which there is a fake node, with data plane ambient or mixed", Commands: Rolling, Where: NodeProxies, Min: 1, Max: 250, Compared: Condition},
 	{Path: "mesh.waypoints", Flag: "waypoints", Group: MeshGroup, Help: "what has a waypoint proxy each, with data plane ambient; captured, the default where a captured mesh has them, is those that it has", Commands: Rolling, Choices: []string{"none", "namespace", "service", "captured"}, Where: NodeProxies, Compared: Condition},
 	{Path: "mesh.profile", Flag: "profile", Group: MeshGroup, Basic: true, Help: "what the mesh contains in addition to uniform HTTP services: plain (nothing) or typical", Choices: []string{"plain", "typical"}, Where: SyntheticMesh, Compared: Condition},
@@ -160,7 +166,7 @@ var Parameters = []Parameter{
 	{Path: "mesh.sidecars.real", Flag: "real-sidecars", Group: MeshGroup, Help: "pods with a real sidecar, agent and Envoy, as processes on this machine; in an existing cluster, injected pods on real nodes", Commands: notUpgrade, Max: MaxPods, Compared: Condition},
 	{Path: "mesh.sidecars.image", Group: MeshGroup, Value: "IMAGE", Help: "application of pods on real nodes, whose entrypoint is scaler", Where: InCluster, Commands: notUpgrade, Compared: Irrelevant},
 	{Path: "mesh.file", Flag: "mesh", Group: MeshGroup, Basic: true, Value: "FILE", Help: "captured mesh, from 'scaler capture', or sample:NAME, that is rolled out in place of a synthetic one", Compared: Condition},
-	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them; several numbers, as in 1,2,4, are one run each", Where: CapturedMesh, Min: 1, Max: 100, Compared: Size},
+	{Path: "mesh.scale", Flag: "scale", Group: MeshGroup, Help: "copies of each namespace of a captured mesh, with all that is in them", Several: "several numbers, as in 1,2,4, are one run each", Where: CapturedMesh, Min: 1, Max: 100, Compared: Size},
 	{Path: "mesh.revision", Group: MeshGroup, Value: "NAME", Help: "revision of a captured mesh, by its name in the file, whose control plane is rolled out with its own pods; those of other revisions are endpoints", Default: "one control plane serves the pods of all", Where: CapturedMesh, Compared: Condition},
 	{Path: "mesh.share", Group: MeshGroup, Value: "SHARE", Help: "share of the pods of each workload of a captured mesh, one of each at least, as in 50%", Default: "all", Where: CapturedMesh, Compared: Size},
 
@@ -325,6 +331,9 @@ func (p Parameter) Values() string {
 // Usage is the help of the parameter with a command and its choices; its default is not part of it.
 func (p Parameter) Usage(command string) string {
 	text := cmp.Or(p.HelpOf[command], p.Help)
+	if p.Several != "" && !slices.Contains(oneRun, command) {
+		text += "; " + p.Several
+	}
 	if len(p.Choices) > 0 && !strings.Contains(text, p.Choices[len(p.Choices)-1]) {
 		text += ": " + oneOf(p.Choices)
 	}
