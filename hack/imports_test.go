@@ -36,7 +36,6 @@ var floors = [][]string{
 var sideways = map[[2]string]string{
 	{"internal/analyse/report", "internal/analyse/compare"}:  "a threshold of a run is judged as an objective is",
 	{"internal/analyse/report", "internal/analyse/capacity"}: "what one more pod costs is by the model of plans",
-	{"pkg/record", "internal/analyse/stats"}:                 "a record holds the histograms and summaries of stats as they are",
 	{"internal/run", "internal/calibrate"}:                   "a run measures the instrument's floor first where it is not known",
 	{"internal/podnet", "internal/process"}:                  "the network of a pod is a namespace that processes are started in",
 	{"pkg/record", "pkg/scenario"}:                           "a record has what was asked of its run",

@@ -90,6 +90,7 @@ func TestLint(t *testing.T) {
 		{"a package's tests use one framework", oneFramework},
 		{"packages are documented", packageDocs},
 		{"exported names are documented", exportedDocs},
+		{"public types are public", publicTypes},
 		{"package names are the field's", packageNames},
 		{"no paths of one machine, no registry hosts", privateStrings},
 		{"errors of libraries name fields", errorsNameFields},

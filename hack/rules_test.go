@@ -49,6 +49,71 @@ func exportedDocs(r *repository) []finding {
 	return found
 }
 
+// publicTypes finds exported signatures, fields and variables of pkg/ that have a type of internal/, which no
+// other module can name.
+func publicTypes(r *repository) []finding {
+	var found []finding
+	for _, s := range r.code {
+		if s.test || !below(s.folder(), []string{"pkg"}) {
+			continue
+		}
+		internal := map[string]string{}
+		for _, p := range s.imports() {
+			if below(p, []string{module + "internal"}) {
+				internal[s.importName(p)] = p
+			}
+		}
+		// look leaves out fields and methods that are not exported.
+		var look func(name string, of ast.Node)
+		fields := func(name string, list *ast.FieldList) {
+			for _, f := range list.List {
+				if len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported) {
+					look(name, f.Type)
+				}
+			}
+		}
+		look = func(name string, of ast.Node) {
+			ast.Inspect(of, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.StructType:
+					fields(name, n.Fields)
+					return false
+				case *ast.InterfaceType:
+					fields(name, n.Methods)
+					return false
+				case *ast.SelectorExpr:
+					if id, ok := n.X.(*ast.Ident); ok && internal[id.Name] != "" {
+						found = append(found, r.at(n, fmt.Sprintf("%s has the type %s.%s, which no other module can name", name, id.Name, n.Sel.Name)))
+					}
+				}
+				return true
+			})
+		}
+		for _, d := range s.tree.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && receiverExported(d) {
+					look(d.Name.Name, d.Type)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						if spec.Name.IsExported() {
+							look(spec.Name.Name, spec.Type)
+						}
+					case *ast.ValueSpec:
+						if spec.Type != nil && slices.ContainsFunc(spec.Names, (*ast.Ident).IsExported) {
+							look(spec.Names[0].Name, spec.Type)
+						}
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
 func receiverExported(d *ast.FuncDecl) bool {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return true

@@ -55,7 +55,7 @@ import _ "scaler.mesh/scaler/internal/analyse/report"
 import _ "scaler.mesh/scaler/internal/topology"
 -- pkg/record/a.go --
 package record
-import _ "scaler.mesh/scaler/internal/analyse/stats"
+import _ "scaler.mesh/scaler/pkg/scenario"
 -- internal/controlplane/istio/a.go --
 package istio
 import _ "scaler.mesh/scaler/internal/controlplane"
@@ -145,6 +145,31 @@ type RunOptions struct {
 	M int
 }
 `, []string{"pkg/a/a.go:2: F has", "pkg/a/a.go:3: T has", "pkg/a/a.go:4: M has", "pkg/a/a.go:7: C has", "pkg/a/a.go:12: V has", "pkg/a/a.go:17: RunOptions.M"}},
+		{"types of internal packages", publicTypes, `-- pkg/a/a.go --
+package a
+import "scaler.mesh/scaler/internal/b"
+import other "scaler.mesh/scaler/internal/c"
+func F(one []b.T) (two, three func(x *other.T)) { var four b.T }
+func (t T) M(b.T) {}
+func (hidden) M(b.T) {}
+func f(b.T) {}
+type T struct {
+	A b.T
+	a b.T
+	b.T
+}
+type I interface {
+	M(b.T)
+	m(b.T)
+}
+type hidden struct { A b.T }
+var V b.T
+var W = b.V
+-- internal/d/a.go --
+package d
+import "scaler.mesh/scaler/internal/b"
+func F(b.T) {}
+`, []string{"pkg/a/a.go:4: F has the type b.T", "pkg/a/a.go:4: F has the type other.T", "pkg/a/a.go:5: M has", "pkg/a/a.go:9: T has", "pkg/a/a.go:11: T has", "pkg/a/a.go:14: I has", "pkg/a/a.go:18: V has"}},
 		{"names", packageNames, `-- pkg/a/a.go --
 package util
 -- pkg/b/a.go --

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 )
@@ -116,16 +117,16 @@ func LoseIn(pods int, distributions ...*stats.Histogram) {
 // Save writes the whole distributions into the record's folder, under prefix and
 // their names, and their summaries into the record. A distribution without any observation,
 // lost ones included, was not measured.
-func (l *Latencies) Save(w *record.Writer, prefix string, into *record.Latencies) error {
+func (l *Latencies) Save(j *journal.Journal, prefix string, into *record.Latencies) error {
 	for _, n := range l.all() {
-		latency, err := w.SaveLatency(prefix+n.name, *n.histogram)
+		latency, err := j.SaveLatency(prefix+n.name, *n.histogram)
 		if err != nil {
 			return err
 		}
 		*n.summary(into) = latency
 	}
 	for kind, h := range l.RolloutPush {
-		latency, err := w.SaveLatency(prefix+"rolloutPush-"+string(changeKinds[kind]), h)
+		latency, err := j.SaveLatency(prefix+"rolloutPush-"+string(changeKinds[kind]), h)
 		if err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func (r *churn) finish(err error) error {
 	achieved := float64(r.deleted) / r.over.Sub(r.begin).Seconds()
 	replaced, _ := r.fleet.Pods.End(r.background)
 	var latencies record.Latencies
-	saveErr := r.background.Latencies.Save(r.journal.Writer(), "churn.", &latencies)
+	saveErr := r.background.Latencies.Save(r.journal, "churn.", &latencies)
 	r.journal.Update(func(*record.Run) {
 		s := r.section
 		s.AchievedPerSecond, s.Replaced, s.Latencies = &achieved, &replaced, latencies

@@ -115,7 +115,7 @@ func (c cycle) run(ctx context.Context) error {
 		return c.timeline.EndedBy(ctx, limited, "cycle", settled, err)
 	})
 	_, returned := c.fleet.Pods.End(background)
-	reconnect, saveErr := c.journal.Writer().SaveLatency("cycle.reconnect", background.Latencies.Reconnect)
+	reconnect, saveErr := c.journal.SaveLatency("cycle.reconnect", background.Latencies.Reconnect)
 	c.journal.Update(func(*record.Run) { c.section.Returned, c.section.Reconnect = &returned, reconnect })
 	if errors.Is(err, phases.ErrUnconverged) {
 		c.timeline.NotConvergedAgain("cycle", "", c.timeout)

@@ -351,7 +351,7 @@ func (m measurement) measureFaults(ctx context.Context) error {
 			section.ControlPlane = measure.UsageOf(usage)
 			m.warnOfUsage(fmt.Sprintf("faults.%d.controlPlane", index), record.PhaseName(fault.Phase), usage)
 		}
-		return l.Save(m.journal.Writer(), fmt.Sprintf("faults.%d.", index), &section.Latencies)
+		return l.Save(m.journal, fmt.Sprintf("faults.%d.", index), &section.Latencies)
 	})
 }
 

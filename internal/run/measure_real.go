@@ -31,7 +31,7 @@ func (m measurement) measureReal() error {
 			fleet.LoseIn(count, starts.Token)
 		}
 	}
-	if err := starts.Save(m.journal.Writer(), "real.", real.Starts); err != nil {
+	if err := starts.Save(m.journal, "real.", real.Starts); err != nil {
 		return err
 	}
 	if options.InPods != nil {

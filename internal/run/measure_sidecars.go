@@ -40,7 +40,7 @@ func (m measurement) measureSidecars() error {
 		}
 		m.observed.latencies.Lose(pods, others, real-m.spec.sidecarProcesses())
 	}
-	return m.observed.latencies.Save(m.journal.Writer(), "", &m.document.Latencies)
+	return m.observed.latencies.Save(m.journal, "", &m.document.Latencies)
 }
 
 // countCertificates counts what became of the pods' certificates.
@@ -66,7 +66,7 @@ func (m measurement) countCertificates() error {
 		certificates.PerSecond = new(float64(pods.Issued) / pods.Last.Sub(pods.First).Seconds())
 	}
 	var err error
-	certificates.Renewals, err = m.journal.Writer().SaveLatency("certificateRenewals", m.fleet.Renewals)
+	certificates.Renewals, err = m.journal.SaveLatency("certificateRenewals", m.fleet.Renewals)
 	m.document.Certificates = certificates
 	return err
 }

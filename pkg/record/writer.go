@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"scaler.mesh/scaler/internal/analyse/stats"
-
 	"scaler.mesh/scaler/internal/boundedfile"
 )
 
@@ -130,7 +128,7 @@ func (w *Writer) Event(e Event) error {
 
 // Histogram writes a whole distribution to latencies/NAME.hgrm, where NAME is
 // the latency's path below latencies, as in "certificate" or "push.route";
-// *stats.Histogram writes itself as such a file.
+// h writes the file in the format of HdrHistogram's percentile distributions.
 func (w *Writer) Histogram(name string, h io.WriterTo) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("writing a histogram: %w", err)
@@ -139,19 +137,6 @@ func (w *Writer) Histogram(name string, h io.WriterTo) error {
 		_, err := h.WriteTo(f)
 		return err
 	})
-}
-
-// SaveLatency writes one distribution and returns its summary; nil means that there is nothing in it.
-func (w *Writer) SaveLatency(name string, h *stats.Histogram) (*Latency, error) {
-	summary := h.Summary()
-	if summary.Count+summary.Lost == 0 {
-		return nil, nil
-	}
-	if err := w.Histogram(name, h); err != nil {
-		return nil, fmt.Errorf("writing the distribution of %s: %w", name, err)
-	}
-	latency := Latency(summary).Known()
-	return &latency, nil
 }
 
 func histogramPath(dir, name string) string {

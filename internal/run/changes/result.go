@@ -114,7 +114,7 @@ func (p *phase) save(section *record.Change, r *result, length time.Duration, en
 		{"push", r.push, &made.Push}, {"fromDue", r.fromDue, &made.FromDue}, {"first", r.first, &made.First},
 		{"last", r.last, &made.Last}, {"late", r.late, &made.Late}, {"write", r.write, &made.Write},
 	} {
-		latency, err := p.Journal.Writer().SaveLatency("change."+one.name, one.of)
+		latency, err := p.Journal.SaveLatency("change."+one.name, one.of)
 		*one.into = latency
 		errs = append(errs, err)
 	}

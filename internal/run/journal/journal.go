@@ -2,8 +2,10 @@
 package journal
 
 import (
+	"fmt"
 	"sync"
 
+	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -52,6 +54,19 @@ func (j *Journal) Event(e record.Event) {
 	if err := j.writer.Event(e); err != nil {
 		j.fail(err)
 	}
+}
+
+// SaveLatency writes one distribution and returns its summary; nil means that there is nothing in it.
+func (j *Journal) SaveLatency(name string, h *stats.Histogram) (*record.Latency, error) {
+	summary := h.Summary()
+	if summary.Count+summary.Lost == 0 {
+		return nil, nil
+	}
+	if err := j.writer.Histogram(name, h); err != nil {
+		return nil, fmt.Errorf("writing the distribution of %s: %w", name, err)
+	}
+	latency := record.Latency(summary).Known()
+	return &latency, nil
 }
 
 // Save writes the document as it is now, with figures of the machine that is stood

@@ -368,7 +368,7 @@ func (p *prober) save() error {
 	}
 	var errs []error
 	summarize := func(name string, h *stats.Histogram) *record.Latency {
-		latency, err := p.Journal.Writer().SaveLatency(name, h)
+		latency, err := p.Journal.SaveLatency(name, h)
 		errs = append(errs, err)
 		return latency
 	}

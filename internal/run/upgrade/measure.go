@@ -51,7 +51,7 @@ func (u *Upgrade) Measure(document *record.Run, usage *measure.Sampler, warn fun
 			return fmt.Errorf("reading the figures of %s: %w", s.Name, err)
 		}
 		stage.PeakCores, stage.PeakMemoryBytes = &cores, &memory
-		if err := s.Background.Latencies.Save(u.Journal.Writer(), about+".", &stage.Latencies); err != nil {
+		if err := s.Background.Latencies.Save(u.Journal, about+".", &stage.Latencies); err != nil {
 			return err
 		}
 		document.Upgrade.Stages[s.Name] = stage
@@ -68,7 +68,7 @@ func (u *Upgrade) side(s *Stage, about string, received *fleet.Received) (*recor
 	}
 	side.Responses = new(received.Responses.Load())
 	for kind, h := range received.Endpoints() {
-		latency, err := u.Journal.Writer().SaveLatency(about+".push."+string(kind), h)
+		latency, err := u.Journal.SaveLatency(about+".push."+string(kind), h)
 		if err != nil {
 			return nil, err
 		}
