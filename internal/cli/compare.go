@@ -198,7 +198,7 @@ func judge(result *compare.Result) error {
 	var open []string
 	for _, j := range result.Bounds {
 		if j.Outcome != compare.Inside {
-			open = append(open, fmt.Sprintf("%s, %s: %s, %s", j.Bound, j.Cell, j.Outcome, j.Why))
+			open = append(open, fmt.Sprintf("%s, %s: %s, %s", j.Bound, j.Group, j.Outcome, j.Why))
 		}
 	}
 	open = append(open, result.NotEqual()...)

@@ -13,7 +13,7 @@ import (
 
 // ErrExists is in the error of creating a run when the output folder holds a run of
 // that name already.
-var ErrExists = errors.New("the run is there already")
+var ErrExists = errors.New("the folder has a run of this name")
 
 // ErrLocked is in the error of Open and Create when another scaler writes to the same
 // output folder.

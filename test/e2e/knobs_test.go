@@ -92,7 +92,7 @@ var _ = Describe("a ladder of both modes, and each knob alone", Ordered, accepta
 	It("is not run again into the same folder", func() {
 		again := where.rollout(spec.Pods)
 		Expect(wait(again)).To(Equal(exitFailed))
-		Expect(again.Err).To(gbytes.Say("the run is there already"))
+		Expect(again.Err).To(gbytes.Say("the folder has a run of this name"))
 	})
 
 	It("is recorded, with a mode only where no knob was set by itself", func() {

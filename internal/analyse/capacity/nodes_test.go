@@ -127,7 +127,7 @@ func TestProxiesOfNodesValidated(t *testing.T) {
 	}
 	for _, want := range []string{
 		"1600 pods on 80 nodes with 80 ztunnels (ambient, 20 pods per node)", "200 (4 runs, 2 with 10 nodes, 2 with 40 nodes)",
-		"After a restart 80 ztunnels connect again within", "x nodes", "x MiB held by all nodes' proxies", "let no pod wait",
+		"After a restart 80 ztunnels connect again within", "x nodes", "x MiB held by all nodes' proxies", "each pod is served within",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("want %q in\n%s", want, text.String())

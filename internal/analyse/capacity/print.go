@@ -193,8 +193,12 @@ func (r Request) sentence(t Target, resources string) string {
 	if t.Nodes > 0 {
 		who = "pod"
 	}
-	fmt.Fprintf(&b, ".\nBursts of %s let no %s wait for longer than %s to be served; the last pods come after %s.",
-		r.Burst.Flag, who, amount(secondsUnit, &r.Burst.WaitSeconds), amount(secondsUnit, &r.Burst.TotalSeconds))
+	arrival := "all pods come at once"
+	if r.Burst.IntervalSeconds > 0 {
+		arrival = fmt.Sprintf("%s come every %s", output.Many(r.Burst.Pods, "pod"), duration(r.Burst.IntervalSeconds))
+	}
+	fmt.Fprintf(&b, ".\nIf %s, each %s is served within %s; the last pods come after %s.",
+		arrival, who, amount(secondsUnit, &r.Burst.WaitSeconds), amount(secondsUnit, &r.Burst.TotalSeconds))
 	return b.String()
 }
 

@@ -37,7 +37,7 @@ type Meaning struct {
 	B    string `json:"b"`
 }
 
-// Modes describes the sides of a Cell that compares two control planes.
+// Modes describes the sides of a Group that compares two control planes.
 type Modes struct {
 	A Mode `json:"a"`
 	B Mode `json:"b"`

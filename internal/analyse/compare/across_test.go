@@ -53,15 +53,15 @@ func TestAcrossControlPlanes(t *testing.T) {
 		t.Errorf("without Planes: %v", err)
 	}
 	forced := comparison(t, a, b, Options{Force: true})
-	if verdicts(forced.Cells[0])["certificate.p50"] == OtherMeaning || !slices.ContainsFunc(forced.Remarks, func(text string) bool { return strings.Contains(text, "figures need not mean the same") }) {
+	if verdicts(forced.Groups[0])["certificate.p50"] == OtherMeaning || !slices.ContainsFunc(forced.Remarks, func(text string) bool { return strings.Contains(text, "figures need not mean the same") }) {
 		t.Errorf("forced: %v", forced.Remarks)
 	}
 
 	r := comparison(t, a, b, Options{A: "istio", B: "other", Planes: planesOfTest})
-	if len(r.Cells) != 1 || r.Cells[0].Forced != nil {
-		t.Fatalf("%+v", r.Cells)
+	if len(r.Groups) != 1 || r.Groups[0].Forced != nil {
+		t.Fatalf("%+v", r.Groups)
 	}
-	got := verdicts(r.Cells[0])
+	got := verdicts(r.Groups[0])
 	for name, want := range map[string]Verdict{
 		"rollout.seconds": CannotTell, "push.endpointAdd.p50": CannotTell, "allPrograms.rollout.cpuSeconds": Higher, "allPrograms.rollout.cores": Higher,
 		"rollout.cores": OtherMeaning, "rollout.cpuSeconds": OtherMeaning, "certificate.p50": OtherMeaning, "certificate.p99": OtherMeaning,
@@ -72,7 +72,7 @@ func TestAcrossControlPlanes(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got[name], want)
 		}
 	}
-	for _, f := range r.Cells[0].Figures {
+	for _, f := range r.Groups[0].Figures {
 		if f.Verdict == OtherMeaning && (f.Difference != nil || f.Low != nil || f.P != nil || f.Holm != nil) {
 			t.Errorf("%s has a difference: %+v", f.Name, f)
 		}
@@ -81,8 +81,8 @@ func TestAcrossControlPlanes(t *testing.T) {
 		A: Mode{"istiod 1.31.0", "one program", "strict", "plaintext is refused, each proxy is configured for the services that its workload calls, only declared calls are allowed"},
 		B: Mode{"other 2", "two programs", "strict", "plaintext is refused, each proxy is configured for every service, every call of the mesh is allowed"},
 	}
-	if *r.Cells[0].Modes != want {
-		t.Errorf("modes %+v", *r.Cells[0].Modes)
+	if *r.Groups[0].Modes != want {
+		t.Errorf("modes %+v", *r.Groups[0].Modes)
 	}
 	for format, file := range map[string]string{"table": "across.brief.txt", "wide": "across.txt", "markdown": "across.md", "json": "across.json"} {
 		var out strings.Builder
@@ -94,7 +94,7 @@ func TestAcrossControlPlanes(t *testing.T) {
 
 	// One control plane on both sides is compared as always.
 	same := comparison(t, a, runs("c", 5, 3, certified, ofIstiod), Options{Planes: planesOfTest})
-	if v := verdicts(same.Cells[0]); v["certificate.p50"] != Same || v["allPrograms.rollout.cores"] != "" || same.Cells[0].Modes != nil {
+	if v := verdicts(same.Groups[0]); v["certificate.p50"] != Same || v["allPrograms.rollout.cores"] != "" || same.Groups[0].Modes != nil {
 		t.Errorf("one control plane: %v", v)
 	}
 }
@@ -135,7 +135,7 @@ func TestModesArePaired(t *testing.T) {
 		"one":  {runs("b", 4, 3, ofOther, automatic), []string{"30 pods, 3 services, permissive in A, automatic in B", "30 pods, 3 services, strict in A, automatic in B"}},
 	} {
 		var labels []string
-		for _, c := range comparison(t, both, tt.b, Options{Planes: planesOfTest}).Cells {
+		for _, c := range comparison(t, both, tt.b, Options{Planes: planesOfTest}).Groups {
 			labels = append(labels, c.Label)
 		}
 		slices.Sort(labels)
@@ -150,7 +150,7 @@ func TestWarningsOfAllPrograms(t *testing.T) {
 	b := runs("b", 4, 2, ofOther)
 	b[0].Warnings = []record.Warning{{About: "cluster.other-helper.rollout", Text: "bias"}}
 	r := comparison(t, runs("a", 4, 1, ofIstiod), b, Options{Planes: planesOfTest})
-	for _, f := range r.Cells[0].Figures {
+	for _, f := range r.Groups[0].Figures {
 		if f.Path == "allPrograms.rollout.cpuSeconds" && !slices.Equal(f.Warnings, []int{1}) {
 			t.Errorf("%+v", f)
 		}

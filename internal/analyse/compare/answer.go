@@ -33,7 +33,7 @@ func (r *Result) answer(width int) string {
 	a.Block(r.boundLines(width, a.Room()-freeLines)...)
 	rows, decisive := r.answerRows()
 	t := output.Table{Head: []string{"figure", "a", "b", "difference", "95% interval", ""}}
-	names := r.cellNames()
+	names := r.groupNames()
 	if len(names) > 1 {
 		t.Head, t.Left = slices.Insert(t.Head, 1, "runs"), 1
 	}
@@ -45,7 +45,7 @@ func (r *Result) answer(width int) string {
 		f := row.figure
 		cells := []string{f.Name + f.marks(), f.A.meanText(f.Unit), f.B.meanText(f.Unit), f.differenceText(), f.intervalText(), string(f.Verdict)}
 		if len(names) > 1 {
-			cells = slices.Insert(cells, 1, names[row.cell])
+			cells = slices.Insert(cells, 1, names[row.group])
 		}
 		if r.EqualWithin != nil {
 			cells = append(cells, string(f.Equivalence))
@@ -83,7 +83,7 @@ func (r *Result) subject() string {
 		}
 		return append(all, text)
 	}
-	for _, c := range r.Cells {
+	for _, c := range r.Groups {
 		of = add(of, fmt.Sprintf("%s (%d of A, %d of B)", c.Label, len(c.A.Used), len(c.B.Used)))
 		for _, d := range c.Differs {
 			what = add(what, fmt.Sprintf("%s is %s in A and %s in B", d.What, d.A, d.B))
@@ -93,11 +93,11 @@ func (r *Result) subject() string {
 	if what != nil {
 		text += fmt.Sprintf(" What is compared: %s.", listed(what, "; "))
 	}
-	for i, c := range r.Cells {
+	for i, c := range r.Groups {
 		for _, d := range c.Forced {
 			text += fmt.Sprintf(" NOT COMPARABLE: %s is %s in A and %s in B", d.What, d.A, d.B)
-			if len(r.Cells) > 1 {
-				text += ", of " + r.cellNames()[i]
+			if len(r.Groups) > 1 {
+				text += ", of " + r.groupNames()[i]
 			}
 			text += "."
 		}
@@ -117,10 +117,10 @@ func listed(texts []string, between string) string {
 // far as there is room.
 func (r *Result) boundLines(width, room int) []string {
 	var open, kept []string
-	names := r.cellNames()
+	names := r.groupNames()
 	for _, j := range r.Bounds {
 		text := j.Bound
-		if at := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Label == j.Cell }); len(names) > 1 && at >= 0 {
+		if at := slices.IndexFunc(r.Groups, func(c Group) bool { return c.Label == j.Group }); len(names) > 1 && at >= 0 {
 			text += " (" + names[at] + ")"
 		}
 		lines := output.Wrap(fmt.Sprintf("%s: %s, %s", text, j.Outcome, j.Why), width, "    ")
@@ -146,9 +146,9 @@ func (r *Result) kept() (n int) {
 	return n
 }
 
-// answerRow is a figure of the cell at a place.
+// answerRow is a figure of the group at a place.
 type answerRow struct {
-	cell   int
+	group  int
 	figure *Figure
 }
 
@@ -157,9 +157,9 @@ type answerRow struct {
 // reports how many decide the exit code.
 func (r *Result) answerRows() (rows []answerRow, decisive int) {
 	var different, differ, first []answerRow
-	for i := range r.Cells {
-		for j := range r.Cells[i].Figures {
-			f := &r.Cells[i].Figures[j]
+	for i := range r.Groups {
+		for j := range r.Groups[i].Figures {
+			f := &r.Groups[i].Figures[j]
 			switch {
 			case f.Equivalence == Different:
 				different = append(different, answerRow{i, f})
@@ -205,10 +205,10 @@ func (s *Sample) meanText(u Unit) string {
 	return u.print(*s.Mean)
 }
 
-// cellNames names each cell by what tells it from the others.
-func (r *Result) cellNames() []string {
+// groupNames names each group by what tells it from the others.
+func (r *Result) groupNames() []string {
 	var pods, knobs, both, labels []string
-	for _, c := range r.Cells {
+	for _, c := range r.Groups {
 		pods = append(pods, output.Many(c.Pods, "pod"))
 		knobs = append(knobs, c.Knobs.Text())
 		both = append(both, pods[len(pods)-1]+", "+knobs[len(knobs)-1])

@@ -68,10 +68,10 @@ func (b Bound) fits(u Unit) bool {
 
 // checkNames returns an error for a name in Options that no measured figure has, or only
 // one in another unit.
-func checkNames(cells []Cell, o Options) error {
+func checkNames(groups []Group, o Options) error {
 	var all []Figure
-	for _, cell := range cells {
-		all = append(all, cell.Figures...)
+	for _, group := range groups {
+		all = append(all, group.Figures...)
 	}
 	for _, b := range o.Bounds {
 		at := slices.IndexFunc(all, func(f Figure) bool { return f.Name == b.Figure })

@@ -59,15 +59,15 @@ type Result struct {
 	Alpha      float64  `json:"alpha"`
 	Tests      int      `json:"tests"`             // figures tested: the family that Holm's correction is for
 	Remarks    []string `json:"remarks,omitempty"` // caveats about the comparison as a whole
-	Cells      []Cell   `json:"cells"`
+	Groups     []Group  `json:"groups"`
 	Bounds     []Judged `json:"bounds,omitempty"`
 	// EqualWithin is the margin of the figures' equivalences; nil = they were not asked for.
 	EqualWithin *float64  `json:"equalWithin,omitempty"`
 	Warnings    []Warning `json:"warnings,omitempty"` // of the records; figures name them by their place here, from 1
 }
 
-// Cell compares the runs of both sides of one size, mesh and machine.
-type Cell struct {
+// Group compares the runs of both sides of one size, mesh and machine.
+type Group struct {
 	Label   string       `json:"label"`
 	Pods    int          `json:"pods"`
 	Knobs   record.Knobs `json:"knobs"`
@@ -86,7 +86,7 @@ type Cell struct {
 	Meanings []Meaning `json:"meanings,omitempty"`
 }
 
-// Side lists one side's runs in a Cell.
+// Side lists one side's runs in a Group.
 type Side struct {
 	Used   []string `json:"used"`             // folders of the runs whose figures are compared
 	Unused []Unused `json:"unused,omitempty"` // runs that did not complete: their figures are not those of a whole run
@@ -171,11 +171,11 @@ type Sample struct {
 // Options.Force is not set; other errors report that a side holds runs of two control
 // planes, or that nothing measured has a name that Options asks for.
 func Compare(a, b []record.Run, o Options) (*Result, error) {
-	cellsA, unknownA, err := gather("A", a)
+	groupsA, unknownA, err := gather("A", a)
 	if err != nil {
 		return nil, err
 	}
-	cellsB, unknownB, err := gather("B", b)
+	groupsB, unknownB, err := gather("B", b)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	pairs, forced, onlyA, onlyB := rules.match(cellsA, cellsB)
+	pairs, forced, onlyA, onlyB := rules.match(groupsA, groupsB)
 	if err := refusal(rules.conditions, forced, onlyA, onlyB); err != nil && !o.Force {
 		return nil, err
 	}
@@ -193,16 +193,16 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 	}
 	result := &Result{APIVersion: record.APIVersion, Kind: "Comparison", A: cmp.Or(o.A, "A"), B: cmp.Or(o.B, "B"), Alpha: alpha}
 	for _, p := range pairs {
-		result.Cells = append(result.Cells, result.cell(p, rules))
+		result.Groups = append(result.Groups, result.group(p, rules))
 	}
 	result.remark(pairs, rules, onlyA, onlyB, append(unknownA, unknownB...))
-	if err := checkNames(result.Cells, o); err != nil {
+	if err := checkNames(result.Groups, o); err != nil {
 		return nil, err
 	}
-	result.Bounds = judge(result.Cells, o.Bounds)
+	result.Bounds = judge(result.Groups, o.Bounds)
 	var all [][]Figure
-	for i := range result.Cells {
-		c := &result.Cells[i]
+	for i := range result.Groups {
+		c := &result.Groups[i]
 		c.Figures = chosen(c.Figures, o.Figures)
 		c.Meanings = rules.across.differing(c.Figures)
 		all = append(all, c.Figures)
@@ -212,9 +212,9 @@ func Compare(a, b []record.Run, o Options) (*Result, error) {
 	return result, nil
 }
 
-// cell pairs the figures of a pair, without testing them.
-func (r *Result) cell(p pair, rules rules) Cell {
-	c := Cell{
+// group pairs the figures of a pair, without testing them.
+func (r *Result) group(p pair, rules rules) Group {
+	c := Group{
 		Label: p.label(), Pods: p.a.first.PodCount(), Knobs: p.a.first.Environment.Knobs,
 		A: p.a.side(), B: p.b.side(), Modes: rules.across.modes(p),
 		Differs: rules.differs(p.a.first, p.b.first),
@@ -369,12 +369,12 @@ func (f *Figure) resolution() float64 {
 	return max(relative, f.Unit.resolution()/min(*f.A.Mean, *f.B.Mean))
 }
 
-// test corrects the p-values of all figures of several Cells for their number, and sets
+// test corrects the p-values of all figures of several Groups for their number, and sets
 // the verdicts. It returns the number of tested figures.
-func test(cells ...[]Figure) int {
+func test(groups ...[]Figure) int {
 	var tested []*Figure
 	var p []float64
-	for _, figures := range cells {
+	for _, figures := range groups {
 		for i := range figures {
 			if f := &figures[i]; f.P != nil {
 				tested, p = append(tested, f), append(p, *f.P)

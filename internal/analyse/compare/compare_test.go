@@ -69,7 +69,7 @@ func comparison(t *testing.T, a, b []record.Run, o Options) *Result {
 	return r
 }
 
-func verdicts(c Cell) map[string]Verdict {
+func verdicts(c Group) map[string]Verdict {
 	all := map[string]Verdict{}
 	for _, f := range c.Figures {
 		all[f.Name] = f.Verdict
@@ -79,7 +79,7 @@ func verdicts(c Cell) map[string]Verdict {
 
 func TestLikeWithLike(t *testing.T) {
 	r := comparison(t, runs("a", 5, 1), runs("b", 5, 2), Options{})
-	for name, verdict := range verdicts(r.Cells[0]) {
+	for name, verdict := range verdicts(r.Groups[0]) {
 		want := CannotTell
 		switch name {
 		case "rollout.restarts", "xds.configurationBytes", "push.endpointAdd.lost":
@@ -96,16 +96,16 @@ func TestLikeWithLike(t *testing.T) {
 
 func TestDebounce(t *testing.T) {
 	r := comparison(t, runs("a", 5, 1), runs("b", 5, 2, debounced), Options{})
-	for name, verdict := range verdicts(r.Cells[0]) {
+	for name, verdict := range verdicts(r.Groups[0]) {
 		push := name == "push.endpointAdd.p50" || name == "push.endpointAdd.p99"
 		if push != (verdict == Higher) || verdict == Lower {
 			t.Errorf("%s: %s", name, verdict)
 		}
 	}
-	if got := r.Cells[0].Differs; len(got) != 1 || got[0] != (Differing{"PILOT_DEBOUNCE_AFTER", "not set", "1s"}) {
+	if got := r.Groups[0].Differs; len(got) != 1 || got[0] != (Differing{"PILOT_DEBOUNCE_AFTER", "not set", "1s"}) {
 		t.Errorf("differs: %+v", got)
 	}
-	for _, f := range r.Cells[0].Figures {
+	for _, f := range r.Groups[0].Figures {
 		if f.Name == "push.endpointAdd.p50" && (*f.Low < 7 || *f.High > 10 || !f.Ratio || *f.Holm <= *f.P) {
 			t.Errorf("%+v", f)
 		}
@@ -121,7 +121,7 @@ func TestWithoutVariance(t *testing.T) {
 	}{{9000, Same}, {9005, CannotTell}, {9450, Higher}, {8000, Lower}} {
 		b := runs("b", 5, 2, func(r *record.Run) { *r.XDS.ConfigurationBytes.Mean = tt.bytes })
 		r := comparison(t, runs("a", 5, 1), b, Options{})
-		if got := verdicts(r.Cells[0])["xds.configurationBytes"]; got != tt.want {
+		if got := verdicts(r.Groups[0])["xds.configurationBytes"]; got != tt.want {
 			t.Errorf("%v bytes: %s, want %s", tt.bytes, got, tt.want)
 		}
 	}
@@ -137,7 +137,7 @@ func TestTooFewRepeats(t *testing.T) {
 		if tt.tested {
 			want = Higher
 		}
-		if got := verdicts(r.Cells[0])["push.endpointAdd.p50"]; got != want {
+		if got := verdicts(r.Groups[0])["push.endpointAdd.p50"]; got != want {
 			t.Errorf("%d against %d: %s, want %s", tt.a, tt.b, got, want)
 		}
 		if !tt.tested && (r.Tests != 0 || !strings.Contains(r.headline(), "too few repeats")) {
@@ -165,8 +165,8 @@ func TestAlikeInRealSidecarsAndStorm(t *testing.T) {
 	b := runs("b", 5, 2, asked)
 	b[0].Status = record.StatusUnconverged
 	r := comparison(t, runs("a", 5, 1, measured), b, Options{})
-	if len(r.Cells) != 1 || len(r.Cells[0].B.Unused) != 1 {
-		t.Errorf("%+v", r.Cells)
+	if len(r.Groups) != 1 || len(r.Groups[0].B.Unused) != 1 {
+		t.Errorf("%+v", r.Groups)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestNotComparable(t *testing.T) {
 		name string
 		a, b []record.Run
 		want string // in the error
-		left int    // cells with Force; 0 = an error
+		left int    // groups with Force; 0 = an error
 	}{
 		{"machine", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Environment.CPUs = 8 }), "CPUs 2 in A, 8 in B", 1},
 		{"kernel", runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { r.Environment.Kernel = "6.2" }), "kernel 6.1 in A, 6.2 in B", 1},
@@ -207,10 +207,10 @@ func TestNotComparable(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || len(r.Cells) != tt.left {
+			if err != nil || len(r.Groups) != tt.left {
 				t.Fatalf("forced: %v, %+v", err, r)
 			}
-			if len(r.Cells[0].Forced) == 0 && !strings.Contains(strings.Join(r.Remarks, "\n"), "not compared") {
+			if len(r.Groups[0].Forced) == 0 && !strings.Contains(strings.Join(r.Remarks, "\n"), "not compared") {
 				t.Errorf("forced, and not said: %+v", r.Remarks)
 			}
 		})
@@ -231,13 +231,13 @@ func TestLadder(t *testing.T) {
 	a := slices.Concat(runs("a/60", 5, 3, sized(60)), runs("a/30", 5, 1))
 	b := slices.Concat(runs("b/30", 5, 2), runs("b/60", 5, 4, sized(60), debounced))
 	r := comparison(t, a, b, Options{})
-	if len(r.Cells) != 2 || r.Cells[0].Pods != 30 || r.Cells[1].Pods != 60 || r.Tests != 18 {
-		t.Fatalf("%d tests in %+v", r.Tests, r.Cells)
+	if len(r.Groups) != 2 || r.Groups[0].Pods != 30 || r.Groups[1].Pods != 60 || r.Tests != 18 {
+		t.Fatalf("%d tests in %+v", r.Tests, r.Groups)
 	}
-	if v := verdicts(r.Cells[0])["push.endpointAdd.p50"]; v != CannotTell {
+	if v := verdicts(r.Groups[0])["push.endpointAdd.p50"]; v != CannotTell {
 		t.Errorf("30 pods: %s", v)
 	}
-	if v := verdicts(r.Cells[1])["push.endpointAdd.p50"]; v != Higher {
+	if v := verdicts(r.Groups[1])["push.endpointAdd.p50"]; v != Higher {
 		t.Errorf("60 pods: %s", v)
 	}
 }
@@ -253,14 +253,14 @@ func TestIncompleteRunsAreSaid(t *testing.T) {
 			t.Errorf("remarks: %s\nwant %q", said, want)
 		}
 	}
-	if c := r.Cells[0]; len(c.B.Used) != 4 || len(c.B.Unused) != 1 || c.Figures[0].B.N != 4 {
+	if c := r.Groups[0]; len(c.B.Used) != 4 || len(c.B.Unused) != 1 || c.Figures[0].B.N != 4 {
 		t.Errorf("%+v", c.B)
 	}
 	// None completed: nothing is measured, and that is no reason to refuse.
 	failed := runs("b", 5, 2, func(r *record.Run) { r.Status, r.Reason = record.StatusFailed, "out of memory" })
 	r = comparison(t, runs("a", 5, 1), failed, Options{})
-	if v := verdicts(r.Cells[0])["rollout.cores"]; v != Unmeasured || r.Cells[0].B.Unused[0].Reason != "out of memory" {
-		t.Errorf("%s, %+v", v, r.Cells[0].B)
+	if v := verdicts(r.Groups[0])["rollout.cores"]; v != Unmeasured || r.Groups[0].B.Unused[0].Reason != "out of memory" {
+		t.Errorf("%s, %+v", v, r.Groups[0].B)
 	}
 }
 
@@ -269,7 +269,7 @@ func TestLoss(t *testing.T) {
 	b[3].Latencies.Push[record.EndpointAdd].P99 = nil
 	b[3].Latencies.Push[record.EndpointAdd].Lost = 7
 	r := comparison(t, runs("a", 5, 1), b, Options{})
-	v := verdicts(r.Cells[0])
+	v := verdicts(r.Groups[0])
 	if v["push.endpointAdd.p99"] != WithLoss || v["push.endpointAdd.p50"] != CannotTell || v["push.endpointAdd.lost"] != CannotTell {
 		t.Errorf("%v", v)
 	}
@@ -287,7 +287,7 @@ func TestWarningsStandWithFigures(t *testing.T) {
 	if len(r.Warnings) != 2 || r.Warnings[0].A != 3 || r.Warnings[0].B != 1 || r.Warnings[0].Text != a[0].Warnings[0].Sentence() {
 		t.Fatalf("%+v", r.Warnings)
 	}
-	for _, f := range r.Cells[0].Figures {
+	for _, f := range r.Groups[0].Figures {
 		var want []int
 		switch {
 		case strings.HasPrefix(f.Path, "controlPlane.rollout."):
@@ -325,8 +325,8 @@ func TestFiguresChosen(t *testing.T) {
 		names []string
 		want  int
 	}{{[]string{"push"}, 3}, {[]string{"rollout.cores"}, 2}, {[]string{"controlPlane.rollout.cores.mean"}, 2}, {[]string{"controlPlane"}, 6}, {[]string{"push", "rollout.seconds"}, 4}} {
-		if r := comparison(t, a, b, Options{Figures: tt.names}); len(r.Cells[0].Figures) != tt.want {
-			t.Errorf("%v: %v, want %d figures", tt.names, verdicts(r.Cells[0]), tt.want)
+		if r := comparison(t, a, b, Options{Figures: tt.names}); len(r.Groups[0].Figures) != tt.want {
+			t.Errorf("%v: %v, want %d figures", tt.names, verdicts(r.Groups[0]), tt.want)
 		}
 	}
 	if _, err := Compare(a, b, Options{Figures: []string{"push.endpointAddd"}}); err == nil || !strings.Contains(err.Error(), "as push.endpointAdd.p50") {
@@ -436,16 +436,16 @@ func TestDataPlanesAreCompared(t *testing.T) {
 		r.ControlPlane.Probe, r.ControlPlane.Baseline = &record.Usage{CPUSeconds: new(1.0)}, &record.Usage{CPUSeconds: new(1.0)}
 	}
 	r := comparison(t, runs("a", 4, 1, probed), runs("b", 4, 2, ambiently, probed), Options{})
-	if len(r.Cells) != 1 || r.Cells[0].Forced != nil {
-		t.Fatalf("%+v", r.Cells)
+	if len(r.Groups) != 1 || r.Groups[0].Forced != nil {
+		t.Fatalf("%+v", r.Groups)
 	}
 	for _, want := range []Differing{{"data plane", "sidecar", "ambient"}, {"pods per node", "not set", "10"}, {"scope", "declared", "none"}} {
-		if !slices.Contains(r.Cells[0].Differs, want) {
-			t.Errorf("%v is not among what differs: %v", want, r.Cells[0].Differs)
+		if !slices.Contains(r.Groups[0].Differs, want) {
+			t.Errorf("%v is not among what differs: %v", want, r.Groups[0].Differs)
 		}
 	}
 	var names []string
-	for _, f := range r.Cells[0].Figures {
+	for _, f := range r.Groups[0].Figures {
 		names = append(names, f.Path)
 	}
 	for path, want := range map[string]bool{
@@ -470,7 +470,7 @@ func TestDataPlanesAreCompared(t *testing.T) {
 	}
 	// Runs of one data plane are compared by all figures.
 	r = comparison(t, runs("a", 4, 1, ambiently), runs("b", 4, 2, ambiently), Options{})
-	if !slices.ContainsFunc(r.Cells[0].Figures, func(f Figure) bool { return f.Path == "latencies.push.endpointAdd.p50" }) {
+	if !slices.ContainsFunc(r.Groups[0].Figures, func(f Figure) bool { return f.Path == "latencies.push.endpointAdd.p50" }) {
 		t.Error("pushes of one data plane are not compared")
 	}
 }

@@ -54,10 +54,10 @@ func CompareVariants(base Variant, variants []Variant, figures []string) (*Effec
 			if err != nil {
 				return nil, fmt.Errorf("comparing %s with %s: %w", v.Name, base.Name, err)
 			}
-			if len(r.Cells) != 1 {
+			if len(r.Groups) != 1 {
 				return nil, fmt.Errorf("comparing %s with %s: the runs of one of them differ in more than chance: want those of one machine and one scaler", v.Name, base.Name)
 			}
-			c := r.Cells[0]
+			c := r.Groups[0]
 			effect.Base, effect.Runs, effect.Figures, effect.Remarks, effect.Warnings = c.A, c.B, below(c.Figures, figures), r.Remarks, r.Warnings
 			effect.Differs = append(c.Forced, c.Differs...)
 		}

@@ -51,8 +51,8 @@ func (r *Result) equate(margin float64) {
 		return
 	}
 	r.EqualWithin = &margin
-	for i := range r.Cells {
-		c := &r.Cells[i]
+	for i := range r.Groups {
+		c := &r.Groups[i]
 		for j := range c.Figures {
 			c.Figures[j].Equivalence = c.Figures[j].equivalence(margin, c.Interleaved)
 		}
@@ -62,14 +62,14 @@ func (r *Result) equate(margin float64) {
 // Equivalences returns the short names of the figures of an equivalence.
 func (r *Result) Equivalences(of Equivalence) []string {
 	var names []string
-	cells := r.cellNames()
-	for i, c := range r.Cells {
+	groups := r.groupNames()
+	for i, c := range r.Groups {
 		for _, f := range c.Figures {
 			if f.Equivalence != of {
 				continue
 			}
-			if len(r.Cells) > 1 {
-				names = append(names, f.Name+" ("+cells[i]+")")
+			if len(r.Groups) > 1 {
+				names = append(names, f.Name+" ("+groups[i]+")")
 			} else {
 				names = append(names, f.Name)
 			}
@@ -100,8 +100,8 @@ func (r *Result) openText() string {
 		return ""
 	}
 	why := "more runs on each side decide it, or a wider margin"
-	for i := range r.Cells {
-		if reason := notInTurns(r.Cells[i].Order); reason != "" {
+	for i := range r.Groups {
+		if reason := notInTurns(r.Groups[i].Order); reason != "" {
 			why = reason
 		}
 	}

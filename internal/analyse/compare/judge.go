@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Outcome is the result of testing a bound in a Cell.
+// Outcome is the result of testing a bound in a Group.
 type Outcome string
 
 // The outcomes. The first three are results of the test; Unknown is for a figure that
@@ -22,10 +22,10 @@ const (
 	Unknown   Outcome = "unknown"   // not measured, lost, too few changes, or B has more runs that did not complete
 )
 
-// Judged is the result of a bound in one Cell.
+// Judged is the result of a bound in one Group.
 type Judged struct {
 	Bound      string   `json:"bound"`
-	Cell       string   `json:"cell"`
+	Group      string   `json:"group"`
 	Figure     string   `json:"figure"`
 	Outcome    Outcome  `json:"outcome"`
 	Why        string   `json:"why"`
@@ -69,28 +69,28 @@ func leastRuns() int {
 	return n
 }
 
-// judge tests every bound in every Cell. The level of each test is alpha over the number
+// judge tests every bound in every Group. The level of each test is alpha over the number
 // of tests (Bonferroni): in at most one of twenty comparisons any bound that B keeps is
 // reported as beyond, or any that it misses as inside.
-func judge(cells []Cell, bounds []Bound) []Judged {
+func judge(groups []Group, bounds []Bound) []Judged {
 	var all []Judged
 	tested := map[int]excess{}
 	for _, b := range bounds {
-		for _, cell := range cells {
-			j := Judged{Bound: b.Text, Cell: cell.Label, Figure: b.Figure}
-			at := slices.IndexFunc(cell.Figures, func(f Figure) bool { return f.Name == b.Figure })
+		for _, group := range groups {
+			j := Judged{Bound: b.Text, Group: group.Label, Figure: b.Figure}
+			at := slices.IndexFunc(group.Figures, func(f Figure) bool { return f.Name == b.Figure })
 			switch {
-			case cell.worse():
+			case group.worse():
 				j.Outcome, j.Why = Unknown, fmt.Sprintf("%d of %d runs of B did not complete, of A %d of %d",
-					len(cell.B.Unused), len(cell.B.Unused)+len(cell.B.Used), len(cell.A.Unused), len(cell.A.Unused)+len(cell.A.Used))
+					len(group.B.Unused), len(group.B.Unused)+len(group.B.Used), len(group.A.Unused), len(group.A.Unused)+len(group.A.Used))
 			case at < 0:
 				j.Outcome, j.Why = Unknown, "not measured"
-			case !b.look(&cell.Figures[at], &j):
-			case !cell.Interleaved:
+			case !b.look(&group.Figures[at], &j):
+			case !group.Interleaved:
 				j.Outcome = Undecided
-				j.Why += ": " + notInTurns(cell.Order)
+				j.Why += ": " + notInTurns(group.Order)
 			default:
-				tested[len(all)] = b.excess(&cell.Figures[at])
+				tested[len(all)] = b.excess(&group.Figures[at])
 			}
 			all = append(all, j)
 		}
@@ -103,7 +103,7 @@ func judge(cells []Cell, bounds []Bound) []Judged {
 
 // worse reports whether more of B's runs than of A's did not complete: then B's completed
 // runs are a biased selection of the better ones.
-func (c Cell) worse() bool {
+func (c Group) worse() bool {
 	return len(c.B.Unused)*(len(c.A.Unused)+len(c.A.Used)) > len(c.A.Unused)*(len(c.B.Unused)+len(c.B.Used))
 }
 

@@ -33,12 +33,12 @@ type (
 )
 
 // JUnit writes the results of the bounds as JUnit's XML: a case for each bound in each
-// Cell. A bound that is exceeded is a failure; one that is undecided, or could not be
+// Group. A bound that is exceeded is a failure; one that is undecided, or could not be
 // tested, is an error.
 func (r *Result) JUnit(w io.Writer) error {
 	suite := junitSuite{Name: fmt.Sprintf("scaler compare %s %s", r.A, r.B), Tests: len(r.Bounds)}
 	for _, j := range r.Bounds {
-		c := junitCase{Name: j.Bound, Class: j.Cell}
+		c := junitCase{Name: j.Bound, Class: j.Group}
 		text := fmt.Sprintf("%s: %s", j.Outcome, j.Why)
 		if j.P != nil {
 			text += ", p " + pText(j.P)

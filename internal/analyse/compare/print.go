@@ -33,8 +33,8 @@ func (r *Result) sheet() sheet {
 	if r.EqualWithin != nil {
 		margin = r.margin()
 	}
-	for i := range r.Cells {
-		s.parts = append(s.parts, r.Cells[i].part(margin))
+	for i := range r.Groups {
+		s.parts = append(s.parts, r.Groups[i].part(margin))
 	}
 	notes := part{title: "How to read it", lines: []string{
 		fmt.Sprintf("A figure of a run is one value. A and B are means over the runs (of what is above zero, the geometric mean), and between what the runs lie. "+
@@ -51,8 +51,8 @@ func (r *Result) sheet() sheet {
 		notes.lines = nil
 		for i, w := range r.Warnings {
 			where := ""
-			if len(r.Cells) > 1 {
-				where = w.Cell + ", "
+			if len(r.Groups) > 1 {
+				where = w.Group + ", "
 			}
 			notes.lines = append(notes.lines, fmt.Sprintf("[%d] %s%s, in %s of A and %d of B: %s", i+1, where, w.About, output.Many(w.A, "run"), w.B, w.Text))
 		}
@@ -66,7 +66,7 @@ func (r *Result) sheet() sheet {
 // headline states what came of it.
 func (r *Result) headline() string {
 	differ, tooFew := 0, true
-	for _, c := range r.Cells {
+	for _, c := range r.Groups {
 		tooFew = tooFew && stats.SmallestP(len(c.A.Used), len(c.B.Used)) > alpha
 		for _, f := range c.Figures {
 			if f.Verdict == Higher || f.Verdict == Lower {
@@ -89,16 +89,16 @@ func (r *Result) headline() string {
 }
 
 func (r *Result) boundsPart() part {
-	t := output.Table{Head: []string{"bound", "cell", "outcome", "why", "p"}, Left: 3}
+	t := output.Table{Head: []string{"bound", "runs", "outcome", "why", "p"}, Left: 3}
 	for _, j := range r.Bounds {
-		t.Add(j.Bound, j.Cell, string(j.Outcome), j.Why, pText(j.P))
+		t.Add(j.Bound, j.Group, string(j.Outcome), j.Why, pText(j.P))
 	}
 	return part{title: "Bounds", tables: []output.Table{t}}
 }
 
-// part returns the part of the sheet with one Cell; margin is that of equivalences, "" =
+// part returns the part of the sheet with one Group; margin is that of equivalences, "" =
 // there are none.
-func (c *Cell) part(margin string) part {
+func (c *Group) part(margin string) part {
 	p := part{title: c.Label}
 	p.lines = append(p.lines, fmt.Sprintf("runs compared: %d of A, %d of B", len(c.A.Used), len(c.B.Used)))
 	if c.Modes != nil {

@@ -36,15 +36,15 @@ var laws = []law{
 	}},
 }
 
-// of makes a cell of n runs each; B's true value is factor times A's.
-func (l law) of(r *rand.Rand, n int, factor float64) Cell {
+// of makes a group of n runs each; B's true value is factor times A's.
+func (l law) of(r *rand.Rand, n int, factor float64) Group {
 	f := Figure{Name: "rollout.cores", Path: "controlPlane.rollout.cores.mean", Unit: Cores}
 	for range n {
 		f.A.take(record.Value{Value: new(l.draw(r))})
 		f.B.take(record.Value{Value: new(factor * l.draw(r))})
 	}
 	f.describe()
-	return Cell{Label: "simulated", A: Side{Used: make([]string, n)}, B: Side{Used: make([]string, n)}, Figures: []Figure{f}, Interleaved: true}
+	return Group{Label: "simulated", A: Side{Used: make([]string, n)}, B: Side{Used: make([]string, n)}, Figures: []Figure{f}, Interleaved: true}
 }
 
 // rates are the shares of comparisons with each outcome.
@@ -52,7 +52,7 @@ func (l law) rates(trials, n int, factor float64, bound Bound) map[Outcome]float
 	r := rand.New(rand.NewPCG(uint64(n), math.Float64bits(factor)))
 	shares := map[Outcome]float64{}
 	for range trials {
-		shares[judge([]Cell{l.of(r, n, factor)}, []Bound{bound})[0].Outcome] += 1 / float64(trials)
+		shares[judge([]Group{l.of(r, n, factor)}, []Bound{bound})[0].Outcome] += 1 / float64(trials)
 	}
 	return shares
 }
@@ -95,14 +95,14 @@ func TestErrorRatesOfManyBounds(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		wrong := 0
 		for range trials {
-			var cell Cell
+			var group Group
 			var all []Bound
 			for i := range bounds {
-				cell.Figures = append(cell.Figures, laws[1].of(r, 5, 1+change).Figures...)
-				cell.Figures[i].Name = fmt.Sprintf("figure%d", i)
-				all = append(all, Bound{Figure: cell.Figures[i].Name, Change: 0.1, Percent: true})
+				group.Figures = append(group.Figures, laws[1].of(r, 5, 1+change).Figures...)
+				group.Figures[i].Name = fmt.Sprintf("figure%d", i)
+				all = append(all, Bound{Figure: group.Figures[i].Name, Change: 0.1, Percent: true})
 			}
-			result := Result{Bounds: judge([]Cell{cell}, all)}
+			result := Result{Bounds: judge([]Group{group}, all)}
 			for _, j := range result.Bounds {
 				if change < 0.1 && j.Outcome == Beyond || change > 0.1 && j.Outcome == Inside {
 					wrong++
@@ -129,7 +129,7 @@ func TestRunsToDecide(t *testing.T) {
 		f.B.take(record.Value{Value: new(1.125 * math.Exp(0.05*z))})
 	}
 	f.describe()
-	j := judge([]Cell{{Figures: []Figure{f}, Interleaved: true}}, []Bound{bound})[0]
+	j := judge([]Group{{Figures: []Figure{f}, Interleaved: true}}, []Bound{bound})[0]
 	if j.Outcome != Undecided || j.RunsToDecide == nil {
 		t.Fatalf("%+v: want it undecided", j)
 	}
@@ -137,7 +137,7 @@ func TestRunsToDecide(t *testing.T) {
 	decided := 0
 	const trials = 500
 	for range trials {
-		if judge([]Cell{log.of(r, *j.RunsToDecide, 1.125)}, []Bound{bound})[0].Outcome == Beyond {
+		if judge([]Group{log.of(r, *j.RunsToDecide, 1.125)}, []Bound{bound})[0].Outcome == Beyond {
 			decided++
 		}
 	}
@@ -150,7 +150,7 @@ func TestRunsToDecide(t *testing.T) {
 		f.B.take(record.Value{Value: new(1.1 * v)})
 	}
 	f.describe()
-	if j := judge([]Cell{{Figures: []Figure{f}, Interleaved: true}}, []Bound{bound})[0]; j.Outcome != Undecided || j.RunsToDecide != nil {
+	if j := judge([]Group{{Figures: []Figure{f}, Interleaved: true}}, []Bound{bound})[0]; j.Outcome != Undecided || j.RunsToDecide != nil {
 		t.Errorf("at the bound: %+v", j)
 	}
 }

@@ -30,11 +30,11 @@ func TestInterleaved(t *testing.T) {
 	}
 	a, b := runs("a", 4, 1), runs("b", 4, 2)
 	inOrder("ABBABAAB", a, b)
-	if c := comparison(t, a, b, Options{}).Cells[0]; c.Order != "ABBABAAB" || !c.Interleaved {
+	if c := comparison(t, a, b, Options{}).Groups[0]; c.Order != "ABBABAAB" || !c.Interleaved {
 		t.Errorf("order %q, interleaved %v", c.Order, c.Interleaved)
 	}
 	a[0].Started = time.Time{}
-	if c := comparison(t, a, b, Options{}).Cells[0]; c.Order != "" || c.Interleaved || !strings.Contains(notInTurns(c.Order), "when they ran is not known") {
+	if c := comparison(t, a, b, Options{}).Groups[0]; c.Order != "" || c.Interleaved || !strings.Contains(notInTurns(c.Order), "when they ran is not known") {
 		t.Errorf("order %q, interleaved %v: %s", c.Order, c.Interleaved, notInTurns(c.Order))
 	}
 }
@@ -94,7 +94,7 @@ func TestEquivalence(t *testing.T) {
 				inOrder(tt.order, a, tt.b)
 			}
 			r := comparison(t, a, tt.b, Options{Figures: []string{"rollout.cores"}, EqualWithin: 0.1})
-			f := r.Cells[0].Figures[0]
+			f := r.Groups[0].Figures[0]
 			if f.Name != "rollout.cores" || f.Equivalence != tt.want {
 				t.Errorf("%s: %s, want %s", f.Name, f.Equivalence, tt.want)
 			}

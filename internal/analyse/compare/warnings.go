@@ -12,7 +12,7 @@ import (
 // Warning is a warning of the records: about the same figure in a number of the compared
 // runs. Text is the sentence of the first run; numbers in it differ from run to run.
 type Warning struct {
-	Cell   string        `json:"cell"`
+	Group  string        `json:"group"`
 	About  string        `json:"about"` // the path of a figure, or of what is above it
 	Reason record.Reason `json:"reason,omitempty"`
 	Text   string        `json:"text"`
@@ -36,7 +36,7 @@ func (r *Result) warnings(p pair) func(path string) []int {
 				if !known {
 					i = len(r.Warnings)
 					at[key] = i
-					r.Warnings = append(r.Warnings, Warning{Cell: p.label(), About: about, Reason: w.Reason, Text: run.Sentence(w)})
+					r.Warnings = append(r.Warnings, Warning{Group: p.label(), About: about, Reason: w.Reason, Text: run.Sentence(w)})
 				}
 				if !seen[i] {
 					*count(&r.Warnings[i])++
@@ -76,7 +76,7 @@ func withFaultNames(run *record.Run, about string) string {
 // remark adds the warnings about the comparison as a whole.
 func (r *Result) remark(pairs []pair, rules rules, onlyA, onlyB []*repeats, unknown []*record.Run) {
 	r.Remarks = append(r.Remarks, rules.remarks()...)
-	labelsBy := map[string][]string{} // labels of the Cells by the warning about them
+	labelsBy := map[string][]string{} // labels of the Groups by the warning about them
 	var order []string
 	for _, p := range pairs {
 		for _, text := range p.remarks(rules) {
