@@ -14,11 +14,11 @@ var floors = [][]string{
 	{"internal/boundedfile", "internal/linux", "internal/output"}, // what the ground is built on
 	{ // ground
 		"docs", "internal/timeseries", "internal/doctor", "internal/forward", "internal/onecall", "internal/interrupt", "internal/podnet", "internal/process", "internal/task", "internal/credentialfile", "internal/nodetemplate", "internal/mask", "internal/httpget", "internal/svid", "kwok", "dashboards",
-		"pkg/convergence", "pkg/proxy", "pkg/scenario", "pkg/record", "internal/place/guard", "internal/analyse/pushes", "internal/analyse/stats", "internal/topology",
+		"pkg/convergence", "pkg/proxy", "pkg/scenario", "pkg/record", "internal/analyse/pushes", "internal/analyse/stats", "internal/topology",
 	},
 	{ // mechanisms, and what reads records
 		"pkg/xdsprobe", "internal/capture", "internal/component", "internal/cluster", "internal/workload", "internal/observe", "internal/informer",
-		"internal/sidecar", "internal/dataplane", "internal/measure", "internal/speed", "internal/grafana", "internal/analyse", "internal/dilation", "internal/steps",
+		"internal/sidecar", "internal/dataplane", "internal/measure", "internal/speed", "internal/grafana", "internal/analyse", "internal/dilation", "internal/steps", "internal/place/guard",
 	},
 	{"internal/istioagent", "internal/ztunnel", "internal/place", "internal/loadagent", "internal/analyse/assess"}, // made of mechanisms
 	{"internal/controlplane"}, // one package for each control plane, and their list

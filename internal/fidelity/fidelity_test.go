@@ -150,7 +150,7 @@ func TestJudgeTimes(t *testing.T) {
 				t.Errorf("%s: %+v, tests %+v", c.name, one.Differences, one.TimeTests)
 			}
 		}
-		if want := "--starts 5 are too few to compare 15 times with 95 % confidence: want 6"; c.judged && result.TimesNotJudged != "" || !c.judged && result.TimesNotJudged != want {
+		if want := "starts 5 are too few to compare 15 times with 95 % confidence: want 6"; c.judged && result.TimesNotJudged != "" || !c.judged && result.TimesNotJudged != want {
 			t.Errorf("%s: not judged: %q", c.name, result.TimesNotJudged)
 		}
 	}

@@ -63,7 +63,7 @@ func judgeTimes(result *record.Fidelity, times [][2][]wiretap.Times, starts int,
 		return
 	}
 	if wanted := startsWanted(len(p)); starts < wanted {
-		result.TimesNotJudged = fmt.Sprintf("--starts %d are too few to compare %d times with %.0f %% confidence: want %d",
+		result.TimesNotJudged = fmt.Sprintf("starts %d are too few to compare %d times with %.0f %% confidence: want %d",
 			starts, len(p), 100*(1-timeAlpha), wanted)
 		return
 	}

@@ -187,7 +187,7 @@ func (e *statusError) Error() string {
 	}
 	switch e.code {
 	case http.StatusUnauthorized:
-		return text + ": want the token of a service account, in --token or $GRAFANA_TOKEN"
+		return text + ": want the token of a service account"
 	case http.StatusForbidden:
 		return text + ": want a service account whose role is Editor"
 	case http.StatusNotFound, http.StatusMethodNotAllowed:

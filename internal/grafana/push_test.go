@@ -137,7 +137,7 @@ var _ = Describe("Push", func() {
 		Expect(fake.dashboards).To(BeEmpty())
 	},
 		Entry("a wrong token", func() { fake.token = "secret" }, func() Target { return Target{URL: base, Token: "guess"} },
-			"making folder scaler", "401 Unauthorized: Invalid API key", "want the token of a service account, in --token or $GRAFANA_TOKEN"),
+			"making folder scaler", "401 Unauthorized: Invalid API key", "want the token of a service account"),
 		Entry("no token", func() { fake.token = "secret" }, func() Target { return Target{URL: base} }, "401"),
 		Entry("a viewer's token", func() { fake.role = http.StatusForbidden }, func() Target { return Target{URL: base} },
 			"403 Forbidden: You'll need additional permissions", "whose role is Editor"),

@@ -323,7 +323,7 @@ func (e *Existing) startControlPlane(ctx context.Context, r *run) (*controlplane
 	} else {
 		r.journal.Warn(record.Warning{
 			About: "controlPlane", Reason: record.ReasonNotSupported, Component: r.driver.Name,
-			Detail: "the cluster has no pods of it, and --control-plane-metrics does not say where its own metrics are",
+			Detail: "the cluster has no pods of it, and place.metrics does not say where its own metrics are",
 		})
 	}
 	r.journal.Update(func(run *record.Run) { run.Environment.Existing = &how })

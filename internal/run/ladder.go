@@ -202,7 +202,7 @@ func (l Ladder) prepareVersions(ctx context.Context, progress Progress) error {
 			return err
 		}
 		if other, taken := of[options.Istio]; taken {
-			return fmt.Errorf("versions %s and %s: %s would run in place of both or of one, and be compared with itself; reach a registry that has the images (--image-registry), or leave one out", other, version, options.Istio)
+			return fmt.Errorf("versions %s and %s: %s would run in place of both or of one, and be compared with itself; reach a registry that has the images, or leave one out", other, version, options.Istio)
 		}
 		of[options.Istio] = version
 		if _, err := component.Paths(ctx, options, names...); err != nil {

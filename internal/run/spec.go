@@ -142,27 +142,15 @@ func newExisting(p scenario.Place) (_ *Existing, err error) {
 	if e.Place, err = attach.NewPlace(p); err != nil {
 		return nil, err
 	}
-	if e.AbortIf, err = conditions("place.abortIf", p.AbortIf); err != nil {
+	if e.AbortIf, err = guard.Parse("place.abortIf", p.AbortIf); err != nil {
 		return nil, err
 	}
 	if p.RefuseIf != nil {
-		if e.RefuseIf, err = conditions("place.refuseIf", *p.RefuseIf); err != nil {
+		if e.RefuseIf, err = guard.Parse("place.refuseIf", *p.RefuseIf); err != nil {
 			return nil, err
 		}
 	}
 	return e, nil
-}
-
-// conditions reads those of the field at a path; "" = none.
-func conditions(path, text string) (guard.Conditions, error) {
-	if text == "" {
-		return nil, nil
-	}
-	all, err := guard.Parse(text)
-	if wrong, ok := errors.AsType[*guard.Error](err); ok {
-		return nil, scenario.Refuse(path, wrong.Value, "%s", wrong.Want)
-	}
-	return all, err
 }
 
 // Asked returns the scenario of the specification in JSON, with the digest of a captured mesh: two runs with

@@ -74,7 +74,7 @@ func (s Spec) unknowns(d controlplane.Driver) []record.Warning {
 	}
 	absent("controlPlane", "scaler did not start it, and samples nothing of it")
 	absent("own", "its own metrics are not known")
-	absent("latencies.push", "there is no probe phase, because it is not known what the server makes of a change; latencies.rolloutPush has the changes of endpoints while rolling out where --expect states endpoints")
+	absent("latencies.push", "there is no probe phase, because it is not known what the server makes of a change; latencies.rolloutPush has the changes of endpoints while rolling out where controlPlane.connection.expect states endpoints")
 	if s.ControlPlane.Connection.Expect == "" {
 		warnings = append(warnings, record.Warning{About: "latencies.completeConfiguration", Reason: record.ReasonNotStated, Component: d.Name})
 	}

@@ -37,7 +37,7 @@ func Open(dir string) (_ *Folder, err error) {
 		}
 	}()
 	if err := makeAll(dir, &f.undo); err != nil {
-		return nil, fmt.Errorf("making the output folder: %w: choose a writable folder with --out", err)
+		return nil, fmt.Errorf("making the output folder: %w: choose a writable output folder", err)
 	}
 	if f.lock, err = lockDir(dir); err != nil {
 		return nil, fmt.Errorf("locking the output folder: %w", err)
@@ -66,14 +66,14 @@ func (f *Folder) Check(names ...string) error {
 		if _, err := os.Lstat(path); err == nil {
 			return f.exists(name)
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("creating run %q: %w: choose a writable folder with --out", name, err)
+			return fmt.Errorf("creating run %q: %w: choose a writable output folder", name, err)
 		}
 	}
 	return nil
 }
 
 func (f *Folder) exists(name string) error {
-	return fmt.Errorf("creating run %q in %s: %w: choose another --out, or remove %s", name, f.dir, ErrExists, filepath.Join(f.dir, name))
+	return fmt.Errorf("creating run %q in %s: %w: choose another output folder, or remove %s", name, f.dir, ErrExists, filepath.Join(f.dir, name))
 }
 
 // Create makes the folder of a run and writes a first run.json, with status
@@ -94,7 +94,7 @@ func (f *Folder) Create(name string) (_ *Writer, err error) {
 	if err := os.Mkdir(w.dir, 0o755); errors.Is(err, fs.ErrExist) {
 		return nil, f.exists(name)
 	} else if err != nil {
-		return nil, fmt.Errorf("creating run %q: %w: choose a writable folder with --out", name, err)
+		return nil, fmt.Errorf("creating run %q: %w: choose a writable output folder", name, err)
 	}
 	undo.add(func() { os.RemoveAll(w.dir) })
 	for _, sub := range []string{latenciesDir, logsDir, prometheusDir} {
@@ -143,14 +143,14 @@ func makeAll(dir string, undo *unwinding) error {
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: choose a readable folder with --out", err)
+		return nil, fmt.Errorf("%w: choose a readable output folder", err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%s: %w: wait until it has ended, or choose another --out", dir, ErrLocked)
+			return nil, fmt.Errorf("%s: %w: wait until it has ended, or choose another output folder", dir, ErrLocked)
 		}
-		return nil, fmt.Errorf("%s: %w: choose a folder on a local disk with --out", dir, err)
+		return nil, fmt.Errorf("%s: %w: choose an output folder on a local disk", dir, err)
 	}
 	return f, nil
 }

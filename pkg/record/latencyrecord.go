@@ -38,7 +38,7 @@ func CreateLatency(dir, name string) (_ *LatencyWriter, err error) {
 		return nil, err
 	}
 	if err := os.Mkdir(w.dir, 0o755); err != nil {
-		return nil, fmt.Errorf("creating run %q: %w: choose a writable folder with --out", name, withFix(err))
+		return nil, fmt.Errorf("creating run %q: %w: choose a writable output folder", name, withFix(err))
 	}
 	undo.add(func() { os.RemoveAll(w.dir) })
 	if err := os.Mkdir(w.LogDir(), 0o755); err != nil {

@@ -111,7 +111,7 @@ var sentences = map[Reason]string{
 	ReasonSeriesEnd:        "the time series end before the last phase does: {detail}",
 	ReasonNotMeasured:      "it could not be measured: {detail}",
 	ReasonNotSupported:     "absent with {component}: {detail}",
-	ReasonNotStated:        "it is not stated what sidecars of {component} must receive (--expect): one counts as complete, and as converged, when everything that it asked for was answered and acknowledged",
+	ReasonNotStated:        "it is not stated what sidecars of {component} must receive (controlPlane.connection.expect): one counts as complete, and as converged, when everything that it asked for was answered and acknowledged",
 	ReasonClockMoved:       "the wall clock was set by {movedSeconds:duration} in {phase}: time series, and what is computed from them, are of another window; latencies, processor time and memory are not affected",
 	ReasonSuspended:        "the machine was suspended for {suspendedSeconds:duration} in {phase}: time series have a gap; latencies, processor time and memory do not include that time",
 	ReasonPaused:           "scaler did not run for {pausedSeconds:duration} in {phase}: what happened meanwhile was seen that much later, and peaks may be missed",
@@ -155,7 +155,7 @@ var sentences = map[Reason]string{
 	ReasonCertificateExpired: "Envoys without an agent keep the certificate of their start, and the first such ended at {detail}, {endedSeconds:duration} before the run: its sidecar makes no connection with another since",
 
 	ReasonRoundsMissing:  "of {repeats:many repeat} all variants did all rounds of {rounds}: intervals, and what is added, are of those alone",
-	ReasonNotSent:        "{notSent} of {requests} requests were not sent: {bound} were under way already, which is the bound (--max-connections)",
+	ReasonNotSent:        "{notSent} of {requests} requests were not sent: {bound} were under way already, which is the bound (latency.maxConnections)",
 	ReasonRequestsFailed: "{failed} of {requests} requests failed ({detail}): they count as slower than all that were answered",
 	ReasonRetried:        "not every request that met no server is an error: the server's sidecar tries up to {retries} times more, within 0.1 s, as {component} has it do; what then succeeds is a late answer here and an error without a mesh",
 }

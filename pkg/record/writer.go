@@ -260,7 +260,7 @@ func syncDir(dir string) error {
 // withFix adds the way out to errors of a disk that takes no more.
 func withFix(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: free space on that disk, or choose another with --out", err)
+		return fmt.Errorf("%w: free space on that disk, or choose an output folder on another", err)
 	}
 	return err
 }

@@ -95,7 +95,7 @@ func TestCreateErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Create(out, "x")
-		checkError(t, err, ErrExists, "--out", "remove "+filepath.Join(out, "x"))
+		checkError(t, err, ErrExists, "output folder", "remove "+filepath.Join(out, "x"))
 		readOne(t, out) // the one before is untouched
 		create(t, out, "y")
 	})
@@ -103,7 +103,7 @@ func TestCreateErrors(t *testing.T) {
 		out := t.TempDir()
 		w := create(t, out, "x")
 		_, err := Create(out, "y")
-		checkError(t, err, ErrLocked, out, "--out")
+		checkError(t, err, ErrLocked, out, "output folder")
 		if _, err := os.Stat(filepath.Join(out, "y")); !errors.Is(err, fs.ErrNotExist) {
 			t.Error("the run that failed left its folder")
 		}
@@ -116,9 +116,9 @@ func TestCreateErrors(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")
 		put(t, file, "")
 		_, err := Create(file, "x")
-		checkError(t, err, syscall.ENOTDIR, file, "--out")
+		checkError(t, err, syscall.ENOTDIR, file, "output folder")
 		_, err = Create(filepath.Join(file, "below"), "x")
-		checkError(t, err, syscall.ENOTDIR, file, "--out")
+		checkError(t, err, syscall.ENOTDIR, file, "output folder")
 	})
 	t.Run("not writable", func(t *testing.T) {
 		if os.Geteuid() == 0 {
@@ -129,9 +129,9 @@ func TestCreateErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Create(out, "x")
-		checkError(t, err, fs.ErrPermission, out, "--out")
+		checkError(t, err, fs.ErrPermission, out, "output folder")
 		_, err = Create(filepath.Join(out, "below"), "x")
-		checkError(t, err, fs.ErrPermission, out, "--out")
+		checkError(t, err, fs.ErrPermission, out, "output folder")
 	})
 	t.Run("names that are no folder below", func(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out")
@@ -288,7 +288,7 @@ func TestFullDisk(t *testing.T) {
 	if err := w.Save(&Run{Reason: "small"}); err != nil {
 		t.Fatal(err)
 	}
-	checkError(t, w.Save(&Run{Reason: strings.Repeat("x", 1<<20)}), syscall.ENOSPC, "free space", "--out", "what it held is kept")
+	checkError(t, w.Save(&Run{Reason: strings.Repeat("x", 1<<20)}), syscall.ENOSPC, "free space", "output folder", "what it held is kept")
 	if got := readOne(t, out); got.Reason != "small" {
 		t.Errorf("after the disk was full, reason %.20q: want what was saved before", got.Reason)
 	}
@@ -302,7 +302,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Create(out, "y")
-	checkError(t, err, syscall.ENOSPC, "--out")
+	checkError(t, err, syscall.ENOSPC, "output folder")
 	if _, err := os.Stat(filepath.Join(out, "y")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the run that failed left its folder")
 	}

@@ -165,7 +165,7 @@ var _ = Describe("a cluster that is there already", func() {
 		with := all.objects(ctx)
 		aborted := where.start(cluster.inside(where, "--yes", "--steady", "5m", "--abort-if", "pending-pods>0")...)
 		Expect(wait(aborted)).To(Equal(exitFailed))
-		Expect(aborted.Err).To(gbytes.Say("pending-pods is 1, and --abort-if has pending-pods>0"))
+		Expect(aborted.Err).To(gbytes.Say("pending-pods is 1, and place.abortIf has pending-pods>0"))
 		Expect(all.objects(ctx)).To(Equal(with))
 		Expect(client.CoreV1().Pods("default").Delete(ctx, pending.Name, metav1.DeleteOptions{})).To(Succeed())
 

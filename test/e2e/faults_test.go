@@ -62,12 +62,12 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		second := other.start(other.referenceArgs("--pods", "30")...)
 		Expect(wait(second)).To(Equal(exitFailed))
 		Expect(string(second.Err.Contents())).To(And(
-			ContainSubstring("another scaler is writing to it"), ContainSubstring("choose another --out"),
+			ContainSubstring("another scaler is writing to it"), ContainSubstring("choose another output folder"),
 		))
 		other.expectNothingLeft()
 		latency := where.start("latency", "--control-plane", "reference", "--variants", "none", "--out", where.out)
 		Expect(wait(latency)).To(Equal(exitFailed))
-		Expect(latency.Err).To(gbytes.Say("choose another --out"))
+		Expect(latency.Err).To(gbytes.Say("choose another output folder"))
 
 		By("being listed, and left alone by cleanup")
 		status := where.start("cluster", "status")
@@ -118,7 +118,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		third := where.start(where.referenceArgs("--pods", "20")...)
 		Expect(wait(third)).To(Equal(exitFailed))
-		Expect(third.Err).To(gbytes.Say("choose another --out"))
+		Expect(third.Err).To(gbytes.Say("choose another output folder"))
 		Expect(os.ReadFile(path)).To(Equal(before))
 	})
 

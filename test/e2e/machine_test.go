@@ -69,7 +69,7 @@ var _ = Describe("what a machine lacks", func() {
 		Expect(errors.Is(err, syscall.ENOSPC)).To(BeTrue(), "%v", err)
 		Expect(fill.Close()).To(Succeed())
 		Expect(wait(run)).To(Equal(exitFailed))
-		Expect(run.Err).To(gbytes.Say("no space left on device: free space on that disk, or choose another with --out"))
+		Expect(run.Err).To(gbytes.Say("no space left on device: free space on that disk, or choose an output folder on another"))
 		where.expectNothingLeft(sockets...)
 		Expect(where.recorded().Status).To(Equal(record.StatusInterrupted), "as it stood when the disk was full")
 	})

@@ -42,7 +42,7 @@ func Driver() controlplane.Driver {
 		},
 		Figures: controlplane.Figures{Meanings: map[string]string{
 			"latencies.podAdmission":          controlplane.NotInjected,
-			"latencies.completeConfiguration": "from the first request on the ADS stream to the last resource that --expect states, or to the answers to all requests",
+			"latencies.completeConfiguration": "from the first request on the ADS stream to the last resource that controlPlane.connection.expect states, or to the answers to all requests",
 		}},
 		Start: start,
 	}

@@ -259,7 +259,7 @@ func checkInstallation(i controlplane.Installation, knobs controlplane.Knobs) st
 	case knobs.Scope == topology.Captured:
 		return fmt.Sprintf("Sidecar %s/%s applies to every namespace: want a cluster without one for a captured mesh", i.Namespace, i.Settings[rootSidecar])
 	default:
-		return fmt.Sprintf("Sidecar %s/%s applies to every namespace: want --scope declared, with which each workload has its own", i.Namespace, i.Settings[rootSidecar])
+		return fmt.Sprintf("Sidecar %s/%s applies to every namespace: want mesh.settings.scope declared, with which each workload has its own", i.Namespace, i.Settings[rootSidecar])
 	}
 	return ""
 }

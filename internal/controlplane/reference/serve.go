@@ -70,7 +70,7 @@ func (o ServeOptions) source(ctx context.Context) (server.Options, error) {
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
 	if err != nil {
-		return options, fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
+		return options, fmt.Errorf("reading the kubeconfig %s: %w", o.Kubeconfig, err)
 	}
 	config.QPS = -1 // no limit of the client's own
 	client, err := kubernetes.NewForConfig(config)

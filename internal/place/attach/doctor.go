@@ -80,7 +80,7 @@ func tryConnection(ctx context.Context, t Target, f *Found) (string, error) {
 		}
 	}
 	if len(c.Instances) == 0 {
-		detail += "; its cores and memory are not known: the cluster has no pods of it, and --control-plane-metrics is not given"
+		detail += "; its cores and memory are not known: the cluster has no pods of it, and place.metrics is not given"
 	}
 	return detail, nil
 }

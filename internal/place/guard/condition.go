@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Subject is what a condition is about.
@@ -77,10 +79,10 @@ func (c Conditions) Refuse(ctx context.Context, measure func(context.Context, Su
 	for _, one := range c {
 		value, err := measure(ctx, one.Subject)
 		if err != nil {
-			return fmt.Errorf("checking --refuse-if %s: %w", one, err)
+			return fmt.Errorf("checking place.refuseIf %s: %w", one, err)
 		}
 		if value > one.Limit {
-			return fmt.Errorf("%w: %s is %s before the run, and --refuse-if has %s", ErrLoaded, one.Subject, one.Subject.rounded(value), one)
+			return fmt.Errorf("%w: %s is %s before the run, and place.refuseIf has %s", ErrLoaded, one.Subject, one.Subject.rounded(value), one)
 		}
 	}
 	return nil
@@ -89,10 +91,13 @@ func (c Conditions) Refuse(ctx context.Context, measure func(context.Context, Su
 // ErrLoaded marks a run that was refused because of the load of its cluster.
 var ErrLoaded = errors.New("the cluster has too much load for a run")
 
-// Parse reads SUBJECT>LIMIT, as in apiserver-p99>1s; several are separated by commas. Each subject may occur
-// once, and no limit is negative. Its error is an *[Error].
-func Parse(text string) (Conditions, error) {
+// Parse reads the field at a path: SUBJECT>LIMIT, as in apiserver-p99>1s; several are separated by commas, and ""
+// is none. Each subject may occur once, and no limit is negative. Its error is of type *[scenario.Error].
+func Parse(path, text string) (Conditions, error) {
 	var all Conditions
+	if text == "" {
+		return nil, nil
+	}
 	for part := range strings.SplitSeq(text, ",") {
 		name, limit, _ := strings.Cut(strings.TrimSpace(part), ">")
 		c := Condition{Subject: Subject(strings.TrimSpace(name))}
@@ -109,28 +114,19 @@ func Parse(text string) (Conditions, error) {
 		case ControlPlaneCores:
 			c.Limit, err = strconv.ParseFloat(limit, 64)
 		default:
-			return nil, wanted(part)
+			return nil, wanted(path, part)
 		}
 		if err != nil || !(c.Limit >= 0) || c.Limit > 1e9 { // NaN is none of these
-			return nil, wanted(part)
+			return nil, wanted(path, part)
 		}
 		if slices.ContainsFunc(all, func(other Condition) bool { return other.Subject == c.Subject }) {
-			return nil, &Error{strings.TrimSpace(part), string(c.Subject) + " once"}
+			return nil, scenario.Refuse(path, strings.TrimSpace(part), "%s once", c.Subject)
 		}
 		all = append(all, c)
 	}
 	return all, nil
 }
 
-// Error is a condition that cannot be used.
-type Error struct {
-	Value string // the condition
-	Want  string // what can be used
-}
-
-// Error returns the error as in `got "x", want pending-pods>20`.
-func (e *Error) Error() string { return fmt.Sprintf("got %q, want %s", e.Value, e.Want) }
-
-func wanted(part string) error {
-	return &Error{strings.TrimSpace(part), fmt.Sprintf("%s>1s, %s>20 or %s>4", subjects[0], subjects[1], subjects[2])}
+func wanted(path, part string) error {
+	return scenario.Refuse(path, strings.TrimSpace(part), "%s>1s, %s>20 or %s>4", subjects[0], subjects[1], subjects[2])
 }

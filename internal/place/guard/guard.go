@@ -42,10 +42,10 @@ func (g *Guard) Run(ctx context.Context) error {
 			}
 			value, known, err := g.value(ctx, c.Subject)
 			if err != nil {
-				return fmt.Errorf("checking --abort-if %s: %w", c, err)
+				return fmt.Errorf("checking place.abortIf %s: %w", c, err)
 			}
 			if known && value > c.Limit {
-				return fmt.Errorf("%s is %s, and --abort-if has %s", c.Subject, c.Subject.rounded(value), c)
+				return fmt.Errorf("%s is %s, and place.abortIf has %s", c.Subject, c.Subject.rounded(value), c)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 func TestParse(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
+		{"", ""},
 		{"apiserver-p99>1s", "apiserver-p99>1s"},
 		{" pending-pods > 20 , control-plane-cores>0.5", "pending-pods>20,control-plane-cores>0.5"},
 		{"apiserver-p99>1500us", "apiserver-p99>1.5ms"},
@@ -20,17 +21,17 @@ func TestParse(t *testing.T) {
 		{"apiserver-p99>1ns", "apiserver-p99>1ns"},
 		{"pending-pods>12345,control-plane-cores>0.12345", "pending-pods>12345,control-plane-cores>0.12345"},
 	} {
-		got, err := Parse(c.text)
+		got, err := Parse("", c.text)
 		if err != nil || got.String() != c.want {
 			t.Errorf("%q: %q, %v, want %q", c.text, got, err, c.want)
 		}
 	}
 	for _, text := range []string{
-		"", "apiserver-p99", "apiserver-p99>1", "apiserver-p99>-1s", "pending-pods>1.5", "pending-pods>-1", "pending-pods<1",
+		",", "apiserver-p99", "apiserver-p99>1", "apiserver-p99>-1s", "pending-pods>1.5", "pending-pods>-1", "pending-pods<1",
 		"control-plane-cores>NaN", "control-plane-cores>Inf", "restarts>0", "pending-pods>1,", "pending-pods>1,pending-pods>2",
 	} {
-		if got, err := Parse(text); err == nil {
-			t.Errorf("%q: %v, want an error", text, got)
+		if got, err := Parse("place.abortIf", text); err == nil || !strings.HasPrefix(err.Error(), "place.abortIf: got ") {
+			t.Errorf("%q: %v, %v, want an error of the field", text, got, err)
 		}
 	}
 }
@@ -38,11 +39,11 @@ func TestParse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("apiserver-p99>1s,pending-pods>20,control-plane-cores>4")
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := Parse(text)
+		got, err := Parse("", text)
 		if err != nil {
 			return
 		}
-		again, err := Parse(got.String())
+		again, err := Parse("", got.String())
 		if err != nil || !slices.Equal(got, again) {
 			t.Errorf("%q is %q, and read again %q, %v", text, got, again, err)
 		}
@@ -127,7 +128,7 @@ func TestGuard(t *testing.T) {
 		cores            []float64 // one for each check
 		want             string    // "" = the run goes on
 	}{
-		{name: "slow API server", conditions: "apiserver-p99>100ms", want: "apiserver-p99 is 200ms, and --abort-if has apiserver-p99>100ms"},
+		{name: "slow API server", conditions: "apiserver-p99>100ms", want: "apiserver-p99 is 200ms, and place.abortIf has apiserver-p99>100ms"},
 		{name: "at the limit", conditions: "apiserver-p99>200ms"},
 		{name: "pods", conditions: "pending-pods>2", pending: 3, want: "pending-pods is 3"},
 		{name: "few pods", conditions: "pending-pods>3", pending: 3},
@@ -137,7 +138,7 @@ func TestGuard(t *testing.T) {
 		{name: "cores, for a moment", conditions: "control-plane-cores>2", cores: append(constant(window, 1), 5)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			conditions, err := Parse(c.conditions)
+			conditions, err := Parse("", c.conditions)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +174,7 @@ func constant(n int, value float64) []float64 {
 
 func TestGuardFailsWithPending(t *testing.T) {
 	g := &Guard{Conditions: Conditions{{PendingPods, 1}}, Pending: func(context.Context) (int, error) { return 0, errors.New("forbidden") }}
-	if err := g.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "checking --abort-if pending-pods>1: forbidden") {
+	if err := g.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "checking place.abortIf pending-pods>1: forbidden") {
 		t.Errorf("%v", err)
 	}
 }
@@ -184,10 +185,10 @@ func TestRefuse(t *testing.T) {
 	unknown := errors.New("not known")
 	for _, c := range []struct{ conditions, want string }{
 		{"apiserver-p99>250ms,pending-pods>3,control-plane-cores>1.5", ""},
-		{"apiserver-p99>200ms", "apiserver-p99 is 250ms before the run, and --refuse-if has apiserver-p99>200ms"},
-		{"apiserver-p99>1s,control-plane-cores>1,pending-pods>1", "control-plane-cores is 1.5 before the run, and --refuse-if has control-plane-cores>1"},
+		{"apiserver-p99>200ms", "apiserver-p99 is 250ms before the run, and place.refuseIf has apiserver-p99>200ms"},
+		{"apiserver-p99>1s,control-plane-cores>1,pending-pods>1", "control-plane-cores is 1.5 before the run, and place.refuseIf has control-plane-cores>1"},
 	} {
-		conditions, err := Parse(c.conditions)
+		conditions, err := Parse("", c.conditions)
 		if err != nil {
 			t.Fatal(err)
 		}
