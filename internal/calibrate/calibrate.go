@@ -70,7 +70,6 @@ func Run(ctx context.Context, spec Spec, log func(string)) (record.Calibration, 
 type calibration struct {
 	spec    Spec
 	size    reference.Size
-	log     func(string)
 	fleet   *fleet
 	sampler *measure.Sampler
 	lag     *stats.Histogram
@@ -90,7 +89,6 @@ func calibratePoint(ctx context.Context, spec Spec, sidecars int, keys *svid.Key
 	c := &calibration{
 		spec:    spec,
 		size:    reference.Size{Pods: sidecars, Services: min(spec.Services, sidecars)},
-		log:     log,
 		fleet:   newFleet(keys, log),
 		sampler: measure.NewSampler(measure.SampleInterval / 4),
 		lag:     stats.NewHistogram(),
@@ -172,7 +170,7 @@ func (c *calibration) arrive(ctx context.Context) (steps.Undo, error) {
 func (c *calibration) hold(ctx context.Context) (steps.Undo, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.spec.Hold)
 	defer cancel()
-	if err := measure.NewLag(0, c.lag.Record).Run(ctx); err != nil {
+	if err := measure.NewLag(c.lag.Record).Run(ctx); err != nil {
 		return nil, err
 	}
 	var err error

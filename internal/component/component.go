@@ -112,7 +112,7 @@ type Status struct {
 // Validate states what is wrong with the options for the programs that are to be used, all for
 // none named; nil = nothing. Its error names the flag, the value and what is wanted.
 func (o Options) Validate(programs ...string) error {
-	if _, err := parseRegistries(o.ImageRegistry); err != nil {
+	if _, err := o.registries(); err != nil {
 		return err
 	}
 	if o.Istio == "" {
@@ -240,7 +240,7 @@ func open(o Options) (*store, error) {
 		return nil, err
 	}
 	s := &store{graphs: append(graphsOf(release), o.Graphs...), progress: o.Progress, unreachable: o.Unreachable, silence: registrySilence}
-	if s.registries, err = parseRegistries(o.ImageRegistry); err != nil {
+	if s.registries, err = o.registries(); err != nil {
 		return nil, err
 	}
 	if s.unreachable == nil {
@@ -291,7 +291,7 @@ func (s *store) paths(ctx context.Context, binDir string, names []string) (map[s
 	if binDir != "" {
 		return s.pathsIn(ctx, binDir, names)
 	}
-	tc, noGo := probeToolchain(ctx, s.dir)
+	tc, noGo := s.probeToolchain(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -389,7 +389,7 @@ func (s *store) lookup(g *Graph, p Program, tc toolchain) string {
 
 func (s *store) list(ctx context.Context, binDir string) ([]Status, error) {
 	// Without Go the cache can still be read; what has to be built says so when it is.
-	tc, _ := probeToolchain(ctx, s.dir)
+	tc, _ := s.probeToolchain(ctx)
 	var all []Status
 	for g, p := range s.graphs.programs() {
 		st := s.status(g, p, tc)
@@ -413,7 +413,7 @@ func (s *store) status(g *Graph, p Program, tc toolchain) Status {
 	case g.wheel != nil:
 		st.Source = SourcePip
 	case s.hasImage(p) && !p.image.asked:
-		st.Image = p.image.reference(s.registries)
+		st.Image = s.reference(pull{g: g, Program: p})
 		if g.Mod == "" {
 			st.Source = SourceImage
 		}

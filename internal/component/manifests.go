@@ -151,7 +151,7 @@ func (s *store) manifestFiles(ctx context.Context, g *Graph, release, revision, 
 	}
 	module := ""
 	if exact || base != IstioDefault {
-		tc, err := probeToolchain(ctx, s.dir)
+		tc, err := s.probeToolchain(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -91,6 +91,9 @@ type Program struct {
 // kubernetesVersion is the release of Kubernetes.
 const kubernetesVersion = "v1.36.3"
 
+// prometheusVersion is the release of Prometheus and promtool.
+const prometheusVersion = "3.15.0"
+
 // istioVersion is the number in the module's VERSION file, and the commit of the pinned version.
 const istioVersion = "1.31-eed52ebb66ad"
 
@@ -130,8 +133,8 @@ var lastGraphs = []Graph{
 			"github.com/prometheus/common/version.Revision=v0.315.0",
 		},
 		Programs: []Program{
-			{Prometheus, "3.15.0", "github.com/prometheus/prometheus/cmd/prometheus", Prometheus, []string{"--version"}, prometheusImage(Prometheus, "3.15.0")},
-			{Promtool, "3.15.0", "github.com/prometheus/prometheus/cmd/promtool", Promtool, []string{"--version"}, prometheusImage(Promtool, "3.15.0")},
+			{Prometheus, prometheusVersion, "github.com/prometheus/prometheus/cmd/prometheus", Prometheus, []string{"--version"}, prometheusImage(Prometheus)},
+			{Promtool, prometheusVersion, "github.com/prometheus/prometheus/cmd/promtool", Promtool, []string{"--version"}, prometheusImage(Promtool)},
 		},
 	},
 	{

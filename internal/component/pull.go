@@ -138,11 +138,13 @@ type pull struct {
 	digest string // that the image must have; "" = whichever it has
 }
 
-func (p pull) reference(all registries) string {
+// reference gives the image of a program as users of docker and crane write it.
+func (s *store) reference(p pull) string {
+	repository := s.registries[p.image.project] + p.image.repository
 	if p.digest != "" {
-		return all[p.image.project] + p.image.repository + "@" + p.digest
+		return repository + "@" + p.digest
 	}
-	return p.image.reference(all)
+	return repository + ":" + p.image.tag
 }
 
 // failure states why programs could not be taken from the images of a registry.
@@ -167,7 +169,7 @@ func (s *store) pullMissing(ctx context.Context, missing [][]Program) map[string
 	for i := range s.graphs {
 		for _, p := range missing[i] {
 			one := pull{g: &s.graphs[i], Program: p}
-			if s.hasImage(p) && !p.image.asked && !s.unreachable.has(ofHost(image.Registry(one.reference(s.registries)))) {
+			if s.hasImage(p) && !p.image.asked && !s.unreachable.has(ofHost(image.Registry(s.reference(one)))) {
 				wanted = append(wanted, one)
 			}
 		}
@@ -210,7 +212,7 @@ func (s *store) pullAll(ctx context.Context, wanted []pull) (failed []failure) {
 	defer cancel()
 	var references []string
 	for _, p := range wanted {
-		if r := p.reference(s.registries); !slices.Contains(references, r) {
+		if r := s.reference(p); !slices.Contains(references, r) {
 			references = append(references, r)
 		}
 	}
@@ -246,7 +248,7 @@ func (s *store) pullAll(ctx context.Context, wanted []pull) (failed []failure) {
 // byGraph gives the wanted programs that are in an image, those of each graph together.
 func (s *store) byGraph(wanted []pull, reference string) (groups [][]pull) {
 	for _, p := range wanted {
-		if p.reference(s.registries) != reference {
+		if s.reference(p) != reference {
 			continue
 		}
 		i := slices.IndexFunc(groups, func(group []pull) bool { return group[0].g == p.g })

@@ -335,7 +335,7 @@ func TestDefaultImages(t *testing.T) {
 
 func TestRegistries(t *testing.T) {
 	references := func(values ...string) string {
-		all, err := parseRegistries(values)
+		all, err := Options{ImageRegistry: values}.registries()
 		if err != nil {
 			return err.Error()
 		}
@@ -343,7 +343,7 @@ func TestRegistries(t *testing.T) {
 		var found []string
 		for _, name := range []string{Etcd, Kwok, Istiod, Promtool} {
 			if _, p := s.graphs.find(name); s.hasImage(p) {
-				found = append(found, p.image.reference(all))
+				found = append(found, s.reference(pull{Program: p}))
 			}
 		}
 		return strings.Join(found, " ")

@@ -41,10 +41,10 @@ func defaultRegistry(project string) string {
 	return ""
 }
 
-// parseRegistries reads Options.ImageRegistry. Its error is a *[scenario.Error].
-func parseRegistries(values []string) (registries, error) {
+// registries reads ImageRegistry. Its error is a *[scenario.Error].
+func (o Options) registries() (registries, error) {
 	all := registries{}
-	for _, value := range values {
+	for _, value := range o.ImageRegistry {
 		projects, registry := imageProjects, value
 		if project, rest, ok := strings.Cut(value, "="); ok {
 			projects, registry = []string{project}, rest
@@ -84,11 +84,6 @@ type released struct {
 	asked bool
 }
 
-// reference gives the image as users of docker and crane write it.
-func (r released) reference(all registries) string {
-	return all[r.project] + r.repository + ":" + r.tag
-}
-
 // imagePlace gives the folder in a cache of a program from its image. The registry is not part of it: a mirror has the
 // same image.
 func (p Program) imagePlace(cache string) string {
@@ -108,6 +103,6 @@ func kubernetesImage(program, repository, tag, version string) released {
 	return released{project: imagesOfKubernetes, repository: repository, tag: tag, path: "usr/local/bin/" + program, version: version}
 }
 
-func prometheusImage(program, version string) released {
-	return released{project: imagesOfPrometheus, repository: "prom/prometheus", tag: "v" + version, path: "bin/" + program, version: version}
+func prometheusImage(program string) released {
+	return released{project: imagesOfPrometheus, repository: "prom/prometheus", tag: "v" + prometheusVersion, path: "bin/" + program, version: prometheusVersion}
 }

@@ -69,7 +69,7 @@ func isPinned(release string) bool { return slices.Contains(istioReleases, relea
 
 // offline gives the options with the nearest pinned release in place of one whose images are known not to be had.
 func (o Options) offline(release string) Options {
-	all, err := parseRegistries(o.ImageRegistry)
+	all, err := o.registries()
 	if _, set := all[imagesOfIstio]; err == nil && !isPinned(release) && (!set || o.Unreachable.has(ofRelease(release))) {
 		o.Istio, _ = NearestIstio(release)
 	}
@@ -94,7 +94,7 @@ func (s *store) takeReleased(ctx context.Context, names []string) ([]failure, er
 			return nil, errors.New(p.withoutImage())
 		}
 		one := pull{g: g, Program: p}
-		if host := image.Registry(one.reference(s.registries)); s.unreachable.has(ofHost(host)) {
+		if host := image.Registry(s.reference(one)); s.unreachable.has(ofHost(host)) {
 			return []failure{{registry: host, programs: names, err: errors.New("it does not answer")}}, nil
 		}
 		missing = append(missing, one)

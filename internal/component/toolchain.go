@@ -51,7 +51,7 @@ func settingsOf(env map[string]string) string {
 
 // probeToolchain asks the `go` in PATH about itself, from a folder that is no module. The error
 // states what to do.
-func probeToolchain(ctx context.Context, dir string) (toolchain, error) {
+func (s *store) probeToolchain(ctx context.Context) (toolchain, error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
 		return toolchain{}, errors.New(`no Go toolchain found ("go" is not in PATH); install Go 1.26 or later, or name a folder with ready programs (--bin-dir)`)
@@ -62,8 +62,8 @@ func probeToolchain(ctx context.Context, dir string) (toolchain, error) {
 	}
 	cmd := exec.CommandContext(ctx, path, names...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		cmd.Dir = dir
+	if info, err := os.Stat(s.dir); err == nil && info.IsDir() {
+		cmd.Dir = s.dir
 	}
 	out, err := process.Output(cmd)
 	if err != nil {

@@ -62,7 +62,6 @@ type Installation struct {
 	Replicas, Ready int
 	Autoscaler      *Autoscaler // nil = none scales it
 	Pods            []string    // names of those that are ready
-	Container       string      // the name of its container in them
 	Requests        map[string]string
 	Limits          map[string]string
 	Env             []string          // NAME=VALUE of its container, without values from elsewhere

@@ -41,14 +41,6 @@ func (r *Result) Failed() int64 {
 	return n
 }
 
-// Rate returns the successful answers per second in the window; 0 for an empty one.
-func (r *Result) Rate() float64 {
-	if length := r.End.Sub(r.Start).Seconds(); length > 0 {
-		return float64(r.Answered) / length
-	}
-	return 0
-}
-
 // Second counts the outcomes of the requests that were due in one second.
 type Second struct{ Requests, Failed, NotSent int64 }
 

@@ -57,7 +57,6 @@ type clusterVariant struct {
 type clusterPod struct {
 	manifest *corev1.Pod
 	service  topology.Service
-	tier     int // 0 is the client's
 
 	made  *corev1.Pod // its state when it is ready
 	agent *loadagent.Agent
@@ -85,15 +84,15 @@ func (v *clusterVariant) plan(s Spec, f *Found, objects dynamic.Interface, sidec
 	if injected {
 		labels = f.adapter.Sidecars.PodLabels
 	}
-	pod := func(service topology.Service, tier, n, node int, containers ...corev1.Container) *clusterPod {
+	pod := func(service topology.Service, n, node int, containers ...corev1.Container) *clusterPod {
 		made := podManifest(fmt.Sprintf("%s-%d", service.Name, n), f.Run, service, f.Nodes[node], append(containers, agentContainer(s.Latency.Image)))
 		maps.Copy(made.Labels, labels)
 		if injected {
 			made.Annotations = f.adapter.PodAnnotations(mesh, namespace)
 		}
-		return &clusterPod{manifest: made, service: service, tier: tier}
+		return &clusterPod{manifest: made, service: service}
 	}
-	v.client = pod(mesh.Services[0], 0, 0, 0)
+	v.client = pod(mesh.Services[0], 0, 0)
 	if slices.Contains(s.Latency.Variants, v.variant) {
 		for _, placement := range s.Latency.Placement {
 			first, tiers := len(mesh.Services), [][]*clusterPod{}
@@ -115,7 +114,7 @@ func (v *clusterVariant) plan(s Spec, f *Found, objects dynamic.Interface, sidec
 				}
 				var pods []*clusterPod
 				for n := range tier.replicas {
-					pods = append(pods, pod(service, i+1, n, node, echoContainer(s, service, tier.wait, next)))
+					pods = append(pods, pod(service, n, node, echoContainer(s, service, tier.wait, next)))
 				}
 				mesh.Services, tiers = append(mesh.Services, service), append(tiers, pods)
 			}
@@ -335,7 +334,7 @@ func (p *clusterPods) bed(ctx context.Context, v *clusterVariant, placement int)
 		return nil, fmt.Errorf("reading the address of service %s: %w", first.Name, err)
 	}
 	bed := &testbed{
-		variant: v.variant, generator: v.client.agent, sampled: "client-" + v.variant,
+		generator: v.client.agent, sampled: "client-" + v.variant,
 		target: dataplane.Target{
 			Addresses: []string{net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(servicePort))}, Host: serviceHost(first.Name, first.Namespace),
 		},

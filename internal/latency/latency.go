@@ -63,7 +63,6 @@ type run struct {
 
 // testbed is the destination of one variant's requests.
 type testbed struct {
-	variant   string
 	target    dataplane.Target
 	dial      dialer        // nil = as net.Dialer does
 	servers   []*echoServer // of all tiers

@@ -275,7 +275,7 @@ func (m *sidecarMesh) stop(ctx context.Context) error {
 // through as expected.
 func (m *sidecarMesh) start(ctx context.Context, variant string) (*testbed, error) {
 	v := m.variants[variant]
-	bed := &testbed{variant: variant, target: egress(v.client, v.services[0])}
+	bed := &testbed{target: egress(v.client, v.services[0])}
 	for i := len(v.tiers) - 1; i >= 0; i-- {
 		for _, w := range v.tiers[i] {
 			var next dataplane.Target

@@ -192,7 +192,7 @@ func (p *podPlace) at() string {
 // through as expected.
 func (m *sidecarMesh) startPods(ctx context.Context, v *podVariant) (*testbed, error) {
 	client := v.tiers[0][0]
-	bed := &testbed{variant: v.variant, target: v.target(1), dial: client.net.DialContext}
+	bed := &testbed{target: v.target(1), dial: client.net.DialContext}
 	for i := len(v.tiers) - 1; i > 0; i-- {
 		var next dataplane.Target
 		if i+1 < len(v.tiers) {
@@ -287,7 +287,7 @@ func (r *run) startPlainPods(ctx context.Context) (*testbed, error) {
 	if err != nil {
 		return nil, err
 	}
-	bed := &testbed{variant: VariantNone, dial: v.tiers[0][0].net.DialContext}
+	bed := &testbed{dial: v.tiers[0][0].net.DialContext}
 	for i := len(v.tiers) - 1; i > 0; i-- {
 		if err := bed.startApplications(ctx, r, v.tiers[i], r.tiers[i-1].wait, bed.target); err != nil {
 			return nil, err

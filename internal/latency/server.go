@@ -92,7 +92,7 @@ func (s *echoServer) kill(ctx context.Context) error {
 // startPlain starts the variant none: the tiers call each other directly, the servers of
 // the next tier in turn.
 func (r *run) startPlain(ctx context.Context) (*testbed, error) {
-	bed := &testbed{variant: VariantNone}
+	bed := &testbed{}
 	for i := len(r.tiers) - 1; i >= 0; i-- { // the last tier is called by the one before
 		tier := r.tiers[i]
 		ports, err := process.FreePorts(tier.replicas)

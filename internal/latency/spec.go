@@ -19,9 +19,8 @@ import (
 // The variants of `scaler latency`: what is between client and server. A control plane
 // has none and the modes of its driver.
 const (
-	VariantNone       = "none"       // nothing
-	VariantPermissive = "permissive" // two sidecars; the server's would take plaintext too
-	VariantStrict     = "strict"     // two sidecars; plaintext, and any other caller, is refused
+	VariantNone   = "none"   // nothing
+	VariantStrict = "strict" // two sidecars; plaintext, and any other caller, is refused
 )
 
 // The topologies of `scaler latency`.

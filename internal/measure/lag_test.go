@@ -14,7 +14,7 @@ func TestLagCountsEveryMomentOfAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var lags []time.Duration
-		lag := NewLag(10*time.Millisecond, func(d time.Duration) {
+		lag := NewLag(func(d time.Duration) {
 			lags = append(lags, d)
 			if len(lags) == 2 {
 				<-time.After(35 * time.Millisecond)

@@ -218,9 +218,9 @@ const ranks = 4
 // owned, nodes, namespaces.
 func (f found) rank() int {
 	switch {
-	case f.resource.is("", "namespaces"):
+	case f.resource.isCore("namespaces"):
 		return 3
-	case f.resource.is("", "nodes"):
+	case f.resource.isCore("nodes"):
 		return 2
 	case f.owned:
 		return 1
@@ -263,7 +263,7 @@ func (d *deletion) find(ctx context.Context, resources []resource) ([]found, err
 	}
 	for _, r := range resources {
 		look(r, d.selector)
-		if r.is("", "pods") && d.outside.LabelSelector != "" {
+		if r.isCore("pods") && d.outside.LabelSelector != "" {
 			look(r, d.outside)
 		}
 	}
@@ -276,7 +276,7 @@ func (d *deletion) sort(r resource, selector metav1.ListOptions, objects []metav
 	defer d.mu.Unlock()
 	by := map[string]*found{}
 	for _, o := range objects {
-		if o.DeletionTimestamp != nil && r.is("", "namespaces") && !d.stays {
+		if o.DeletionTimestamp != nil && r.isCore("namespaces") && !d.stays {
 			continue // the namespace controller does the rest
 		}
 		if d.seen[r.String()] == nil {
@@ -315,7 +315,7 @@ func (d *deletion) delete(ctx context.Context, there []found) error {
 	}
 	for _, f := range there {
 		opts := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-		if f.resource.is("", "pods") {
+		if f.resource.isCore("pods") {
 			opts.GracePeriodSeconds = new(int64(0))
 		}
 		objects := d.objects.Resource(f.resource.GroupVersionResource).Namespace(f.namespace)
@@ -360,7 +360,8 @@ type resource struct {
 // String names the resource without its version, as in "deployments.apps".
 func (r resource) String() string { return r.GroupResource().String() }
 
-func (r resource) is(group, name string) bool { return r.Group == group && r.Resource == name }
+// isCore reports whether it is the resource of this name of Kubernetes' core.
+func (r resource) isCore(name string) bool { return r.Group == "" && r.Resource == name }
 
 // resources asks the API server for all resources, each in the version that it
 // prefers. The error names the groups that could not be asked, and comes with the

@@ -115,7 +115,7 @@ func ownFolder(dir string) (l *lock, err error) {
 // plan records control groups before they are made, so that a cleanup finds them.
 func (g *Group) plan(dirs []string) error {
 	g.state.ControlGroups = dirs
-	return g.state.save(g.dir)
+	return g.save()
 }
 
 // Priorities returns how children are prioritized; the zero value without
@@ -138,7 +138,7 @@ func (g *Group) begin() (err error) {
 	}
 	if err = os.Chmod(g.dir, 0o700); err == nil {
 		if g.state, err = newStateFile(g.owner); err == nil {
-			err = g.state.save(g.dir)
+			err = g.save()
 		}
 	}
 	if err == nil && g.opts.Prioritize {
@@ -229,7 +229,7 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	} else {
 		g.children, g.state.Children = append(g.children, p), append(g.state.Children, child)
 	}
-	if err := g.state.save(g.dir); err != nil {
+	if err := g.save(); err != nil {
 		p.Kill()
 		<-p.Done()
 		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
@@ -256,7 +256,7 @@ func (g *Group) MarkKept() error {
 	}
 	g.state.Children = kept
 	g.state.Kept, g.state.Owner = true, identity{}
-	if err := errors.Join(g.levels.abandon(), g.state.save(g.dir)); err != nil {
+	if err := errors.Join(g.levels.abandon(), g.save()); err != nil {
 		return fmt.Errorf("keeping process group %s: %w", g.dir, err)
 	}
 	g.owner.release()

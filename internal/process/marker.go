@@ -127,19 +127,19 @@ func newStateFile(owner *lock) (stateFile, error) {
 	}, nil
 }
 
-// save creates or replaces the file atomically.
-func (s stateFile) save(dir string) error {
-	data, err := json.MarshalIndent(s, "", "  ")
+// save creates or replaces the group's file atomically.
+func (g *Group) save() error {
+	data, err := json.MarshalIndent(g.state, "", "  ")
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, stateName+".*")
+	f, err := os.CreateTemp(g.dir, stateName+".*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(append(data, '\n'))
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), statePath(dir))
+		err = os.Rename(f.Name(), statePath(g.dir))
 	}
 	if err != nil {
 		os.Remove(f.Name())

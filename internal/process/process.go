@@ -54,7 +54,7 @@ type Spec struct {
 	Quota Quota
 	// MemoryLimit limits the bytes that the child and its descendants may hold, in a
 	// control group of their own; 0 means no limit. The kernel kills whatever exceeds it:
-	// see [Process.OutOfMemory]. Start fails where [CanLimitMemory] does.
+	// see [OutOfMemoryError]. Start fails where [CanLimitMemory] does.
 	MemoryLimit int64
 	// CountMemory requests [Handle.WorkingSet] of the child, which needs a control group
 	// for the child. If none is permitted, the child is started anyway. A MemoryLimit
@@ -76,10 +76,9 @@ type Process struct {
 	asked atomic.Bool // Stop or Kill was called
 
 	// Written before done is closed, read after.
-	err         error
-	cpu         time.Duration
-	outOfMemory bool
-	leftover    error // its control group could not be removed
+	err      error
+	cpu      time.Duration
+	leftover error // its control group could not be removed
 
 	mu     sync.Mutex
 	reaped bool // pid may belong to another process from here on
@@ -103,10 +102,6 @@ func (p *Process) Err() error {
 	}
 	return p.err
 }
-
-// OutOfMemory reports whether the child ended because the kernel killed it for
-// exceeding its MemoryLimit; false while it runs.
-func (p *Process) OutOfMemory() bool { return p.ended() && p.outOfMemory }
 
 func (p *Process) ended() bool {
 	select {
@@ -231,12 +226,13 @@ func (p *Process) run(cmd *exec.Cmd, logOffset int64, started chan<- error) {
 	p.mu.Unlock()
 
 	p.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	outOfMemory := false
 	if p.group != nil {
 		p.leftover = p.group.close()
-		p.outOfMemory = p.spec.MemoryLimit > 0 && p.group.kills > 0 && killed(cmd.ProcessState)
+		outOfMemory = p.spec.MemoryLimit > 0 && p.group.kills > 0 && killed(cmd.ProcessState)
 	}
 	p.leftover = errors.Join(p.leftover, p.removeQuota())
-	if p.outOfMemory {
+	if outOfMemory {
 		p.err = &OutOfMemoryError{Name: p.spec.Name, Limit: p.spec.MemoryLimit}
 	} else if !p.asked.Load() {
 		if err == nil {

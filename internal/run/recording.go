@@ -86,7 +86,7 @@ func (r *run) startRecorder(ctx context.Context) (steps.Undo, error) {
 	if r.workers.sampler != nil {
 		b.run("reading workers", r.workers.sampler.Run)
 	}
-	b.run("measuring scaler's own lag", measure.NewLag(0, r.late).Run)
+	b.run("measuring scaler's own lag", measure.NewLag(r.late).Run)
 	r.recorder, err = measure.Start(ctx, measure.Options{
 		Prometheus: r.programs.paths[component.Prometheus],
 		Dir:        r.journal.Writer().PrometheusDir(),

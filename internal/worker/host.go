@@ -62,7 +62,7 @@ func Serve(ctx context.Context, conn net.Conn, o HostOptions) error {
 	defer context.AfterFunc(life, func() { _ = conn.Close() })()
 	group.Go(func() error { return h.read(life) })
 	group.Go(func() error { return h.write(life) })
-	group.Go(func() error { return measure.NewLag(0, h.ranLate).Run(life) })
+	group.Go(func() error { return measure.NewLag(h.ranLate).Run(life) })
 	err := group.Wait()
 	if local := h.worker(); local != nil {
 		_ = local.Close(ctx) // never fails

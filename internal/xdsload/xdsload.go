@@ -88,7 +88,7 @@ func Run(ctx context.Context, spec Spec, progress Progress) (record.XDSRun, erro
 		group.Go(func() error { return server.Run(measuring) })
 	}
 	group.Go(func() error { return r.sampler.Run(measuring) })
-	group.Go(func() error { return measure.NewLag(0, r.recordLag).Run(measuring) })
+	group.Go(func() error { return measure.NewLag(r.recordLag).Run(measuring) })
 	runErr := r.runSidecars(ctx, measuring)
 	stop()
 	if err := group.Wait(); err != nil {

@@ -86,7 +86,7 @@ var _ = Describe("latency through sidecars", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(run.Spec.Redirected).To(BeTrue())
 		Expect(run.Checks).To(ConsistOf(
-			record.LatencyCheck{Variant: latency.VariantPermissive, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, OtherIdentity: record.CheckAnswered, Caller: record.CallerUnknown},
+			record.LatencyCheck{Variant: "permissive", Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, OtherIdentity: record.CheckAnswered, Caller: record.CallerUnknown},
 			record.LatencyCheck{Variant: latency.VariantStrict, Plaintext: record.CheckRefused, NoCertificate: record.CheckRefused, OtherIdentity: record.CheckRefused, Caller: record.CallerAllowed},
 		))
 		Expect(run.Rows).To(HaveLen(3))

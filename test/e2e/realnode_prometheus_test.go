@@ -119,6 +119,6 @@ func (u *user) prometheus(ctx context.Context) *clusterprometheus.Source {
 	Expect(err).NotTo(HaveOccurred())
 	return clusterprometheus.Look(ctx, clusterprometheus.Options{
 		Address: clusterprometheus.Address{Detect: true}, Cluster: config, Client: client,
-		Program: clusterprometheus.Program{Namespace: istiod.Namespace, Deployment: istiod.Deployment, Container: istiod.Container},
+		Program: clusterprometheus.Program{Namespace: istiod.Namespace, Deployment: istiod.Deployment, Container: "discovery"},
 	})
 }

@@ -108,5 +108,5 @@ func (s *sample) warnOfBuffers(t target) {
 	}
 	c := s.runs[0].Environment.ControlPlane
 	s.warn(rolloutMemory, "%s pushes responses of more than %.0f KiB%s, for each of which it takes a buffer of 1 MiB, so that its memory is higher there by a step: %s below that and %d above, and %d of each are needed to forecast it",
-		c.Name, c.Limits.LargeResponseBytes/(1<<10), where, were(small, "size"), large, sizesOfBuffers)
+		c.Name, c.Limits.LargeResponseBytes/(1<<10), where, sizesWere(small), large, sizesOfBuffers)
 }

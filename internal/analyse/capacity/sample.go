@@ -353,7 +353,7 @@ func (s *sample) enough(pods int, o Options) error {
 // of this number of pods; nil = nothing.
 func lacks(sizes []Size, pods int) (all []string) {
 	if len(sizes) < sizesNeeded {
-		all = append(all, fmt.Sprintf("%s run, %d are needed", were(len(sizes), "size"), sizesNeeded))
+		all = append(all, fmt.Sprintf("%s run, %d are needed", sizesWere(len(sizes)), sizesNeeded))
 	}
 	if len(sizes) < sizesUnrepeated && !slices.ContainsFunc(sizes, Size.repeated) {
 		all = append(all, fmt.Sprintf("every size was run once: repeats are needed, or %d sizes", sizesUnrepeated))
@@ -364,11 +364,11 @@ func lacks(sizes []Size, pods int) (all []string) {
 	return all
 }
 
-func were(n int, noun string) string {
+func sizesWere(n int) string {
 	if n == 1 {
-		return output.Many(n, noun) + " was"
+		return "1 size was"
 	}
-	return output.Many(n, noun) + " were"
+	return output.Many(n, "size") + " were"
 }
 
 // advice returns the command for the missing runs. It suggests a size of half the target,

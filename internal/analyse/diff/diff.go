@@ -215,7 +215,6 @@ func classSizes(sides ...map[workloadName][]*sidecar) map[string]int {
 // sidecar is one of a side.
 type sidecar struct {
 	by   workloadName
-	pod  string
 	kind record.ProxyKind
 	held []*resource // sorted by kind and name
 }
@@ -283,7 +282,7 @@ func (c *comparison) read(side *record.Configuration, o Options, shown *Side) (m
 	all := map[workloadName][]*sidecar{}
 	different := map[int]bool{}
 	for _, s := range side.Sidecars {
-		one := &sidecar{by: workloadName{s.Namespace, s.Workload}, pod: s.Pod, kind: s.Kind}
+		one := &sidecar{by: workloadName{s.Namespace, s.Workload}, kind: s.Kind}
 		for _, i := range s.Resources {
 			if resources[i] == nil {
 				continue

@@ -118,7 +118,7 @@ func tooFewChanges(needed int) string { return fmt.Sprintf("%s, below %d changes
 // changesInterval prints an interval of a quantile of pushes.
 func changesInterval(l *record.Latency, i *record.QuantileInterval, q float64) string {
 	if i == nil {
-		return tooFewChanges(stats.ClustersNeeded(q, 0.95))
+		return tooFewChanges(stats.ClustersNeeded(q))
 	}
 	return quantile(l, i.Low) + " to " + quantile(l, i.High)
 }

@@ -48,18 +48,21 @@ type QuantileInterval struct{ Low, High *float64 }
 // from either side.
 const resamples = 2000
 
-// ClustersNeeded returns the fewest clusters with which a confidence interval of the q
+// clusterConfidence is that of all intervals of clusters.
+const clusterConfidence = 0.95
+
+// ClustersNeeded returns the fewest clusters with which a 95 % confidence interval of the q
 // quantile has two ends. With fewer clusters, the probability that all of them lie on one
-// side of the quantile is more than half of 1 - confidence if the observations within a
+// side of the quantile is more than 2.5 % if the observations within a
 // cluster are all alike; then no bound can be stated without assumptions about the
-// distribution. For a confidence of 95 % it is 6 for the median, 36 for p90 and 368 for
+// distribution. It is 6 for the median, 36 for p90 and 368 for
 // p99. The formula is that for order statistics of independent values (David and
 // Nagaraja, Order Statistics, section 7.1).
-func ClustersNeeded(q, confidence float64) int {
-	return int(math.Ceil(math.Log((1-confidence)/2) / math.Log(max(q, 1-q))))
+func ClustersNeeded(q float64) int {
+	return int(math.Ceil(math.Log((1-clusterConfidence)/2) / math.Log(max(q, 1-q))))
 }
 
-// ClusterQuantile returns a confidence interval of the q quantile of all observations of
+// ClusterQuantile returns a 95 % confidence interval of the q quantile of all observations of
 // the clusters, by resampling whole clusters with replacement (cluster bootstrap,
 // percentile interval: Davison and Hinkley, Bootstrap Methods and their Application,
 // sections 3.8 and 5.3). Observations of one cluster stay together. The quantile is the
@@ -67,10 +70,10 @@ func ClustersNeeded(q, confidence float64) int {
 // is seeded, so that equal clusters have equal intervals.
 //
 // ok is false when there are fewer clusters with observations than ClustersNeeded.
-func ClusterQuantile(clusters []Cluster, q, confidence float64) (interval QuantileInterval, ok bool) {
+func ClusterQuantile(clusters []Cluster, q float64) (interval QuantileInterval, ok bool) {
 	clusters = slices.DeleteFunc(slices.Clone(clusters), func(c Cluster) bool { return len(c.Values) == 0 && c.Lost == 0 })
 	n := len(clusters)
-	if n < ClustersNeeded(q, confidence) {
+	if n < ClustersNeeded(q) {
 		return QuantileInterval{}, false
 	}
 	pool := newPool(clusters)
@@ -85,7 +88,7 @@ func ClusterQuantile(clusters []Cluster, q, confidence float64) (interval Quanti
 		drawn[i] = pool.quantile(q, weights)
 	}
 	slices.Sort(drawn)
-	tail := (1 - confidence) / 2
+	tail := (1 - clusterConfidence) / 2.0
 	end := func(share float64) *float64 {
 		v := drawn[NearestRank(share, resamples)-1]
 		if math.IsInf(v, 1) {

@@ -18,7 +18,7 @@ func TestNewCluster(t *testing.T) {
 
 func TestClustersNeeded(t *testing.T) {
 	for q, want := range map[float64]int{0.5: 6, 0.9: 36, 0.99: 368, 0.1: 36} {
-		if got := ClustersNeeded(q, 0.95); got != want {
+		if got := ClustersNeeded(q); got != want {
 			t.Errorf("p%g: %d, want %d", 100*q, got, want)
 		}
 	}
@@ -35,8 +35,8 @@ func alike(n, observations int) []Cluster {
 
 func TestClusterQuantile(t *testing.T) {
 	// However many sidecars see the same changes, the interval is that of the changes.
-	one, ok1 := ClusterQuantile(alike(20, 1), 0.5, 0.95)
-	many, ok2 := ClusterQuantile(alike(20, 200), 0.5, 0.95)
+	one, ok1 := ClusterQuantile(alike(20, 1), 0.5)
+	many, ok2 := ClusterQuantile(alike(20, 200), 0.5)
 	if !ok1 || !ok2 || *one.Low != *many.Low || *one.High != *many.High {
 		t.Errorf("20 changes seen once: %v to %v, seen by 200: %v to %v", *one.Low, *one.High, *many.Low, *many.High)
 	}
@@ -44,10 +44,10 @@ func TestClusterQuantile(t *testing.T) {
 	if *one.Low < 5 || *one.Low > 7 || *one.High < 13 || *one.High > 16 {
 		t.Errorf("the median of 1 to 20 lies within %v to %v", *one.Low, *one.High)
 	}
-	if _, ok := ClusterQuantile(alike(5, 100), 0.5, 0.95); ok {
+	if _, ok := ClusterQuantile(alike(5, 100), 0.5); ok {
 		t.Error("5 clusters have an interval")
 	}
-	if _, ok := ClusterQuantile(append(alike(5, 100), Cluster{}), 0.5, 0.95); ok {
+	if _, ok := ClusterQuantile(append(alike(5, 100), Cluster{}), 0.5); ok {
 		t.Error("5 clusters and one without observations have an interval")
 	}
 	// Of 20 changes 8 are lost: the median may be lost, too.
@@ -55,7 +55,7 @@ func TestClusterQuantile(t *testing.T) {
 	for i := 12; i < 20; i++ {
 		lossy[i] = Cluster{Lost: 3}
 	}
-	if i, ok := ClusterQuantile(lossy, 0.5, 0.95); !ok || i.Low == nil || i.High != nil {
+	if i, ok := ClusterQuantile(lossy, 0.5); !ok || i.Low == nil || i.High != nil {
 		t.Errorf("8 of 20 lost: %+v, %v: want no upper end", i, ok)
 	}
 }
@@ -91,7 +91,7 @@ func TestClusterQuantileCovers(t *testing.T) {
 				}
 				clusters = append(clusters, NewCluster(values, 0))
 			}
-			if i, ok := ClusterQuantile(clusters, tt.q, 0.95); ok && *i.Low <= truth && truth <= *i.High {
+			if i, ok := ClusterQuantile(clusters, tt.q); ok && *i.Low <= truth && truth <= *i.High {
 				held++
 			}
 			if naiveHolds(single, tt.q, truth) {

@@ -11,10 +11,9 @@ import (
 // Fit is a linear model, y = sum of x[i]*Terms[i], with the least sum of squared
 // residuals.
 type Fit struct {
-	Terms     []Term
-	Sigma     float64 // standard deviation of the residuals; 0 without degrees of freedom
-	Spare     int     // degrees of freedom: observations less terms
-	Explained float64 // R squared: the share of the variation of y about its mean that the model explains, 0 to 1; NaN if y does not vary
+	Terms []Term
+	Sigma float64 // standard deviation of the residuals; 0 without degrees of freedom
+	Spare int     // degrees of freedom: observations less terms
 
 	relative bool        // Sigma is a share of the model's value
 	root     [][]float64 // root times its transpose is the covariance of the coefficients for a Sigma of 1
@@ -82,20 +81,12 @@ func LeastSquares(x [][]float64, y []float64, confidence float64) (Fit, error) {
 // describe makes a Fit of solved coefficients.
 func describe(terms *mat.Dense, qr *mat.QR, scale, y []float64, solved *mat.VecDense, confidence float64) (Fit, error) {
 	n, p := terms.Dims()
-	fit := Fit{Terms: make([]Term, p), Spare: n - p, Explained: math.NaN()}
+	fit := Fit{Terms: make([]Term, p), Spare: n - p}
 	var fitted mat.VecDense
 	fitted.MulVec(terms, solved)
-	mean := 0.0
-	for _, v := range y {
-		mean += v / float64(n)
-	}
-	var residual, total float64
+	residual := 0.0
 	for i, v := range y {
 		residual += (v - fitted.AtVec(i)) * (v - fitted.AtVec(i))
-		total += (v - mean) * (v - mean)
-	}
-	if total > 0 {
-		fit.Explained = 1 - residual/total
 	}
 	root, err := covarianceRoot(qr, scale)
 	if err != nil {

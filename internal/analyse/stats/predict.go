@@ -26,7 +26,6 @@ const (
 // that proportion. spread states how much more or less than that each observation varies;
 // nil = all alike. The weights, one over the square of the model's value, are found by
 // iteration (Carroll and Ruppert, Transformation and Weighting in Regression, chapter 2).
-// Explained refers to the weighted values.
 func LeastSquaresRelative(x [][]float64, y, spread []float64, confidence float64) (Fit, error) {
 	if len(x) != len(y) || spread != nil && len(spread) != len(y) {
 		return Fit{}, fmt.Errorf("fitting: %d observations of the terms, %d of the result, %d of its spread", len(x), len(y), len(spread))

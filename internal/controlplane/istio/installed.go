@@ -151,7 +151,7 @@ func names(revisions []string) []string {
 
 // describeDeployment reads how istiod runs in the cluster.
 func describeDeployment(ctx context.Context, client kubernetes.Interface, i *controlplane.Installation, d appsv1.Deployment) error {
-	i.Deployment, i.Container, i.Replicas, i.Ready = d.Name, discoveryContainer, 1, int(d.Status.ReadyReplicas)
+	i.Deployment, i.Replicas, i.Ready = d.Name, 1, int(d.Status.ReadyReplicas)
 	if d.Spec.Replicas != nil {
 		i.Replicas = int(*d.Spec.Replicas)
 	}

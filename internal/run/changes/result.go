@@ -142,7 +142,7 @@ func (p *phase) save(section *record.Change, r *result, length time.Duration, en
 // intervals returns the confidence intervals of the quantiles of pushes.
 func (r *result) intervals() *record.PushIntervals {
 	of := func(q float64) *record.QuantileInterval {
-		i, ok := stats.ClusterQuantile(r.blocks, q, 0.95)
+		i, ok := stats.ClusterQuantile(r.blocks, q)
 		if !ok {
 			return nil
 		}

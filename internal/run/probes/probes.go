@@ -348,7 +348,7 @@ func pairs(change stats.Cluster) [][2]float64 {
 // intervals returns the confidence intervals of the quantiles of pushes.
 func intervals(changes []stats.Cluster) *record.PushIntervals {
 	of := func(q float64) *record.QuantileInterval {
-		i, ok := stats.ClusterQuantile(changes, q, 0.95)
+		i, ok := stats.ClusterQuantile(changes, q)
 		if !ok {
 			return nil
 		}

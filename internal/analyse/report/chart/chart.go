@@ -65,7 +65,6 @@ const (
 	left, right, top, bottom = 62.0, 12.0, 22.0, 40.0
 	plotWidth, plotHeight    = width - left - right, height - top - bottom
 	letter                   = 7.0 // width of a letter, at most
-	legendIndent             = 4.0
 )
 
 // widthOf returns an upper bound of the width of a text.
