@@ -15,8 +15,30 @@ type Condition struct {
 	Name string // as it is printed
 	// Paths are the fields of the scenario that the property states; nil = it is of the environment.
 	Paths []string
-	Kind  scenario.Comparability
 	Of    func(*Run) string // "" = not known, and differs from nothing
+	// subject reports that one of the environment is what a comparison is about.
+	subject bool
+}
+
+// Kind is what it means for two runs that they differ in the property: that of its fields.
+func (c Condition) Kind() scenario.Comparability {
+	switch {
+	case len(c.Paths) > 0:
+		p, _ := scenario.Of(c.Paths[0])
+		return p.Compared
+	case c.subject:
+		return scenario.Subject
+	}
+	return scenario.Condition
+}
+
+// stated is a property that is one field of the scenario as it is written there. unset is its text where the
+// scenario does not have it.
+func stated(name, path, unset string) Condition {
+	return Condition{Name: name, Paths: []string{path}, Of: func(r *Run) string {
+		text, _ := r.Scenario.Text(path)
+		return cmp.Or(text, unset)
+	}}
 }
 
 // Names of conditions that analyses treat on their own.
@@ -33,120 +55,105 @@ const (
 // Conditions are all properties by which runs are distinguished: the only list of them. The first five
 // name a group of runs to a reader.
 var Conditions = []Condition{
-	{PodsCondition, []string{"mesh.pods", "mesh.scale", "mesh.share"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.PodCount()) }},
-	{ServicesCondition, []string{"mesh.services"}, scenario.Size, func(r *Run) string { return strconv.Itoa(r.ServiceCount()) }},
-	{"namespaces", []string{"mesh.namespaces"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.NamespaceCount()) }},
-	{DataplaneCondition, []string{"mesh.dataplane"}, scenario.Condition, func(r *Run) string { return r.Dataplane() }},
-	{SettingsCondition, []string{"mesh.mode", "mesh.settings.mtls", "mesh.settings.scope", "mesh.settings.authz"}, scenario.Condition, func(r *Run) string { return r.Environment.Knobs.Text() }},
-	{PodsPerNodeCondition, []string{"mesh.podsPerNode"}, scenario.Condition, func(r *Run) string {
-		if r.Scenario.Mesh.PodsPerNode == 0 {
-			return "not set"
-		}
-		return strconv.Itoa(r.Scenario.Mesh.PodsPerNode)
-	}},
-	{"waypoints", []string{"mesh.waypoints"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Waypoints(), "none") }},
-	{"profile", []string{
+	{Name: PodsCondition, Paths: []string{"mesh.pods", "mesh.scale", "mesh.share"}, Of: func(r *Run) string { return strconv.Itoa(r.PodCount()) }},
+	{Name: ServicesCondition, Paths: []string{"mesh.services"}, Of: func(r *Run) string { return strconv.Itoa(r.ServiceCount()) }},
+	{Name: "namespaces", Paths: []string{"mesh.namespaces"}, Of: func(r *Run) string { return strconv.Itoa(r.NamespaceCount()) }},
+	{Name: DataplaneCondition, Paths: []string{"mesh.dataplane"}, Of: func(r *Run) string { return r.Dataplane() }},
+	{Name: SettingsCondition, Paths: []string{"mesh.mode", "mesh.settings.mtls", "mesh.settings.scope", "mesh.settings.authz"}, Of: func(r *Run) string { return r.Environment.Knobs.Text() }},
+	stated(PodsPerNodeCondition, "mesh.podsPerNode", "not set"),
+	{Name: "waypoints", Paths: []string{"mesh.waypoints"}, Of: func(r *Run) string { return cmp.Or(r.Waypoints(), "none") }},
+	{Name: "profile", Paths: []string{
 		"mesh.profile", "mesh.parts.virtualServices", "mesh.parts.destinationRules", "mesh.parts.serviceEntries", "mesh.parts.envoyFilters", "mesh.parts.telemetries",
 		"mesh.parts.tcpServices", "mesh.parts.headlessServices", "mesh.parts.externalNames", "mesh.parts.gateways", "mesh.parts.zones", "mesh.parts.outsidePods",
 		"mesh.parts.outsideChurn", "mesh.parts.replicaSkew", "mesh.parts.gracePeriod",
-	}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Parts.String(), "none") }},
-	{"topology", []string{"mesh.topology", "mesh.fanOut", "mesh.file", "mesh.revision"}, scenario.Condition, func(r *Run) string { return r.Topology() }},
-	{"seed", []string{"mesh.seed"}, scenario.Condition, func(r *Run) string { return strconv.FormatUint(r.Scenario.Mesh.Seed, 10) }},
-	{"arrival", []string{"load.arrival"}, scenario.Condition, func(r *Run) string { return r.Scenario.Load.Arrival.String() }},
-	{"dilation", []string{"instrument.dilation"}, scenario.Condition, func(r *Run) string { return strconv.FormatFloat(r.Slowdown(), 'g', -1, 64) }},
-	{"phases in real time", nil, scenario.Condition, func(r *Run) string { return r.realTimeText() }},
-	{XDSCondition, []string{"mesh.sidecars.xds"}, scenario.Condition, func(r *Run) string { return r.Scenario.Mesh.Sidecars.XDS }},
-	{"start delay", []string{"mesh.sidecars.startDelay"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.StartDelay(), "none") }},
-	{"certificate lifetime", []string{"mesh.sidecars.certificateLifetime"}, scenario.Condition, func(r *Run) string {
-		if d := r.Scenario.Mesh.Sidecars.CertificateLifetime; d > 0 {
-			return d.String()
-		}
-		return "none"
-	}},
-	{"change", []string{"load.changes"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Scenario.Load.Changes.String(), "none") }},
-	{"churn", []string{"load.churn"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Scenario.Load.Churn.String(), "none") }},
-	{"faults", []string{"load.faults"}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Scenario.Load.FaultsText(), "none") }},
-	{"upgrade", []string{
+	}, Of: func(r *Run) string { return cmp.Or(r.Parts.String(), "none") }},
+	{Name: "topology", Paths: []string{"mesh.topology", "mesh.fanOut", "mesh.file", "mesh.revision"}, Of: func(r *Run) string { return r.Topology() }},
+	stated("seed", "mesh.seed", ""),
+	stated("arrival", "load.arrival", ""),
+	{Name: "dilation", Paths: []string{"instrument.dilation"}, Of: func(r *Run) string { return strconv.FormatFloat(r.Slowdown(), 'g', -1, 64) }},
+	{Name: "phases in real time", Of: func(r *Run) string { return r.realTimeText() }},
+	stated(XDSCondition, "mesh.sidecars.xds", ""),
+	{Name: "start delay", Paths: []string{"mesh.sidecars.startDelay"}, Of: func(r *Run) string { return cmp.Or(r.StartDelay(), "none") }},
+	stated("certificate lifetime", "mesh.sidecars.certificateLifetime", "none"),
+	stated("change", "load.changes", "none"),
+	stated("churn", "load.churn", "none"),
+	{Name: "faults", Paths: []string{"load.faults"}, Of: func(r *Run) string { return cmp.Or(r.Scenario.Load.FaultsText(), "none") }},
+	{Name: "upgrade", Paths: []string{
 		"controlPlane.upgrade.to", "controlPlane.upgrade.canary", "controlPlane.upgrade.inPlace", "controlPlane.upgrade.rollbackAt", "controlPlane.upgrade.rate",
 		"controlPlane.upgrade.pause", "controlPlane.upgrade.env",
-	}, scenario.Condition, func(r *Run) string { return cmp.Or(r.Scenario.ControlPlane.Upgrade.String(), "none") }},
-	{"real sidecars", []string{"mesh.sidecars.real"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Scenario.Mesh.Sidecars.Real) }},
-	{"certificate storm", []string{"load.certificateStorm"}, scenario.Condition, func(r *Run) string {
+	}, Of: func(r *Run) string { return cmp.Or(r.Scenario.ControlPlane.Upgrade.String(), "none") }},
+	stated("real sidecars", "mesh.sidecars.real", "0"),
+	{Name: "certificate storm", Paths: []string{"load.certificateStorm"}, Of: func(r *Run) string {
 		if r.Scenario.Load.CertificateStorm {
 			return "in the end"
 		}
 		return "none"
 	}},
-	{"connection", []string{
+	{Name: "connection", Paths: []string{
 		"controlPlane.connection.plaintext", "controlPlane.connection.nodeID", "controlPlane.connection.nodeCluster", "controlPlane.connection.metadata", "controlPlane.connection.expect",
-	}, scenario.Condition, func(r *Run) string {
+	}, Of: func(r *Run) string {
 		c := r.Scenario.ControlPlane.Connection
 		if c == (scenario.Connection{}) {
 			return "none"
 		}
 		return fmt.Sprintf("plaintext %t, node %q in %q, metadata %q, expected %q", c.Plaintext, c.NodeID, c.NodeCluster, c.Metadata, c.Expect)
 	}},
-	{"place", []string{"place.context", "place.address", "place.workerImage", "place.kwokImage"}, scenario.Condition, func(r *Run) string {
+	{Name: "place", Paths: []string{"place.context", "place.address", "place.workerImage", "place.kwokImage"}, Of: func(r *Run) string {
 		e := r.Environment.Existing
 		if e == nil {
 			return "a cluster of its own"
 		}
 		return strings.TrimSpace(fmt.Sprintf("context %s %s %s %s", e.Context, e.Access, e.WorkerImage, e.KwokImage))
 	}},
-	{"workers", []string{"instrument.workers"}, scenario.Condition, func(r *Run) string {
-		if n := r.Scenario.Instrument.Workers; n > 0 {
-			return strconv.Itoa(n)
-		}
-		return ""
-	}},
+	stated("workers", "instrument.workers", ""),
 
-	{"baseline", []string{"phases.baseline"}, scenario.Condition, func(r *Run) string { return r.Scenario.Phases.Baseline.String() }},
-	{"settle", []string{"phases.settle"}, scenario.Condition, func(r *Run) string { return r.Scenario.Phases.Settle.String() }},
-	{"steady", []string{"phases.steady"}, scenario.Condition, func(r *Run) string { return r.Scenario.Phases.Steady.String() }},
-	{"probes", []string{"load.probes"}, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Scenario.Load.Probes) }},
-	{"cycle", []string{"phases.cycle"}, scenario.Condition, func(r *Run) string { return r.Scenario.Phases.Cycle.String() }},
-	{"change duration", []string{"phases.changes"}, scenario.Condition, func(r *Run) string { return r.Scenario.Phases.Changes.String() }},
+	stated("baseline", "phases.baseline", "0s"),
+	stated("settle", "phases.settle", "0s"),
+	stated("steady", "phases.steady", "0s"),
+	stated("probes", "load.probes", ""),
+	stated("cycle", "phases.cycle", "0s"),
+	stated("change duration", "phases.changes", "0s"),
 
-	{"CPUs", nil, scenario.Condition, func(r *Run) string { return strconv.Itoa(r.Environment.CPUs) }},
-	{"processor model", nil, scenario.Condition, func(r *Run) string {
+	{Name: "CPUs", Of: func(r *Run) string { return strconv.Itoa(r.Environment.CPUs) }},
+	{Name: "processor model", Of: func(r *Run) string {
 		if p := r.Environment.Processor; p != nil {
 			return p.Model
 		}
 		return ""
 	}},
-	{"unit of processor speed", nil, scenario.Condition, func(r *Run) string {
+	{Name: "unit of processor speed", Of: func(r *Run) string {
 		if p := r.Environment.Processor; p != nil && p.Before != nil {
 			return "work " + p.Before.Work
 		}
 		return ""
 	}},
-	{"memory", nil, scenario.Condition, func(r *Run) string {
+	{Name: "memory", Of: func(r *Run) string {
 		if r.Environment.MemoryBytes == 0 {
 			return ""
 		}
 		return strconv.FormatFloat(float64(r.Environment.MemoryBytes)/(1<<30), 'f', 1, 64) + " GiB"
 	}},
-	{"kernel", nil, scenario.Condition, func(r *Run) string { return r.Environment.Kernel }},
-	{"Kubernetes", nil, scenario.Condition, func(r *Run) string { return r.Environment.Kubernetes }},
-	{"KWOK", nil, scenario.Condition, func(r *Run) string { return r.Environment.Kwok }},
-	{"writes of a pod's status", nil, scenario.Condition, func(r *Run) string { return cmp.Or(r.Environment.PodStatus, "two") }},
-	{"priority", []string{"instrument.priority"}, scenario.Condition, func(r *Run) string { return r.Environment.Priority.Text() }},
+	{Name: "kernel", Of: func(r *Run) string { return r.Environment.Kernel }},
+	{Name: "Kubernetes", Of: func(r *Run) string { return r.Environment.Kubernetes }},
+	{Name: "KWOK", Of: func(r *Run) string { return r.Environment.Kwok }},
+	{Name: "writes of a pod's status", Of: func(r *Run) string { return cmp.Or(r.Environment.PodStatus, "two") }},
+	{Name: "priority", Paths: []string{"instrument.priority"}, Of: func(r *Run) string { return r.Environment.Priority.Text() }},
 
-	{"control plane", []string{"controlPlane.name", "controlPlane.version", "place.revision"}, scenario.Subject, func(r *Run) string {
+	{Name: "control plane", Paths: []string{"controlPlane.name", "controlPlane.version", "place.revision"}, Of: func(r *Run) string {
 		c := r.Environment.ControlPlane
 		return strings.TrimSpace(c.Name + " " + c.Version)
 	}},
-	{"program", nil, scenario.Subject, func(r *Run) string { return r.Environment.ControlPlane.Program }},
-	{"program's source", nil, scenario.Subject, (*Run).programSource},
-	{"sidecars' version", []string{"mesh.sidecars.version"}, scenario.Subject, func(r *Run) string { return r.Environment.ControlPlane.ProxyVersion }},
-	{"configuration", []string{"controlPlane.configuration"}, scenario.Subject, func(r *Run) string {
+	{Name: "program", subject: true, Of: func(r *Run) string { return r.Environment.ControlPlane.Program }},
+	{Name: "program's source", subject: true, Of: (*Run).programSource},
+	{Name: "sidecars' version", Paths: []string{"mesh.sidecars.version"}, Of: func(r *Run) string { return r.Environment.ControlPlane.ProxyVersion }},
+	{Name: "configuration", Paths: []string{"controlPlane.configuration"}, Of: func(r *Run) string {
 		if r.Mesh == nil {
 			return ""
 		}
 		return cmp.Or(r.Scenario.ControlPlane.Configuration, scenario.StockConfiguration)
 	}},
-	{ReplicasCondition, []string{"controlPlane.replicas"}, scenario.Subject, func(r *Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
-	{"processors", []string{"controlPlane.processors"}, scenario.Subject, func(r *Run) string {
+	{Name: ReplicasCondition, Paths: []string{"controlPlane.replicas"}, Of: func(r *Run) string { return strconv.Itoa(r.Environment.ControlPlane.Replicas) }},
+	{Name: "processors", Paths: []string{"controlPlane.processors"}, Of: func(r *Run) string {
 		switch c := r.Environment.ControlPlane; {
 		case c.GOMAXPROCS == 0:
 			return ""
@@ -156,7 +163,7 @@ var Conditions = []Condition{
 			return strconv.Itoa(c.GOMAXPROCS)
 		}
 	}},
-	{"memory limit", []string{"controlPlane.memory"}, scenario.Subject, func(r *Run) string {
+	{Name: "memory limit", Paths: []string{"controlPlane.memory"}, Of: func(r *Run) string {
 		c := r.Environment.ControlPlane
 		switch {
 		case c.MemoryLimitBytes == 0:

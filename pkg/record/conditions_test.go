@@ -32,7 +32,7 @@ func TestEveryParameterIsACondition(t *testing.T) {
 			if stated[path] != "" {
 				t.Errorf("%s is stated twice", path)
 			}
-			stated[path] = c.Kind
+			stated[path] = c.Kind()
 		}
 	}
 	for _, p := range scenario.Parameters {

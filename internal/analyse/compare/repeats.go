@@ -20,7 +20,7 @@ var subjects = ofKind(scenario.Subject)
 
 // ofKind returns the conditions of these kinds.
 func ofKind(kinds ...scenario.Comparability) []record.Condition {
-	return slices.DeleteFunc(slices.Clone(record.Conditions), func(c record.Condition) bool { return !slices.Contains(kinds, c.Kind) })
+	return slices.DeleteFunc(slices.Clone(record.Conditions), func(c record.Condition) bool { return !slices.Contains(kinds, c.Kind()) })
 }
 
 // sizeAndKnobs is the number of conditions, from the first, that name a group to a reader.
