@@ -215,8 +215,8 @@ func (s Spec) checkExisting(d controlplane.Driver) error {
 // checkOwnObjects checks that faults and changes are of nothing but what the run made.
 func (s Spec) checkOwnObjects() error {
 	for _, fault := range s.Load.Faults {
-		if !slices.Contains(ownFaults, fault.Kind) {
-			return scenario.Refuse("load.faults", fault, "%s or %s with place.context, where nothing is broken but what the run made", ownFaults[0], ownFaults[1])
+		if !ownObjects(fault.Described()) {
+			return scenario.Refuse("load.faults", fault, "%s with place.context, where nothing is broken but what the run made", ownFaults())
 		}
 	}
 	switch c := s.Load.Changes; {
@@ -229,8 +229,21 @@ func (s Spec) checkOwnObjects() error {
 	return nil
 }
 
-// ownFaults are the faults that concern only sidecars and workloads of the run, while it goes on watching the cluster.
-var ownFaults = []scenario.FaultName{scenario.ResetStreams, scenario.RollingRestart}
+// ownObjects reports whether a fault concerns only sidecars and workloads of the run, while it goes on watching the cluster.
+func ownObjects(k scenario.FaultKind) bool {
+	return k.On == scenario.OnSidecars || k.On == scenario.OnWorkloads
+}
+
+// ownFaults lists the faults of own objects.
+func ownFaults() string {
+	var names []string
+	for _, k := range scenario.FaultKinds {
+		if ownObjects(k) {
+			names = append(names, string(k.Name))
+		}
+	}
+	return strings.Join(names, " or ")
+}
 
 func (e *Existing) programs(controlplane.Driver) []string {
 	if e.KwokImage != "" {

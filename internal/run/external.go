@@ -47,7 +47,7 @@ func (s Spec) checkExternal(d controlplane.Driver) error {
 		if fault.Phase == scenario.PhaseProbe {
 			return scenario.Refuse("load.faults", fault, "another phase with controlPlane.name %s, with which there is no probe phase", s.ControlPlane.Name)
 		}
-		if fault.Kind == scenario.KillControlPlane || fault.Kind == scenario.RestartControlPlane || fault.OfReplicas() {
+		if on := fault.Described().On; on == scenario.OnControlPlane || on == scenario.OnReplicas {
 			return scenario.Refuse("load.faults", fault, "one that does not end controlPlane.name %s, which scaler did not start", s.ControlPlane.Name)
 		}
 	}

@@ -50,7 +50,7 @@ func (r *run) endControlPlane(ctx context.Context, program string, graceful bool
 
 // recovered waits, after a fault, for what the next one depends on.
 func (r *run) recovered(ctx context.Context, fault scenario.Fault, about string, since time.Time) error {
-	if fault.Kind != scenario.APIServerGone {
+	if fault.Described().On != scenario.OnAPIServer {
 		return nil
 	}
 	return r.awaitWatches(ctx, about, since)

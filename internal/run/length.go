@@ -129,7 +129,7 @@ func (s Spec) faultsLength(phase record.PhaseName) (sum time.Duration) {
 		}
 		share := cmp.Or(f.Share, 1)
 		sum += perSecond(int(share*float64(pods)), s.readyPerSecond()) + lastPush
-		if f.Kind == scenario.RollingRestart {
+		if f.Described().On == scenario.OnWorkloads { // they start again
 			sum += s.startDelay().Longest(pods)
 		}
 	}

@@ -111,9 +111,7 @@ func (s Spec) replicated() bool { return s.ControlPlane.Replicas > 1 || s.spareR
 func (s Spec) spareReplicas() int {
 	n := 0
 	for _, f := range s.Load.Faults {
-		if f.Kind == scenario.AddReplica {
-			n++
-		}
+		n += max(0, f.Described().Adds)
 	}
 	return n
 }
@@ -129,7 +127,7 @@ func (s Spec) checkReplicas(d controlplane.Driver) error {
 			return scenario.Refuse("controlPlane.replicas", s.ControlPlane.Replicas, "1 with controlPlane.name %s, which is one program", s.ControlPlane.Name)
 		}
 		for _, f := range s.Load.Faults {
-			if f.OfReplicas() {
+			if f.Described().On == scenario.OnReplicas {
 				return scenario.Refuse("load.faults", f, "none of replicas with controlPlane.name %s, which is one program", s.ControlPlane.Name)
 			}
 		}

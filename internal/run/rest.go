@@ -87,7 +87,7 @@ func (r *run) rest() *fleet.Rest {
 		return nil
 	}
 	for _, f := range scenario.FaultsIn(r.spec.Load.Faults, scenario.PhaseRollout) {
-		if f.Kind == scenario.APIServerGone {
+		if f.Described().On == scenario.OnAPIServer {
 			return nil
 		}
 	}

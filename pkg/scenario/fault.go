@@ -42,30 +42,45 @@ const (
 	ProgramArgument Argument = "[PROGRAM]" // optional: a program of the control plane
 )
 
-// FaultKind describes one kind of fault: the only place that states its argument, its phases
-// and what it does in words. Package internal/run has its action.
+// Target is what a fault breaks.
+type Target string
+
+// The targets.
+const (
+	OnControlPlane Target = "control plane" // a program of it, which the run started
+	OnReplicas     Target = "replicas"      // of a control plane that runs as several programs
+	OnSidecars     Target = "sidecars"      // of the run: their streams
+	OnWorkloads    Target = "workloads"     // of the run: their pods are replaced
+	OnAPIServer    Target = "API server"    // without which nobody watches the cluster
+	OnScaler       Target = "scaler"        // which does not watch the cluster meanwhile
+)
+
+// FaultKind describes one kind of fault: the only place that states its argument, its phases,
+// what it breaks and what it does in words. Package internal/run has its action.
 type FaultKind struct {
 	Name     FaultName
 	Argument Argument
 	// Probe reports whether it may happen in the probe phase, too, whose changes need the API
 	// server and scaler itself. All faults may happen in rollout and steady.
 	Probe bool
-	// OfReplicas reports whether it is one of a control plane that runs as several programs.
-	OfReplicas bool
-	Does       string
+	On    Target
+	// Adds is the number of replicas that there are more afterwards, below 0 for fewer; Needs is that of those
+	// that there must be before. 0 = any.
+	Adds, Needs int
+	Does        string
 }
 
 // FaultKinds are all kinds of fault.
 var FaultKinds = []FaultKind{
-	{RestartControlPlane, ProgramArgument, true, false, "ends the control plane as an update does, and starts it again"},
-	{KillControlPlane, ProgramArgument, true, false, "kills the control plane, and starts it again; with a program, another than the one that serves the sidecars"},
-	{ResetStreams, ShareArgument, true, false, "cuts the xDS streams of a share of the sidecars"},
-	{APIServerGone, TimeArgument, false, false, "stops the API server for a time"},
-	{PauseScaler, TimeArgument, false, false, "stops all simulated sidecars for a time"},
-	{RollingRestart, NoArgument, false, false, "restarts every workload, one after the other"},
-	{KillReplica, NoArgument, true, true, "kills a replica for good"},
-	{AddReplica, NoArgument, true, true, "starts a further replica"},
-	{RestartReplicas, NoArgument, true, true, "restarts all replicas, one by one"},
+	{Name: RestartControlPlane, Argument: ProgramArgument, Probe: true, On: OnControlPlane, Does: "ends the control plane as an update does, and starts it again"},
+	{Name: KillControlPlane, Argument: ProgramArgument, Probe: true, On: OnControlPlane, Does: "kills the control plane, and starts it again; with a program, another than the one that serves the sidecars"},
+	{Name: ResetStreams, Argument: ShareArgument, Probe: true, On: OnSidecars, Does: "cuts the xDS streams of a share of the sidecars"},
+	{Name: APIServerGone, Argument: TimeArgument, On: OnAPIServer, Does: "stops the API server for a time"},
+	{Name: PauseScaler, Argument: TimeArgument, On: OnScaler, Does: "stops all simulated sidecars for a time"},
+	{Name: RollingRestart, On: OnWorkloads, Does: "restarts every workload, one after the other"},
+	{Name: KillReplica, Probe: true, On: OnReplicas, Adds: -1, Needs: 2, Does: "kills a replica for good"},
+	{Name: AddReplica, Probe: true, On: OnReplicas, Adds: 1, Does: "starts a further replica"},
+	{Name: RestartReplicas, Probe: true, On: OnReplicas, Needs: 2, Does: "restarts all replicas, one by one"},
 }
 
 // usage is how the fault is written, without a phase.
@@ -109,9 +124,6 @@ func (f Fault) Described() FaultKind {
 	}
 	return FaultKinds[i]
 }
-
-// OfReplicas reports whether the fault is one of a control plane that runs as several programs.
-func (f Fault) OfReplicas() bool { return f.Described().OfReplicas }
 
 // Name is the fault without its phase, as UnmarshalText reads it.
 func (f Fault) Name() string {

@@ -16,15 +16,14 @@ import (
 func CheckReplicas(all []scenario.Fault, replicas int) error {
 	for _, phase := range []string{scenario.PhaseRollout, scenario.PhaseProbe, scenario.PhaseSteady} { // as they follow each other
 		for _, f := range scenario.FaultsIn(all, phase) {
+			k := f.Described()
 			switch {
-			case f.Kind == scenario.AddReplica:
-				replicas++
-			case f.Kind == scenario.KillReplica && replicas < 2:
+			case replicas >= k.Needs:
+				replicas += k.Adds
+			case k.Adds < 0:
 				return scenario.Refuse("load.faults", f, "a larger controlPlane.replicas, so that one is left when it is made")
-			case f.Kind == scenario.KillReplica:
-				replicas--
-			case f.Kind == scenario.RestartReplicas && replicas < 2:
-				return scenario.Refuse("load.faults", f, "controlPlane.replicas 2 or more, or restart-control-plane")
+			default:
+				return scenario.Refuse("load.faults", f, "controlPlane.replicas %d or more, or %s", k.Needs, scenario.RestartControlPlane)
 			}
 		}
 	}
