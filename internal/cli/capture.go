@@ -69,7 +69,7 @@ files that 'kubectl get -A -o yaml' wrote.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig (default the current one)")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` with contexts (default KUBECONFIG, else ~/.kube/config)")
+	addField(f, &o.kubeconfig, "place.kubeconfig", "")
 	f.StringArrayVar(&o.from, "from", nil, "`FILE` with objects as 'kubectl get -A -o yaml' prints them, repeatable, in place of a cluster")
 	f.StringVar(&o.out, "output-file", "mesh.yaml", "`FILE` to write; - is stdout")
 	o.history.addTo(f)

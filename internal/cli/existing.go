@@ -23,18 +23,51 @@ import (
 // addTargetFlags adds the flags that name a cluster.
 func addTargetFlags(f *pflag.FlagSet, context, kubeconfig *string, use string) {
 	f.StringVar(context, "context", "", "context of the kubeconfig, or "+existing.InCluster+" in a pod: "+use)
-	f.StringVar(kubeconfig, "kubeconfig", "", "with --context: `FILE` with contexts (default KUBECONFIG, else ~/.kube/config)")
+	addField(f, kubeconfig, "place.kubeconfig", "with --context: ")
 }
 
 // addPlaceFlags adds the flags that name a cluster and its control plane, to a command that reads no
 // scenario.
 func addPlaceFlags(f *pflag.FlagSet, p *scenario.Place, use string) {
 	addTargetFlags(f, &p.Context, &p.Kubeconfig, use)
-	f.StringVar(&p.Namespace, "istio-namespace", "", "with --context: namespace of istiod, which must be the root namespace of its mesh, too (default istio-system)")
-	f.StringVar(&p.Revision, "revision", "", "with --context: revision of the control plane, where the cluster has several")
-	f.StringVar(&p.Address, "control-plane-address", "", "with --context: `HOST:PORT` where sidecars reach the control plane from here (default its pods, through the API server)")
-	f.StringVar(&p.Metrics, "control-plane-metrics", "", "with --control-plane-address: `HOST:PORT` of the metrics of a control plane of one program, from which its cores and memory are (default those of each of its pods, through the API server; unknown where the cluster has none)")
+	addField(f, &p.Namespace, "place.namespace", "with --context: ")
+	addField(f, &p.Revision, "place.revision", "with --context: ")
+	addField(f, &p.Address, "place.address", "with --context: ")
+	addField(f, &p.Metrics, "place.metrics", "with --control-plane-address: ")
 }
+
+// addField adds the flag of a parameter to a command that reads no scenario. when is what its help begins with.
+func addField(f *pflag.FlagSet, value *string, path, when string) {
+	p, _ := scenario.Of(path)
+	usage := when + p.Usage("")
+	if p.Default != "" {
+		usage += " (default " + p.Default + ")"
+	}
+	f.Var(&field{value, p.Type()}, p.Flag, usage)
+}
+
+// field is the value of a flag of addField.
+type field struct {
+	value *string
+	kind  string
+}
+
+// Set is part of pflag.Value.
+func (v *field) Set(text string) error {
+	*v.value = text
+	return nil
+}
+
+// String is part of pflag.Value.
+func (v *field) String() string {
+	if v.value == nil { // of a zero value, which pflag makes
+		return ""
+	}
+	return *v.value
+}
+
+// Type is part of pflag.Value.
+func (v *field) Type() string { return v.kind }
 
 // checkPlace makes the place of the flags of addPlaceFlags; nil = no cluster is named.
 func checkPlace(f *pflag.FlagSet, p scenario.Place) (*attach.Place, error) {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaler.mesh/scaler/internal/analyse/capacity"
-	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane/drivers"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/run"
@@ -205,14 +204,18 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 	for _, n := range []struct {
 		flag  string
 		value int
+		path  string // of the parameter that has the bounds; "" = a plan goes beyond what can be run
 		most  int
 	}{
-		{"pods", o.Pods, 1_000_000}, {"services", o.Services, 1_000_000}, {"scale", o.Scale, capture.MaxScale},
-		{"control-plane-cpus", o.Processors, 1024}, {"replicas-max", o.ReplicasMax, 1000},
-		{"pods-per-node", o.PodsPerNode, 250},
+		{"pods", o.Pods, "", 1_000_000}, {"services", o.Services, "", 1_000_000}, {"replicas-max", o.ReplicasMax, "", 1000},
+		{"scale", o.Scale, "mesh.scale", 0}, {"control-plane-cpus", o.Processors, "controlPlane.processors", 0}, {"pods-per-node", o.PodsPerNode, "mesh.podsPerNode", 0},
 	} {
-		if given(n.flag) && (n.value < 1 || n.value > n.most) {
-			return usagef("--%s: got %d, want 1 to %d", n.flag, n.value, n.most)
+		bounds, ok := scenario.Of(n.path)
+		if !ok {
+			bounds = scenario.Parameter{Min: 1, Max: float64(n.most)}
+		}
+		if given(n.flag) && (float64(n.value) < bounds.Min || float64(n.value) > bounds.Max) {
+			return usagef("--%s: got %d, want %.0f to %.0f", n.flag, n.value, bounds.Min, bounds.Max)
 		}
 	}
 	for _, d := range []struct {
@@ -254,8 +257,8 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 		if err := bytes.UnmarshalText([]byte(o.memory)); err != nil {
 			return usagef("--control-plane-memory: %w", err)
 		}
-		if bytes < 64<<20 || bytes > 1<<44 {
-			return usagef("--control-plane-memory: got %q, want from 64Mi to 16Ti", o.memory)
+		if p, _ := scenario.Of("controlPlane.memory"); float64(bytes) < p.Min || float64(bytes) > p.Max {
+			return usagef("--control-plane-memory: got %q, want from %s", o.memory, p.Values())
 		}
 		o.MemoryBytes = int64(bytes)
 	}
