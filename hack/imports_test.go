@@ -38,6 +38,7 @@ var sideways = map[[2]string]string{
 	{"internal/analyse/report", "internal/analyse/capacity"}: "what one more pod costs is by the model of plans",
 	{"internal/run", "internal/calibrate"}:                   "a run measures the instrument's floor first where it is not known",
 	{"internal/podnet", "internal/process"}:                  "the network of a pod is a namespace that processes are started in",
+	{"internal/topology", "pkg/scenario"}:                    "a mesh has the parts that a scenario states",
 	{"pkg/record", "pkg/scenario"}:                           "a record has what was asked of its run",
 	{"pkg/proxy", "pkg/convergence"}:                         "a proxy's events hold what convergence is computed from as it is",
 }

@@ -43,7 +43,7 @@ type Driver struct {
 	// CheckSetting checks a setting (PATH=VALUE) of its configuration, as StartOptions.Set has them. Its error states what is
 	// wanted in place of it; nil = it has no such settings.
 	CheckSetting func(setting string) error
-	// Profiles reports that it has objects and expectations for the parts of a topology.Profile.
+	// Profiles reports that it has objects and expectations for scenario.Parts.
 	Profiles bool
 	// Captured is how it replays captured meshes, with ControlPlane.Captured; nil = it cannot.
 	Captured *CapturedMeshes

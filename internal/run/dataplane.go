@@ -60,7 +60,7 @@ func (s Spec) checkDataplane(d controlplane.Driver) error {
 	if d := time.Duration(s.Mesh.Sidecars.CertificateLifetime); d != 0 && d < minNodeLifetime {
 		return scenario.Refuse("mesh.sidecars.certificateLifetime", d, "%s or more with mesh.dataplane %s, whose proxies renew in the middle between a certificate's notBefore, which may be 2m before it is issued, and its end", minNodeLifetime, s.Dataplane())
 	}
-	if s.topology().Resolved() != (topology.Profile{}) {
+	if s.Profile() != (scenario.Parts{}) {
 		return scenario.Refuse("mesh.dataplane", s.Dataplane(), "a plain mesh with it, without a profile and its parts")
 	}
 	if n := s.topology().Defaults().Namespaces; d.Mixed && s.Captured == nil && n < controlplane.MixedNamespaces {

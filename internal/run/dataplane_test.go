@@ -68,10 +68,10 @@ func TestRunsOfBothDataplanes(t *testing.T) {
 	if len(runs) != 2 || runs[0].Name() != "istiod-strict-100" || runs[1].Name() != "istiod-ambient-strict-100" {
 		t.Fatalf("the runs are %s and others, %d", runs[0].Name(), len(runs))
 	}
-	if got := runs[0].nodes(topology.Profile{}); got != 1 {
+	if got := runs[0].nodes(scenario.Parts{}); got != 1 {
 		t.Errorf("sidecars have %d nodes, want 1", got)
 	}
-	if got := runs[1].nodes(topology.Profile{}); got != 4 {
+	if got := runs[1].nodes(scenario.Parts{}); got != 4 {
 		t.Errorf("there are %d nodes with a proxy, want 4", got)
 	}
 	if sidecars, ambient := runs[0].Knobs().Scope, runs[1].Knobs().Scope; sidecars != "declared" || ambient != "" {

@@ -80,7 +80,7 @@ func (s Spec) realTime() []record.PhaseName {
 	if err != nil || s.dilation() == 1 || driver.Dilation == nil || !driver.Dilation.RestsInRealTime {
 		return nil
 	}
-	if s.topology().Resolved().OutsideChurn > 0 || time.Duration(s.Mesh.Sidecars.CertificateLifetime) > 0 || time.Duration(s.Phases.Steady) >= driver.Proxy.ConnectionAge && driver.Proxy.ConnectionAge > 0 {
+	if s.Profile().OutsideChurn != nil || time.Duration(s.Mesh.Sidecars.CertificateLifetime) > 0 || time.Duration(s.Phases.Steady) >= driver.Proxy.ConnectionAge && driver.Proxy.ConnectionAge > 0 {
 		return nil // pods come and go, certificates are renewed, or connections reach their age
 	}
 	return []record.PhaseName{record.PhaseBaseline, record.PhaseSteady}

@@ -182,7 +182,7 @@ func (s Spec) checkExisting(d controlplane.Driver) error {
 		{s.ControlPlane.Memory > 0, "controlPlane.memory", "whose control plane is not changed"},
 		{len(s.ControlPlane.Env) > 0, "controlPlane.env", "whose control plane is not changed"},
 		{len(s.ControlPlane.Set) > 0, "controlPlane.set", "whose control plane is not changed"},
-		{s.topology().Resolved() != topology.Profile{}, "mesh.profile", "where it is not supported yet"},
+		{s.Profile() != scenario.Parts{}, "mesh.profile", "where it is not supported yet"},
 		{s.Captured != nil && s.Mesh.Sidecars.Real > 0, "mesh.sidecars.real", "if the mesh is captured"},
 		{s.Instrument.Workers > 1 && s.Existing.WorkerImage == "", "instrument.workers", "without place.workerImage, from which they run in the cluster"},
 		{s.Phases.Cycle > 0, "phases.cycle", "where it is not supported yet"},

@@ -12,6 +12,7 @@ import (
 
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // makeNodes creates the fake nodes, which exist before the baseline.
@@ -35,12 +36,12 @@ func (r *run) makeNodes(ctx context.Context) error {
 func (r *run) pool() kwok.Pool { return r.spec.place().pool(r.runLabel()) }
 
 // nodes returns the number of fake nodes of a run.
-func (s Spec) nodes(profile topology.Profile) int {
+func (s Spec) nodes(profile scenario.Parts) int {
 	if s.Captured != nil && !s.WithSidecars() {
 		return len(s.nodeLabels())
 	}
 	if s.WithSidecars() {
-		return max(profile.Zones, kwok.Nodes(s.Pods()+profile.OutsidePods))
+		return max(topology.Value(profile.Zones), kwok.Nodes(s.Pods()+topology.Value(profile.OutsidePods)))
 	}
 	return max(1, (s.Pods()+s.Mesh.PodsPerNode-1)/s.Mesh.PodsPerNode)
 }
@@ -52,10 +53,10 @@ func (s Spec) nodeLabels() []map[string]string {
 		profile := s.mesh().Profile
 		all := make([]map[string]string, s.nodes(profile))
 		for i := range all {
-			if profile.Zones > 0 {
+			if profile.Zones != nil {
 				of := corev1.Node{}
 				of.Labels = map[string]string{}
-				kwok.SetZone(&of, i%profile.Zones)
+				kwok.SetZone(&of, i%*profile.Zones)
 				all[i] = of.Labels
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/steps"
 	"scaler.mesh/scaler/internal/task"
+	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
@@ -35,11 +36,11 @@ const (
 // checkProfile refuses parts of a mesh that a control plane has no objects and no
 // expectations for.
 func (s Spec) checkProfile(d controlplane.Driver) error {
-	p := s.topology().Resolved()
-	text := p.Text()
+	p := s.Profile()
+	text := p.String()
 	switch {
-	case p.Gateways > 0 && s.Mesh.Sidecars.Real > 0:
-		return scenario.Refuse("mesh.parts.gateways", p.Gateways, "none with mesh.sidecars.real, which are no gateways")
+	case p.Gateways != nil && s.Mesh.Sidecars.Real > 0:
+		return scenario.Refuse("mesh.parts.gateways", *p.Gateways, "none with mesh.sidecars.real, which are no gateways")
 	case text == "" || d.Profiles:
 		return nil
 	default:
@@ -66,7 +67,7 @@ type outside struct {
 func (r *run) outside() *outside {
 	profile := r.mesh.Profile
 	return &outside{
-		client: r.api.Client, label: r.runLabel(), pods: profile.OutsidePods, churn: scenario.Rate(profile.OutsideChurn / r.spec.dilation()),
+		client: r.api.Client, label: r.runLabel(), pods: topology.Value(profile.OutsidePods), churn: scenario.Rate(topology.Value(profile.OutsideChurn) / r.spec.dilation()),
 		length: r.spec.slowed(jobLength), grace: r.gracePeriod(), timeout: time.Duration(r.spec.Phases.ConvergeTimeout), say: r.progress.say,
 	}
 }
@@ -155,7 +156,7 @@ func outsidePod(labels map[string]string, grace time.Duration) corev1.PodTemplat
 
 // gracePeriod returns the time for which pods run on after they were deleted.
 func (r *run) gracePeriod() time.Duration {
-	return r.spec.slowed(time.Duration(r.mesh.Profile.GracePeriod * float64(time.Second)))
+	return r.spec.slowed(time.Duration(topology.Value(r.mesh.Profile.GracePeriod)))
 }
 
 // await returns once all pods are Ready.

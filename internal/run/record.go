@@ -66,7 +66,7 @@ func (s Spec) recordedParts() scenario.Parts {
 	if s.Captured != nil {
 		return scenario.Parts{}
 	}
-	return PartsOf(s.Profile())
+	return s.Profile()
 }
 
 // askVersions asks the programs that the run has for their versions. It returns KWOK's, which is "" where that runs in

@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/place/embedded"
+	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -126,7 +127,7 @@ func checkMachine(ctx context.Context, runs []Spec, progress Progress) error {
 
 // requirements returns what a single run needs by its size.
 func (s Spec) requirements() doctor.Requirements {
-	req := doctor.Requirements{Pods: s.Pods(), OtherPods: s.Profile().OutsidePods, RealSidecars: s.sidecarProcesses(), Elsewhere: s.Existing != nil}
+	req := doctor.Requirements{Pods: s.Pods(), OtherPods: topology.Value(s.Profile().OutsidePods), RealSidecars: s.sidecarProcesses(), Elsewhere: s.Existing != nil}
 	if m := s.Captured; m != nil {
 		_, req.OtherPods = m.Mesh.Members()
 		req.Objects = len(m.Mesh.Services) + len(m.Mesh.Objects)

@@ -6,7 +6,6 @@ package run
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -183,59 +182,12 @@ func (s Spec) topology() topology.Spec {
 	}
 	return topology.Spec{
 		Pods: s.Pods(), Services: m.Services, Namespaces: m.Namespaces, Shape: m.Topology, FanOut: m.FanOut, Seed: m.Seed,
-		Profile: m.Profile, Own: ownParts(m.Parts),
+		Profile: m.Profile, Own: m.Parts,
 	}
-}
-
-// ownParts returns the parts of a profile that a scenario states.
-func ownParts(p scenario.Parts) topology.Profile {
-	var grace *float64
-	if p.GracePeriod != nil {
-		grace = new(time.Duration(*p.GracePeriod).Seconds())
-	}
-	return topology.Profile{
-		VirtualServices: stated(p.VirtualServices), DestinationRules: stated(p.DestinationRules), ServiceEntries: stated(p.ServiceEntries),
-		EnvoyFilters: stated(p.EnvoyFilters), Telemetries: stated(p.Telemetries), TCPServices: stated(p.TCPServices),
-		HeadlessServices: stated(p.HeadlessServices), ExternalNames: stated(p.ExternalNames), Gateways: stated(p.Gateways), Zones: stated(p.Zones),
-		OutsidePods: stated(p.OutsidePods), OutsideChurn: stated(p.OutsideChurn), ReplicaSkew: stated(p.ReplicaSkew), GracePeriod: stated(grace),
-	}
-}
-
-// stated returns a part that a scenario states, or 0. One that is 0 there is left out of the profile.
-func stated[T int | float64](part *T) T {
-	switch {
-	case part == nil:
-		return 0
-	case *part == 0:
-		return topology.None
-	}
-	return *part
 }
 
 // Profile returns the parts of the mesh of a single run in addition to uniform HTTP services.
-func (s Spec) Profile() topology.Profile { return s.topology().Resolved() }
-
-// PartsOf states each part of a profile that is there; the reverse of what a run makes of parts.
-func PartsOf(p topology.Profile) scenario.Parts {
-	parts := scenario.Parts{
-		VirtualServices: present(p.VirtualServices), DestinationRules: present(p.DestinationRules), ServiceEntries: present(p.ServiceEntries),
-		EnvoyFilters: present(p.EnvoyFilters), Telemetries: present(p.Telemetries), TCPServices: present(p.TCPServices),
-		HeadlessServices: present(p.HeadlessServices), ExternalNames: present(p.ExternalNames), Gateways: present(p.Gateways), Zones: present(p.Zones),
-		OutsidePods: present(p.OutsidePods), OutsideChurn: present(p.OutsideChurn), ReplicaSkew: present(p.ReplicaSkew),
-	}
-	if grace := present(p.GracePeriod); grace != nil {
-		parts.GracePeriod = new(scenario.Duration(*grace * float64(time.Second)))
-	}
-	return parts
-}
-
-// present is the inverse of stated: nil for 0, and 0 for topology.None.
-func present[T int | float64](part T) *T {
-	if part == 0 {
-		return nil
-	}
-	return new(max(0, part))
-}
+func (s Spec) Profile() scenario.Parts { return s.topology().Resolved() }
 
 // upgrade returns the upgrade of the mesh; nil = there is none.
 func (s Spec) upgrade() *upgrade.Plan {
@@ -263,10 +215,7 @@ func (s Spec) upgrade() *upgrade.Plan {
 // the control plane or on this machine. Bounds of single fields are those of the table of
 // parameters. Nothing has been started or created before it returns nil.
 func (s Spec) Validate() error {
-	var field *topology.FieldError
-	if err := s.topology().Validate(); errors.As(err, &field) {
-		return &scenario.Error{Path: meshPath(field.Field), Value: field.Value, Want: field.Want}
-	} else if err != nil {
+	if err := s.topology().Validate(); err != nil {
 		return err
 	}
 	driver, err := s.Driver()
@@ -284,17 +233,6 @@ func (s Spec) Validate() error {
 		}
 	}
 	return nil
-}
-
-// meshPath returns the path of a field of a topology, which has its name there, as in replica-skew.
-func meshPath(field string) string {
-	for _, p := range scenario.Parameters {
-		name := p.Path[strings.LastIndex(p.Path, ".")+1:]
-		if strings.HasPrefix(p.Path, "mesh.") && strings.EqualFold(name, strings.ReplaceAll(field, "-", "")) {
-			return p.Path
-		}
-	}
-	return "mesh." + field
 }
 
 // checkVersion checks that there is such a version of Istio.

@@ -30,5 +30,5 @@ func ExampleSpec_Validate() {
 	fmt.Println(topology.Spec{Pods: -1}.Validate())
 	// Output:
 	// 20 1 layers 3
-	// pods -1: want 1 to 100000
+	// mesh.pods: got -1, want 1 to 100000
 }

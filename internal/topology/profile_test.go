@@ -4,34 +4,26 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// A part that was set takes the place of that of the named profile; None leaves it out.
+// A part that is stated takes the place of that of the named profile; 0 leaves it out.
 func TestResolved(t *testing.T) {
-	plain := Spec{Pods: 400}.Resolved()
-	if plain != (Profile{}) || plain.Text() != "" || plain.Map() != nil {
-		t.Errorf("plain: %+v", plain)
+	if plain := (Spec{Pods: 400}).Resolved(); plain != (scenario.Parts{}) {
+		t.Errorf("plain: %s", plain)
 	}
-	typical := Spec{Pods: 400, Profile: Typical}.Resolved()
-	want := Profile{40, 20, 10, 2, 2, 4, 2, 2, 2, 3, 100, 0.5, 1, 5}
-	if typical != want {
-		t.Errorf("typical: %+v, want %+v", typical, want)
-	}
-	own := Spec{Pods: 400, Profile: Typical, Own: Profile{VirtualServices: 1000, OutsideChurn: None, Zones: None}}.Resolved()
-	want.VirtualServices, want.OutsideChurn, want.Zones = 1000, 0, 0
-	if own != want {
-		t.Errorf("own: %+v, want %+v", own, want)
-	}
-	if got := ofParts(typical.Map()); got != typical {
-		t.Errorf("from its map: %+v", got)
-	}
-	if text := (Profile{VirtualServices: 40, OutsideChurn: 0.5, GracePeriod: 2.5}).Text(); text != "virtual-services 40, outside-churn 0.5, grace-period 2.5s" {
-		t.Error(text)
-	}
-	for _, part := range Parts {
-		only := typical.Only(part)
-		if part.Of(&only) != part.Of(&want) && part.Name != "virtual-services" && part.Name != "zones" && part.Name != "outside-churn" || len(only.Map()) != 1 {
-			t.Errorf("only %s: %+v", part.Name, only)
+	for _, c := range []struct {
+		spec Spec
+		want string
+	}{
+		{Spec{Pods: 400, Profile: Typical}, "virtualServices 40, destinationRules 20, serviceEntries 10, envoyFilters 2, telemetries 2, tcpServices 4, headlessServices 2, externalNames 2, gateways 2, zones 3, outsidePods 100, outsideChurn 0.5, replicaSkew 1, gracePeriod 5s"},
+		{Spec{Pods: 10, Profile: Typical}, "virtualServices 1, envoyFilters 1, telemetries 1, zones 3, outsidePods 2, outsideChurn 0.5, replicaSkew 1, gracePeriod 5s"},
+		{Spec{Pods: 400, Profile: Typical, Own: scenario.Parts{VirtualServices: new(1000), OutsideChurn: new(0.0), Zones: new(0)}}, "virtualServices 1000, destinationRules 20, serviceEntries 10, envoyFilters 2, telemetries 2, tcpServices 4, headlessServices 2, externalNames 2, gateways 2, outsidePods 100, replicaSkew 1, gracePeriod 5s"},
+		{Spec{Pods: 400, Own: scenario.Parts{Zones: new(2), GracePeriod: new(scenario.Duration(0))}}, "zones 2"},
+	} {
+		if got := c.spec.Resolved().String(); got != c.want {
+			t.Errorf("%+v:\n%s, want\n%s", c.spec, got, c.want)
 		}
 	}
 }
@@ -39,25 +31,20 @@ func TestResolved(t *testing.T) {
 func TestProfileIsChecked(t *testing.T) {
 	for _, c := range []struct {
 		spec Spec
-		want string // field of the error; "" = none
+		want string // path of the error; "" = none
 	}{
 		{Spec{Pods: 20, Profile: Typical}, ""},
 		{Spec{Pods: 1, Profile: Typical}, ""},
 		{Spec{Pods: 5000, Profile: Typical}, ""},
-		{Spec{Pods: 20, Profile: "huge"}, "profile"},
-		{Spec{Pods: 20, Own: Profile{VirtualServices: -2}}, "virtual-services"},
-		{Spec{Pods: 20, Own: Profile{DestinationRules: 3}}, "destination-rules"},
-		{Spec{Pods: 20, Own: Profile{Telemetries: 3}}, "telemetries"},
-		{Spec{Pods: 20, Own: Profile{TCPServices: 2, HeadlessServices: 1}}, "headless-services"},
-		{Spec{Pods: 5000, Own: Profile{TCPServices: 201}}, "tcp-services"},
-		{Spec{Pods: 20, Own: Profile{Zones: 101}}, "zones"},
-		{Spec{Pods: 20, Services: 20, Own: Profile{Gateways: 1}}, "gateways"},
-		{Spec{Pods: 20, Own: Profile{OutsideChurn: 101}}, "outside-churn"},
-		{Spec{Pods: 20, Own: Profile{GracePeriod: 301}}, "grace-period"},
+		{Spec{Pods: 20, Own: scenario.Parts{DestinationRules: new(3)}}, "mesh.parts.destinationRules"},
+		{Spec{Pods: 20, Own: scenario.Parts{Telemetries: new(3)}}, "mesh.parts.telemetries"},
+		{Spec{Pods: 20, Own: scenario.Parts{TCPServices: new(3)}}, "mesh.parts.tcpServices"},
+		{Spec{Pods: 20, Own: scenario.Parts{TCPServices: new(2), HeadlessServices: new(1)}}, "mesh.parts.headlessServices"},
+		{Spec{Pods: 20, Services: 20, Own: scenario.Parts{Gateways: new(1)}}, "mesh.parts.gateways"},
 	} {
 		err := c.spec.Validate()
-		var field *FieldError
-		if errors.As(err, &field) != (c.want != "") || field != nil && field.Field != c.want {
+		var field *scenario.Error
+		if errors.As(err, &field) != (c.want != "") || field != nil && field.Path != c.want {
 			t.Errorf("%+v: %v", c.spec, err)
 		}
 	}
@@ -67,7 +54,7 @@ func TestProfileIsChecked(t *testing.T) {
 func TestReplicaSkew(t *testing.T) {
 	for _, skew := range []float64{0, 0.5, 1, 3} {
 		for _, pods := range []int{1, 7, 40, 400} {
-			mesh := Build(Spec{Pods: pods, Seed: 3, Own: Profile{ReplicaSkew: skew}})
+			mesh := Build(Spec{Pods: pods, Seed: 3, Own: scenario.Parts{ReplicaSkew: &skew}})
 			sum, least, most := 0, pods, 0
 			for _, s := range mesh.Services {
 				sum, least, most = sum+s.Pods, min(least, s.Pods), max(most, s.Pods)
@@ -80,7 +67,7 @@ func TestReplicaSkew(t *testing.T) {
 }
 
 func TestServicesOfAProfile(t *testing.T) {
-	mesh := Build(Spec{Pods: 50, Own: Profile{TCPServices: 2, HeadlessServices: 1, Gateways: 2}})
+	mesh := Build(Spec{Pods: 50, Own: scenario.Parts{TCPServices: new(2), HeadlessServices: new(1), Gateways: new(2)}})
 	pods := 0
 	for _, s := range mesh.Services {
 		pods += s.Pods
@@ -107,13 +94,4 @@ func TestServicesOfAProfile(t *testing.T) {
 	if mesh.Services[3].Address == mesh.Services[4].Address {
 		t.Error("two services have one address")
 	}
-}
-
-// ofParts returns the profile with these parts by name, as Map returns them.
-func ofParts(values map[string]float64) Profile {
-	var p Profile
-	for _, part := range Parts {
-		part.Set(&p, values[part.Name])
-	}
-	return p
 }

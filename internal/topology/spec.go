@@ -1,13 +1,9 @@
 package topology
 
-import (
-	"fmt"
-	"strconv"
-)
+import "scaler.mesh/scaler/pkg/scenario"
 
-// MaxPods is the largest mesh that can be built: five times the largest cluster that
-// Kubernetes is tested for. It protects against typing errors.
-const MaxPods = 100_000
+// MaxPods is the largest mesh that can be built. It protects against typing errors.
+const MaxPods = scenario.MaxPods
 
 // Spec describes the size of a mesh and its call graph.
 type Spec struct {
@@ -18,8 +14,8 @@ type Spec struct {
 	FanOut     int    // how many services each one calls, or fewer if there are not as many; 0 means 3
 	Seed       uint64 // decides who calls whom; every value is valid
 
-	Profile string  // Plain or Typical; "" means Plain
-	Own     Profile // parts that were set, over those of Profile; 0 = as it says, None = none
+	Profile string         // Plain or Typical; "" means Plain
+	Own     scenario.Parts // over those of Profile
 }
 
 // Defaults returns s with its zero values replaced by the defaults.
@@ -42,42 +38,28 @@ func (s Spec) Defaults() Spec {
 	return s
 }
 
-// FieldError is the error for a field of a Spec with an invalid value.
-type FieldError struct {
-	Field string // as the flag that sets it, without dashes
-	Value string
-	Want  string
-}
-
-// Error returns the error as `pods 0: want 1 to 100000`.
-func (e *FieldError) Error() string {
-	return fmt.Sprintf("%s %s: want %s", e.Field, e.Value, e.Want)
-}
-
-// Validate returns a *FieldError for the first field whose value is out of bounds or
-// contradicts another, and nil if Build can be called. Zero values count as their
-// defaults.
+// Validate returns an error of type *[scenario.Error] for the first field whose value contradicts another or that
+// Build cannot take, and nil if Build can be called. Zero values count as their defaults. The bounds of single parts are
+// those of the table of parameters.
 func (s Spec) Validate() error {
 	if s.Pods < 1 || s.Pods > MaxPods {
-		return &FieldError{"pods", strconv.Itoa(s.Pods), fmt.Sprintf("1 to %d", MaxPods)}
+		return scenario.Refuse("mesh.pods", s.Pods, "1 to %d", MaxPods)
 	}
 	if s.Shape == Captured {
 		return nil
 	}
 	s = s.Defaults()
 	if s.Services < 1 || s.Services > s.Pods {
-		return &FieldError{"services", strconv.Itoa(s.Services), fmt.Sprintf("1 to %d, no more than pods", s.Pods)}
+		return scenario.Refuse("mesh.services", s.Services, "1 to %d, no more than pods", s.Pods)
 	}
 	if s.Namespaces < 1 || s.Namespaces > s.Services {
-		return &FieldError{"namespaces", strconv.Itoa(s.Namespaces), fmt.Sprintf("1 to %d, no more than services", s.Services)}
+		return scenario.Refuse("mesh.namespaces", s.Namespaces, "1 to %d, no more than services", s.Services)
 	}
-	switch s.Shape {
-	case Star, Layers, Random:
-	default:
-		return &FieldError{"topology", strconv.Quote(s.Shape), fmt.Sprintf("%s, %s or %s", Star, Layers, Random)}
+	if err := scenario.CheckOneOf("mesh.topology", s.Shape, []string{Star, Layers, Random}); err != nil {
+		return err
 	}
 	if s.FanOut < 1 {
-		return &FieldError{"fanout", strconv.Itoa(s.FanOut), "1 or more"}
+		return scenario.Refuse("mesh.fanOut", s.FanOut, "1 or more")
 	}
 	return s.checkProfile()
 }

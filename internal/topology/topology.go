@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // The shapes of a call graph.
@@ -36,7 +38,7 @@ const layerCount = 4
 type Mesh struct {
 	Namespaces []string
 	Services   []Service
-	Profile    Profile // what it contains in addition
+	Profile    scenario.Parts // what it contains in addition; none is 0
 	// Endpoints is the number of endpoints that the API server lists when all pods are
 	// ready; 0 means that each pod is one endpoint of every port of its service.
 	Endpoints int
@@ -134,8 +136,8 @@ func Build(s Spec) Mesh {
 	calls := callGraph(s)
 	profile := s.Resolved()
 	dealt := s
-	dealt.Pods -= profile.Gateways
-	pods := dealt.shares(profile.ReplicaSkew)
+	dealt.Pods -= Value(profile.Gateways)
+	pods := dealt.shares(Value(profile.ReplicaSkew))
 	for i := range mesh.Services {
 		name := fmt.Sprintf("svc-%d", i)
 		mesh.Services[i] = Service{

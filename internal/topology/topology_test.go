@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/golden"
 )
 
@@ -134,24 +135,24 @@ func TestValidate(t *testing.T) {
 		{Spec{Pods: 1}, ""},
 		{Spec{Pods: MaxPods}, ""},
 		{Spec{Pods: 5, Services: 5, Namespaces: 5, FanOut: 1_000_000}, ""},
-		{Spec{}, "pods 0: want 1 to 100000"},
-		{Spec{Pods: -5}, "pods -5: want 1 to 100000"},
-		{Spec{Pods: 1_000_000_000}, "pods 1000000000: want 1 to 100000"},
-		{Spec{Pods: 10, Services: 11}, "services 11: want 1 to 10, no more than pods"},
-		{Spec{Pods: 10, Services: -1}, "services -1: want 1 to 10, no more than pods"},
-		{Spec{Pods: 10, Services: 2, Namespaces: 3}, "namespaces 3: want 1 to 2, no more than services"},
-		{Spec{Pods: 10, Namespaces: -3}, "namespaces -3: want 1 to 1, no more than services"},
-		{Spec{Pods: 10, Shape: "ring"}, `topology "ring": want star, layers or random`},
-		{Spec{Pods: 10, FanOut: -1}, "fanout -1: want 1 or more"},
+		{Spec{}, "mesh.pods: got 0, want 1 to 100000"},
+		{Spec{Pods: -5}, "mesh.pods: got -5, want 1 to 100000"},
+		{Spec{Pods: 1_000_000_000}, "mesh.pods: got 1000000000, want 1 to 100000"},
+		{Spec{Pods: 10, Services: 11}, "mesh.services: got 11, want 1 to 10, no more than pods"},
+		{Spec{Pods: 10, Services: -1}, "mesh.services: got -1, want 1 to 10, no more than pods"},
+		{Spec{Pods: 10, Services: 2, Namespaces: 3}, "mesh.namespaces: got 3, want 1 to 2, no more than services"},
+		{Spec{Pods: 10, Namespaces: -3}, "mesh.namespaces: got -3, want 1 to 1, no more than services"},
+		{Spec{Pods: 10, Shape: "ring"}, `mesh.topology: got "ring", want star, layers or random`},
+		{Spec{Pods: 10, FanOut: -1}, "mesh.fanOut: got -1, want 1 or more"},
 	}
 	for _, test := range tests {
 		err := test.spec.Validate()
 		if got := fmt.Sprint(err); err != nil && got != test.want || err == nil && test.want != "" {
 			t.Errorf("%+v: got %q, want %q", test.spec, got, test.want)
 		}
-		var field *FieldError
+		var field *scenario.Error
 		if err != nil && !errors.As(err, &field) {
-			t.Errorf("%+v: %T is no *FieldError", test.spec, err)
+			t.Errorf("%+v: %T is no *scenario.Error", test.spec, err)
 		}
 	}
 }

@@ -296,7 +296,7 @@ func (a *Applier) deployment(service, replicas int) *appsv1.Deployment {
 // zones returns the zones of the mesh, for each service from another one on, so that pods that are left over are not
 // all in the same.
 func (a *Applier) zones(service int) (all []string) {
-	n := a.Mesh.Profile.Zones
+	n := topology.Value(a.Mesh.Profile.Zones)
 	for i := range n {
 		all = append(all, kwok.ZoneName((service+i)%n))
 	}

@@ -93,6 +93,36 @@ type Parts struct {
 	GracePeriod      *Duration `json:"gracePeriod,omitempty"`
 }
 
+// Over returns the parts over those of a base, as of a named profile: one that is stated takes the place of the
+// base's. Parts that are 0 then are left out.
+func (p Parts) Over(base Parts) Parts {
+	own, all := reflect.ValueOf(p), reflect.ValueOf(&base).Elem()
+	for i := range all.NumField() {
+		field := all.Field(i)
+		if !own.Field(i).IsNil() {
+			field.Set(own.Field(i))
+		}
+		if !field.IsNil() && field.Elem().IsZero() {
+			field.SetZero()
+		}
+	}
+	return base
+}
+
+// Each returns every part that is there, alone.
+func (p Parts) Each() []Parts {
+	var all []Parts
+	v := reflect.ValueOf(p)
+	for i := range v.NumField() {
+		if !v.Field(i).IsNil() {
+			var one Parts
+			reflect.ValueOf(&one).Elem().Field(i).Set(v.Field(i))
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
 // String states the parts that are there in words, as in "virtualServices 40, zones 3"; "" of none.
 func (p Parts) String() string {
 	var all []string

@@ -73,7 +73,7 @@ func gatewayWants(mesh topology.Mesh, gateway topology.Service) []convergence.Wa
 			}
 		}
 	}
-	for i := range mesh.Profile.ServiceEntries {
+	for i := range topology.Value(mesh.Profile.ServiceEntries) {
 		wants = append(wants, convergence.WantOf(convergence.CDS, outboundCluster(externalPort, profileHost("external", i))))
 	}
 	return wants

@@ -24,7 +24,7 @@ func profileObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 	services := mesh.WithoutGateways()
 	of := func(i int) topology.Service { return services[i%len(services)] }
 	selector := func(s topology.Service) map[string]any { return map[string]any{"app": s.Name} }
-	for i := range p.VirtualServices {
+	for i := range topology.Value(p.VirtualServices) {
 		if i < len(services) {
 			objects = append(objects, ownRoute(services[i], "canary"))
 			continue
@@ -32,7 +32,7 @@ func profileObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 		objects = append(objects, object("networking.istio.io/v1", "VirtualService", of(i).Namespace, fmt.Sprintf("route-%d", i),
 			routing(profileHost("route", i), hostname(of(i)), "canary")))
 	}
-	for i := range p.DestinationRules {
+	for i := range topology.Value(p.DestinationRules) {
 		s := of(i)
 		objects = append(objects, object("networking.istio.io/v1", "DestinationRule", s.Namespace, s.Name, map[string]any{
 			"host": hostname(s),
@@ -46,7 +46,7 @@ func profileObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 			},
 		}))
 	}
-	for i := range p.ServiceEntries {
+	for i := range topology.Value(p.ServiceEntries) {
 		objects = append(objects, object("networking.istio.io/v1", "ServiceEntry", of(i).Namespace, fmt.Sprintf("external-%d", i), map[string]any{
 			"hosts":      []any{profileHost("external", i)},
 			"location":   "MESH_EXTERNAL",
@@ -54,7 +54,7 @@ func profileObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 			"ports":      []any{map[string]any{"number": int64(externalPort), "name": "tls", "protocol": "TLS"}},
 		}))
 	}
-	for i := range p.EnvoyFilters {
+	for i := range topology.Value(p.EnvoyFilters) {
 		s, name := of(i), fmt.Sprintf("filter-%d", i)
 		objects = append(objects, object("networking.istio.io/v1alpha3", "EnvoyFilter", s.Namespace, name, map[string]any{
 			"workloadSelector": map[string]any{"labels": selector(s)},
@@ -73,14 +73,14 @@ func profileObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 			}},
 		}))
 	}
-	for i := range p.Telemetries {
+	for i := range topology.Value(p.Telemetries) {
 		s := of(i)
 		objects = append(objects, object("telemetry.istio.io/v1", "Telemetry", s.Namespace, s.Name, map[string]any{
 			"selector":      map[string]any{"matchLabels": selector(s)},
 			"accessLogging": []any{map[string]any{"providers": []any{map[string]any{"name": "envoy"}}}},
 		}))
 	}
-	for i := range p.ExternalNames {
+	for i := range topology.Value(p.ExternalNames) {
 		s := of(i)
 		objects = append(objects, object("v1", "Service", s.Namespace, aliasName(i), map[string]any{
 			"type": "ExternalName", "externalName": hostname(s),
@@ -129,13 +129,13 @@ func routing(host, destination, name string) map[string]any {
 
 // hasOwnRoute reports whether a profile has a VirtualService for the service with this index.
 func hasOwnRoute(mesh topology.Mesh, service int) bool {
-	return service < min(mesh.Profile.VirtualServices, len(mesh.WithoutGateways()))
+	return service < min(topology.Value(mesh.Profile.VirtualServices), len(mesh.WithoutGateways()))
 }
 
 // outboundClusters are the names of a port's clusters: its own, and one for each subset.
 func outboundClusters(mesh topology.Mesh, s topology.Service, port int) []string {
 	names := []string{outboundCluster(port, hostname(s))}
-	for i := range mesh.Profile.DestinationRules {
+	for i := range topology.Value(mesh.Profile.DestinationRules) {
 		if mesh.Services[i].Name == s.Name {
 			for _, subset := range subsets {
 				names = append(names, subsetCluster(port, subset, hostname(s)))
@@ -149,16 +149,16 @@ func outboundClusters(mesh topology.Mesh, s topology.Service, port int) []string
 // everything: hosts outside the cluster, with clusters and a listener, and routes to hosts
 // that are none of its services or stand for one.
 func profileWants(mesh topology.Mesh) (wants []convergence.Want, routes []string) {
-	for i := range mesh.Profile.ServiceEntries {
+	for i := range topology.Value(mesh.Profile.ServiceEntries) {
 		wants = append(wants, convergence.WantOf(convergence.CDS, outboundCluster(externalPort, profileHost("external", i))))
 	}
-	if mesh.Profile.ServiceEntries > 0 {
+	if mesh.Profile.ServiceEntries != nil {
 		wants = append(wants, convergence.WantOf(convergence.LDS, anyAddress(externalPort)))
 	}
-	for i := len(mesh.WithoutGateways()); i < mesh.Profile.VirtualServices; i++ {
+	for i := len(mesh.WithoutGateways()); i < topology.Value(mesh.Profile.VirtualServices); i++ {
 		routes = append(routes, profileHost("route", i))
 	}
-	for i := range mesh.Profile.ExternalNames {
+	for i := range topology.Value(mesh.Profile.ExternalNames) {
 		routes = append(routes, fqdn(aliasName(i), mesh.Services[i%len(mesh.WithoutGateways())].Namespace))
 	}
 	return wants, routes

@@ -8,6 +8,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Every part of a profile becomes as many objects as it says, all of different names, and a
@@ -15,8 +16,9 @@ import (
 func TestProfile(t *testing.T) {
 	c := configuration{&ControlPlane{}}
 	c.report.Version = "1.31.0"
-	spec := topology.Spec{Pods: 60, Services: 6, Own: topology.Profile{
-		VirtualServices: 8, DestinationRules: 2, ServiceEntries: 3, EnvoyFilters: 7, Telemetries: 2, TCPServices: 1, HeadlessServices: 1, ExternalNames: 2, Gateways: 1,
+	spec := topology.Spec{Pods: 60, Services: 6, Own: scenario.Parts{
+		VirtualServices: new(8), DestinationRules: new(2), ServiceEntries: new(3), EnvoyFilters: new(7), Telemetries: new(2),
+		TCPServices: new(1), HeadlessServices: new(1), ExternalNames: new(2), Gateways: new(1),
 	}}
 	mesh := topology.Build(spec)
 	for mode, knobs := range controlplane.Modes {
@@ -76,7 +78,7 @@ func TestProfile(t *testing.T) {
 // A probe of a route changes the service's own object where it has one: of two for one host
 // only the older counts.
 func TestProbeOfOwnRoute(t *testing.T) {
-	mesh := topology.Build(topology.Spec{Pods: 20, Own: topology.Profile{VirtualServices: 1}})
+	mesh := topology.Build(topology.Spec{Pods: 20, Own: scenario.Parts{VirtualServices: new(1)}})
 	for service, own := range []bool{true, false} {
 		probe, _ := (configuration{&ControlPlane{}}).Probe(controlplane.RouteProbe, mesh, controlplane.Modes["permissive"], service, "marker")
 		if (probe.GetLabels()[kwok.ProfileLabel] != "") != own {

@@ -99,7 +99,7 @@ func (p *phase) suitable() (some []int, why string) {
 			why = fmt.Sprintf("%s sends connections to Service %s/%s, as to all others with sidecars, to endpoints of some localities, and that of a change has no locality", by, l.Namespace, l.Service)
 			continue
 		}
-		switch known := len(p.Fleet.Tracker().Subscribers(l.String())) > p.Mesh.Profile.Gateways; { // which know every service
+		switch known := len(p.Fleet.Tracker().Subscribers(l.String())) > topology.Value(p.Mesh.Profile.Gateways); { // which know every service
 		case known && s.Pods > 1:
 			called = append(called, i)
 		case known:

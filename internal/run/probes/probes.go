@@ -124,7 +124,7 @@ func (p *prober) suitable() []int {
 	for i, s := range p.Mesh.Services {
 		switch port := p.servicePort(i); {
 		case s.Pods < 2 || s.Outside || port == "":
-		case len(p.Fleet.Tracker().Subscribers(port)) > p.Mesh.Profile.Gateways: // which know every service
+		case len(p.Fleet.Tracker().Subscribers(port)) > topology.Value(p.Mesh.Profile.Gateways): // which know every service
 			called = append(called, i)
 		default:
 			others = append(others, i)

@@ -24,13 +24,8 @@ func Knobs(spec run.Spec) (Options, error) {
 	o := Options{Kind: "KnobSweep", File: "knobs.json", What: "with", Base: topology.Plain, Spec: spec, Figures: priced, Conclude: price}
 	profile := spec.Profile()
 	o.Spec.Mesh.Profile, o.Spec.Mesh.Parts = topology.Plain, scenario.Parts{}
-	for _, part := range topology.Parts {
-		v := part.Of(&profile)
-		if v == 0 {
-			continue
-		}
-		only := profile.Only(part)
-		o.Variants = append(o.Variants, Variant{part.Name + " " + part.Text(v), func(s *run.Spec) { s.Mesh.Parts = run.PartsOf(only) }})
+	for _, only := range profile.Each() {
+		o.Variants = append(o.Variants, Variant{only.String(), func(s *run.Spec) { s.Mesh.Parts = only }})
 	}
 	if len(o.Variants) == 0 {
 		return o, scenario.Refuse("knobSweep", nil, "parts of the mesh, by mesh.profile typical or mesh.parts")

@@ -24,26 +24,26 @@ func TestKnobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(o.Variants) != len(topology.Parts)-1 || o.Variants[0].Name != "virtual-services 1000" {
+	if len(o.Variants) != 13 || o.Variants[0].Name != "virtualServices 1000" {
 		t.Fatalf("%+v", o.Variants)
 	}
 	o.Repeats = 4
 	noise := map[string]float64{} // of the next run of each variant: half a percent up and down, without a difference of means
 	o.Run = func(_ context.Context, spec run.Spec, _ run.Progress) (record.Run, error) {
 		p := spec.Profile()
-		if n := len(p.Map()); n > 1 {
-			t.Errorf("%d parts at once: %s", n, p.Text())
+		if n := len(p.Each()); n > 1 {
+			t.Errorf("%d parts at once: %s", n, p)
 		}
-		if noise[p.Text()] == 0 {
-			noise[p.Text()] = 0.005
+		if noise[p.String()] == 0 {
+			noise[p.String()] = 0.005
 		}
-		memory := 3e8 * (1 + noise[p.Text()])
-		noise[p.Text()] *= -1
-		if p.VirtualServices > 0 {
+		memory := 3e8 * (1 + noise[p.String()])
+		noise[p.String()] *= -1
+		if p.VirtualServices != nil {
 			memory += 5e7
 		}
 		return record.Run{
-			Name: spec.Name(), Status: record.StatusCompleted, Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{400}}}, Parts: run.PartsOf(p),
+			Name: spec.Name(), Status: record.StatusCompleted, Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{400}}}, Parts: p,
 			ControlPlane: &record.ByPhase[*record.Usage]{Rollout: &record.Usage{MemoryBytes: &record.Level{Peak: &memory}}},
 		}, nil
 	}
@@ -51,7 +51,7 @@ func TestKnobs(t *testing.T) {
 	if err != nil || len(r.Sentences) != len(o.Variants) || r.Answer != "" {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if !strings.Contains(r.Sentences[0], "virtual-services 1000: rollout.memoryBytes.peak 286MiB to 33") {
+	if !strings.Contains(r.Sentences[0], "virtualServices 1000: rollout.memoryBytes.peak 286MiB to 33") {
 		t.Error(r.Sentences[0])
 	}
 	for _, text := range r.Sentences[1:] {

@@ -12,6 +12,7 @@ import (
 	"scaler.mesh/scaler/internal/process"
 	"scaler.mesh/scaler/internal/run"
 	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -89,8 +90,8 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := spec.Profile(); p.Zones != 5 || p.VirtualServices != 4 {
-				t.Errorf("its profile is %s", p.Text())
+			if p := spec.Profile(); topology.Value(p.Zones) != 5 || topology.Value(p.VirtualServices) != 4 {
+				t.Errorf("its profile is %s", p)
 			}
 			v := p.Verification
 			if v.Passed != (tc.failed == "") {
