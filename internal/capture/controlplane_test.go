@@ -38,8 +38,8 @@ func TestControlPlane(t *testing.T) {
 	if strings.Contains(text+summary.String(), "hunter2") {
 		t.Error("a credential is in the file or the summary")
 	}
-	if m.ControlPlane.Masked != 5 {
-		t.Errorf("%d values are masked, want 5: of a setting, two of the mesh configuration, of the values and of a template", m.ControlPlane.Masked)
+	if m.ControlPlane.Masked != 9 {
+		t.Errorf("%d values are masked, want 9: of two settings, three arguments, two of the mesh configuration, of the values and of a template", m.ControlPlane.Masked)
 	}
 	readAgain(t, m)
 

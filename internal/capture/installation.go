@@ -244,13 +244,9 @@ func (i *installation) describe(r *Revision, d appsv1.Deployment) {
 		}
 		r.Version = ImageVersion(container.Image)
 		r.Requests, r.Limits = quantities(container.Resources.Requests), quantities(container.Resources.Limits)
-		for _, arg := range container.Args {
-			name, value, _ := strings.Cut(arg, "=")
-			if hidden := mask.Value(strings.TrimLeft(name, "-"), value); hidden != value {
-				arg, i.masked = name+"="+hidden, i.masked+1
-			}
-			r.Args = append(r.Args, arg)
-		}
+		args, masked := mask.Args(container.Args)
+		r.Args = args
+		i.masked += masked
 		for _, e := range container.Env {
 			v := Variable{Name: e.Name, Value: mask.Value(e.Name, e.Value), From: source(e.ValueFrom)}
 			if v.Value != e.Value {

@@ -346,13 +346,13 @@ func (m *Mesh) Differences() (all []Difference) {
 		switch o.GetKind() {
 		case "WasmPlugin":
 			if url, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "url"); url != nil {
-				all = append(all, Difference{id + ": url", fmt.Sprint(url), "what the module does to requests: simulated sidecars hold its configuration and do not load it"})
+				all = append(all, Difference{id + ": url", mask.Value("", fmt.Sprint(url)), "what the module does to requests: simulated sidecars hold its configuration and do not load it"})
 			}
 		case "RequestAuthentication":
 			rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "jwtRules")
 			for _, one := range rules {
 				if rule, _ := one.(map[string]any); rule["jwksUri"] != nil {
-					all = append(all, Difference{id + ": jwksUri", fmt.Sprint(rule["jwksUri"]), "keys in the configuration, where the address does not answer from here"})
+					all = append(all, Difference{id + ": jwksUri", mask.Value("", fmt.Sprint(rule["jwksUri"])), "keys in the configuration, where the address does not answer from here"})
 				}
 			}
 		}

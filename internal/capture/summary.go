@@ -124,7 +124,7 @@ func (m *Mesh) summarizeControlPlane(line func(what string, count int, note stri
 		line("pods of revision "+r.Name, r.Pods, strings.Join(parts, ", "))
 	}
 	if m.ControlPlane.Masked > 0 {
-		line("credentials masked", m.ControlPlane.Masked, "in settings, mesh configuration, values and templates")
+		line("credentials masked", m.ControlPlane.Masked, "in settings, arguments, mesh configuration, values and templates")
 	}
 }
 

@@ -23,8 +23,28 @@ var secretWords = []string{
 }
 
 // secretValue matches keys in PEM, JSON web tokens, bearer tokens, access keys of
-// clouds and hosts of code, and URLs with a password.
-var secretValue = regexp.MustCompile(`-----BEGIN |\beyJ[A-Za-z0-9_-]{10,}\.|(?i:\bbearer )|\bAKIA[A-Z0-9]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|://[^/\s:@]*:[^/\s@]+@`)
+// clouds and hosts of code, URLs with a user, and user:password@ before a host without a scheme.
+var secretValue = regexp.MustCompile(`-----BEGIN |\beyJ[A-Za-z0-9_-]{10,}\.|(?i:\bbearer )|\bAKIA[A-Z0-9]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}` +
+	`|://[^/\s@]+@|(?:^|[\s"'=,;])[^/\s:@"'=,;]+:[^/\s:@]+@[\w(\[]`)
+
+// secretPair matches the name of a secret and its value inside a text: of a connection string (password=x), of JSON ("password": "x"),
+// or of a command line (--token x).
+var secretPair = regexp.MustCompile(`(?i)(?:` + secretName + `(?:\s*=\s*|["']\s*:\s*)|--[\w-]*` + secretName + `\s+)["']?([^\s"'=,;&]+)`)
+
+const secretName = `(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key)`
+
+// holdsSecret reports whether a text looks like a secret, or has one in it.
+func holdsSecret(text string) bool {
+	if secretValue.MatchString(strings.ReplaceAll(text, "@sha256:", " ")) { // of an image, name:tag@sha256:digest
+		return true
+	}
+	return slices.ContainsFunc(secretPair.FindAllStringSubmatch(text, -1), func(pair []string) bool {
+		return !plain(pair[1]) && !computed.MatchString(pair[1])
+	})
+}
+
+// computed matches what stands for a value that is elsewhere: an operator of an access log, a reference, an action of a template.
+var computed = regexp.MustCompile(`^(?:%[A-Z_]+[(%]|\$[({]|\{\{)`)
 
 // Value returns the value of a variable or a field as anybody may read it. By its name it is a secret unless
 // it is a number, a truth value or a length of time, as settings are that are about secrets.
@@ -33,10 +53,34 @@ func Value(name, value string) string {
 		return value
 	}
 	named := slices.ContainsFunc(wordsOf(name), func(word string) bool { return slices.Contains(secretWords, word) })
-	if named && !plain(value) || secretValue.MatchString(value) {
+	if named && !plain(value) || holdsSecret(value) {
 		return Masked
 	}
 	return value
+}
+
+// Args returns the arguments of a program as anybody may read them, and how many were masked: values by the names of their
+// flags, --name=value and --name value, and other arguments by what they look like.
+func Args(args []string) (all []string, masked int) {
+	flag := "" // whose value may be the next argument
+	for _, arg := range args {
+		name, value, joined := strings.Cut(arg, "=")
+		hidden := arg
+		switch isFlag := strings.HasPrefix(arg, "-"); {
+		case isFlag && joined, joined && Value(flag, arg) == arg:
+			hidden = name + "=" + Value(strings.TrimLeft(name, "-"), value)
+		case !strings.HasPrefix(arg, "--"):
+			hidden = Value(flag, arg)
+		}
+		if flag = ""; strings.HasPrefix(arg, "-") && !joined {
+			flag = strings.TrimLeft(arg, "-")
+		}
+		if hidden != arg {
+			masked++
+		}
+		all = append(all, hidden)
+	}
+	return all, masked
 }
 
 // wordsOf are the words of a name, as in API_TOKEN, api-token and apiToken.
@@ -167,7 +211,7 @@ func Template(text string) (_ string, masked int) {
 	})
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if secretValue.MatchString(line) {
+		if holdsSecret(line) {
 			indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 			before, _, isField := strings.Cut(line, ": ")
 			if lines[i] = indent + Masked; isField {

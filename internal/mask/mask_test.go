@@ -19,7 +19,19 @@ func TestValue(t *testing.T) {
 		{"OTHER", "-----BEGIN EC PRIVATE KEY-----\nMHc", true},
 		{"OTHER", "eyJhbGciOiJSUzI1NiJ9.e30.x", true},
 		{"OTHER", "postgres://me:hunter2@db/x", true},
+		{"OTHER", "https://s3cret@host/x", true},
+		{"OTHER", "me:hunter2@tcp(db:3306)/x", true},
+		{"DSN", "user=a password=hunter2 host=db", true},
+		{"DSN", "host=db; Pwd = hunter2", true},
+		{"URL", "https://host/x?a=b&access_token=hunter2", true},
+		{"CONFIG", `{"level": 1, "clientSecret": "hunter2"}`, true},
+		{"OTHER", "run --vendor-token hunter2", true},
 		{"ACCOUNT_TOKEN", "1234567890123", true},
+		{"IMAGE", "registry:5000/istio/proxyv2:1.31.0@sha256:0123", false},
+		{"FORMAT", "%START_TIME% token=%REQ(X-TOKEN)% secret=$(NAME)", false},
+		{"RULE", "request.token == 'x' && retries-of-token=5", false},
+		{"AT", "10:30@zone", true}, // as it could be a user and a password
+		{"MAIL", "me@example.org", false},
 		{"PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", "20m", false},
 		{"TOKEN_RETRIES", "5", false},
 		{"PILOT_ENABLE_TOKEN", "true", false},
@@ -145,5 +157,19 @@ func TestSetting(t *testing.T) {
 	all := []string{"a.token=secret-value"}
 	if got := Settings(all); got[0] != "a.token=(masked)" || all[0] != "a.token=secret-value" {
 		t.Errorf("got %q of %q", got, all)
+	}
+}
+
+func TestArgs(t *testing.T) {
+	got, n := Args([]string{
+		"discovery", "--vendor-token", "hunter2", "--apikey=hunter3", "https://u:hunter4@x/y", "--log", "info", "--auth-retries", "5",
+		"--token", "--domain", "cluster.local", "--dsn", "password=hunter5", "-c", "--url=https://u:hunter6@x", "-token=hunter7", "--secret", "a=hunter8",
+	})
+	want := []string{
+		"discovery", "--vendor-token", Masked, "--apikey=" + Masked, Masked, "--log", "info", "--auth-retries", "5",
+		"--token", "--domain", "cluster.local", "--dsn", Masked, "-c", "--url=" + Masked, "-token=" + Masked, "--secret", Masked,
+	}
+	if diff := cmp.Diff(want, got); diff != "" || n != 7 {
+		t.Errorf("%d were masked, want 7:\n%s", n, diff)
 	}
 }
