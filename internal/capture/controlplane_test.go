@@ -384,3 +384,26 @@ webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-canary, namespace
 		}
 	}
 }
+
+// The namespaces that a replay's control plane reads by itself are in the file, also where nothing of the mesh is in them.
+func TestNamespacesOfTheControlPlane(t *testing.T) {
+	const istiod = `{apiVersion: v1, kind: Service, metadata: {name: istiod, namespace: istio-system, labels: {app: istiod}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: istio-system, labels: {team: a}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: istio, namespace: istio-system}, data: {mesh: "rootNamespace: %s"}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {ports: [{port: 80}]}}
+`
+	for root, want := range map[string][]string{"istio-system": {"shop"}, "mesh-root": {"mesh-root", "shop"}} {
+		m := meshOfText(t, fmt.Sprintf(istiod, root))
+		checkCounts(t, m)
+		var names []string
+		for _, n := range m.Namespaces {
+			names = append(names, n.Name)
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("root namespace %s: %s", root, diff)
+		}
+	}
+}

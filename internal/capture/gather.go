@@ -207,10 +207,11 @@ func (g *Gatherer) Mesh() Mesh {
 	}
 	g.mesh.APIVersion, g.mesh.Kind = APIVersion, Kind
 	g.leaveOutRefused()
+	g.resolve()
 	g.addNamespaces()
 	g.mesh.sort()
 	g.mesh.uniqueNames(func(was, is string) { g.control.served[is] = g.control.served[was] })
-	g.resolve()
+	g.follow()
 	g.count()
 	return g.mesh
 }
@@ -271,6 +272,13 @@ func (g *Gatherer) addNamespaces() {
 	for _, o := range g.mesh.Objects {
 		if o.GetNamespace() != "" {
 			used[o.GetNamespace()] = true
+		}
+	}
+	if c := g.mesh.ControlPlane; c != nil {
+		for i := range c.Revisions {
+			if root := c.Revisions[i].Root(); root != rootNamespace { // which an installation has
+				used[root] = true // for the changes of the whole mesh
+			}
 		}
 	}
 	given := map[string]bool{}

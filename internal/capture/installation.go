@@ -226,10 +226,6 @@ func (g *Gatherer) resolve() {
 		c.Revisions = append(c.Revisions, *r)
 	}
 	g.mesh.ControlPlane = c
-	for at := range c.Revisions {
-		c.Revisions[at].Undiscovered = g.undiscovered(&c.Revisions[at])
-	}
-	g.follow()
 }
 
 // describe reads the Deployment of a revision.
@@ -420,9 +416,16 @@ func forPods(w *unstructured.Unstructured) (n int) {
 	return n
 }
 
-// follow states which namespaces of the mesh follow which revision, by their labels, and which workloads follow another one.
+// follow states which namespaces of the mesh follow which revision, by their labels, which its discovery selectors leave out, and which
+// workloads follow another one.
 func (g *Gatherer) follow() {
+	if g.mesh.ControlPlane == nil {
+		return
+	}
 	all := g.mesh.ControlPlane.Revisions
+	for i := range all {
+		all[i].Undiscovered = g.undiscovered(&all[i])
+	}
 	meant := func(name string) *Revision {
 		for i := range all {
 			if slices.Contains(all[i].Tags, name) {

@@ -32,7 +32,7 @@ func (c captured) Explain(mesh *capture.Mesh, d convergence.Difference) string {
 		return "the setting " + gatewayClusters
 	}
 	for _, o := range mesh.Objects {
-		if o.GetKind() == "EnvoyFilter" && (o.GetNamespace() == of || o.GetNamespace() == c.systemNamespace()) && patches(o, d.Key) {
+		if o.GetKind() == "EnvoyFilter" && (o.GetNamespace() == of || o.GetNamespace() == configuration(c).rootOf(mesh)) && patches(o, d.Key) {
 			return identity(o)
 		}
 	}

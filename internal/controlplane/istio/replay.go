@@ -92,8 +92,12 @@ type egress struct {
 	ingress bool // the Sidecar has inbound listeners of its own
 }
 
+// rootOf is the namespace whose configuration applies to the whole of a captured mesh: that of the file or, of an istiod that a
+// cluster has already, its own.
+func (c configuration) rootOf(mesh *capture.Mesh) string { return cmp.Or(c.home, mesh.Root()) }
+
 func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
-	r := &replayed{configuration: c, mesh: mesh, root: mesh.Root(), shared: map[int32]bool{}, named: map[string]int{}}
+	r := &replayed{configuration: c, mesh: mesh, root: c.rootOf(mesh), shared: map[int32]bool{}, named: map[string]int{}}
 	r.unseen = r.readControlPlane()
 	for _, o := range mesh.Objects {
 		if !slices.Contains(r.unseen, o.GetNamespace()) {

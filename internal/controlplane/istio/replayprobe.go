@@ -117,7 +117,7 @@ func (p *replayedProbes) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, 
 	w := &p.mesh.Workloads[workload]
 	switch kind {
 	case controlplane.MeshProbe:
-		return meshProbe(p.systemNamespace(), marker), p.sidecars(func(*capture.Workload, egress) bool { return true })
+		return meshProbe(p.root, marker), p.sidecars(func(*capture.Workload, egress) bool { return true })
 	case controlplane.PolicyProbe:
 		if !p.policed(w, p.scopes[workload]) {
 			return nil, nil

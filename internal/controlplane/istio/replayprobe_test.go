@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -67,6 +68,35 @@ func TestCapturedProbes(t *testing.T) {
 		}
 		if again, _ := made("marker-2"); hasText(again.Object, "marker-1") || again.GetName() != object.GetName() {
 			t.Errorf("%s: then %v", name, again)
+		}
+	}
+}
+
+// A change of the whole mesh is in its root namespace, and an EnvoyFilter of that namespace explains what any sidecar holds: that of
+// the captured mesh configuration, or of an istiod that the cluster has.
+func TestRootNamespace(t *testing.T) {
+	filters := ""
+	for _, namespace := range []string{"istio-system", "root", "home"} {
+		filters += "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "}\n---\napiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: all, namespace: " +
+			namespace + "}\nspec: {configPatches: [{applyTo: CLUSTER, patch: {operation: MERGE, value: {type: STATIC}}}]}\n"
+	}
+	for _, c := range []struct{ home, configured, want string }{
+		{"", "", "istio-system"},
+		{"", "root", "root"},
+		{"home", "", "home"},
+	} {
+		mesh := readMesh(t, filters)
+		if c.configured != "" {
+			mesh.ControlPlane = &capture.ControlPlane{Revisions: []capture.Revision{{Name: "default", MeshConfig: map[string]any{"rootNamespace": c.configured}}}}
+		}
+		of := captured{&ControlPlane{home: c.home}}
+		probes, _ := of.Probes(mesh)
+		if object, _ := probes.Probe(controlplane.MeshProbe, mesh.Topology(), controlplane.Knobs{}, 0, "marker"); object.GetNamespace() != c.want {
+			t.Errorf("%+v: the change of the whole mesh is in namespace %s", c, object.GetNamespace())
+		}
+		d := convergence.Difference{Key: convergence.Key{Type: convergence.EDS, Name: "outbound|80||web.b.svc.cluster.local"}, Sidecar: "a/client-1", Absent: true}
+		if got := of.Explain(mesh, d); got != "EnvoyFilter "+c.want+"/all" {
+			t.Errorf("%+v: a difference is explained by %q", c, got)
 		}
 	}
 }
