@@ -126,6 +126,8 @@ func (o Options) Validate() error {
 	o.complete()
 	s := o.Scale
 	switch {
+	case o.Find == Pods && o.Spec.Captured != nil:
+		return scenario.Refuse("find", string(Pods), "another one with a captured mesh: its size is mesh.scale, which is not searched; a rollout with several scales, as in 1,2,4, does one run of each")
 	case !(s.Min <= s.Start):
 		return scenario.Refuse("min", o.Find.Print(s.Min), "at most %s, where the search starts", o.Find.Print(s.Start))
 	case !(s.Start <= s.Max):
