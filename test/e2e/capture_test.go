@@ -94,6 +94,18 @@ func apply(ctx context.Context, kubeconfig string, files ...string) {
 	}
 }
 
+// captureCases captures files of the cases of package capture, and returns the mesh's.
+func (p place) captureCases(into string, names ...string) string {
+	GinkgoHelper()
+	file := filepath.Join(filepath.Dir(p.state), into+".yaml")
+	args := []string{"capture", "--output-file", file}
+	for _, name := range names {
+		args = append(args, filepath.Join("..", "..", "internal", "capture", "testdata", "cases", name))
+	}
+	Expect(wait(p.start(args...))).To(Equal(exitDone))
+	return file
+}
+
 // readMesh reads the file of a mesh.
 func readMesh(file string) capture.Mesh {
 	GinkgoHelper()
@@ -257,23 +269,31 @@ var _ = Describe("a captured mesh", func() {
 		Expect(known(run.Phase(record.UpgradePhase("wave-2"))).EndedBy).To(Equal(record.EndedByConverged))
 	})
 
-	It("has what the captured one had: durations, ports of several containers, pods that differ, kinds of one name", func() {
+	It("has what the captured one had: ports of several containers, pods that differ, kinds of one name", func() {
 		where := newPlace()
-		dir := filepath.Dir(where.state)
-		file := filepath.Join(dir, "people.yaml")
-		args := []string{"capture", "--output-file", file}
-		for _, name := range []string{
-			"port-names/duplicate.yaml", "durations/istio.yaml", "json-stream/istio.jsonl", "per-pod-labels/statefulset.yaml", "per-pod-labels/operator.yaml",
-			"unreadable/cluster.yaml", "unreadable/no-spec.yaml", "scale/nodeports.yaml",
-		} {
-			args = append(args, filepath.Join("..", "..", "internal", "capture", "testdata", "cases", name))
-		}
-		Expect(wait(where.start(args...))).To(Equal(exitDone))
+		file := where.captureCases("people", "port-names/duplicate.yaml", "json-stream/istio.jsonl", "per-pod-labels/statefulset.yaml", "per-pod-labels/operator.yaml",
+			"unreadable/cluster.yaml", "unreadable/no-spec.yaml", "scale/nodeports.yaml")
 		mesh := readMesh(file)
 		run, again := replay(where, file, "people")
 		Expect(known(run.Pods.Converged)).To(Equal(14))
 		Expect(run.Mesh.Endpoints).To(Equal(14), "two of cart, six of the brokers, six of the database")
 		Expect(text(again)).To(Equal(text(mesh)))
+	})
+
+	It("has durations as Kubernetes accepts them, and a hundred copies of Services with load balancers", func() {
+		where := newPlace()
+		run := replayed(where, where.captureCases("durations", "durations/cluster.yaml", "durations/istio.yaml"), "of-durations")
+		Expect([]int{run.Pods.Requested, known(run.Pods.Converged)}).To(Equal([]int{3, 3}))
+		Expect(run.Mesh.Objects).To(And(HaveKeyWithValue("destinationrules.networking.istio.io", 1), HaveKeyWithValue("virtualservices.networking.istio.io", 1)))
+
+		file := where.captureCases("ports", "scale/nodeports.yaml")
+		ports := 0
+		for _, s := range readMesh(file).Services {
+			ports += len(s.Spec.Ports)
+		}
+		run = replayed(where, file, "of-ports", "--scale", "100")
+		Expect([]int{100 * ports, run.Mesh.Services}).To(Equal([]int{3000, 300}))
+		Expect([]int{run.Pods.Requested, known(run.Pods.Converged)}).To(Equal([]int{1, 1}))
 	})
 
 	It("of Istio's samples converges", acceptance, func(ctx SpecContext) {
