@@ -406,4 +406,34 @@ func TestNamespacesOfTheControlPlane(t *testing.T) {
 			t.Errorf("root namespace %s: %s", root, diff)
 		}
 	}
+	m := meshOfText(t, strings.Replace(fmt.Sprintf(istiod, "istio-system"), "team: a", "topology.istio.io/network: net1", 1))
+	checkCounts(t, m)
+	if n := m.Namespaces[0]; n.Name != "istio-system" || n.Labels["topology.istio.io/network"] != "net1" {
+		t.Errorf("the first namespace is %+v, want that of the control plane with its network", n)
+	}
+}
+
+// Networks are named where there are several, by whatever names them; the network of a cluster of its own changes nothing.
+func TestNetworks(t *testing.T) {
+	const home = "{apiVersion: v1, kind: Service, metadata: {name: istiod, namespace: istio-system, labels: {app: istiod}}}\n---\n" +
+		"{apiVersion: v1, kind: Namespace, metadata: {name: istio-system, labels: {topology.istio.io/network: net1}}}\n---\n"
+	for name, c := range map[string]struct{ objects, want string }{
+		"none":                {`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {ports: [{port: 80}]}}`, ""},
+		"its own":             {home + `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {ports: [{port: 80}]}}`, ""},
+		"a gateway's Service": {`{apiVersion: v1, kind: Service, metadata: {name: east, namespace: istio-system, labels: {topology.istio.io/network: net2}}, spec: {ports: [{port: 15443}]}}`, "net2"},
+		"a remote Gateway": {home + `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: east, namespace: istio-system, labels: {topology.istio.io/network: net2}}, ` +
+			`spec: {gatewayClassName: istio-remote, listeners: [{name: a, port: 15443, protocol: TLS}]}}`, "net1, net2"},
+		"a machine": {home + `{apiVersion: networking.istio.io/v1, kind: WorkloadEntry, metadata: {name: vm, namespace: shop}, spec: {address: 192.0.2.1, network: net3}}`, "net1, net3"},
+	} {
+		got := ""
+		m := meshOfText(t, c.objects)
+		for _, d := range m.Differences() {
+			if d.What == "networks" {
+				got = d.Value
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: networks %q are not reproduced, want %q", name, got, c.want)
+		}
+	}
 }

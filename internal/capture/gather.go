@@ -276,8 +276,12 @@ func (g *Gatherer) addNamespaces() {
 	}
 	if c := g.mesh.ControlPlane; c != nil {
 		for i := range c.Revisions {
-			if root := c.Revisions[i].Root(); root != rootNamespace { // which an installation has
+			r := &c.Revisions[i]
+			if root := r.Root(); root != rootNamespace { // which an installation has
 				used[root] = true // for the changes of the whole mesh
+			}
+			if g.namespaces[r.Home()][networkLabel] != "" {
+				used[r.Home()] = true
 			}
 		}
 	}

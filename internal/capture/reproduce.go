@@ -341,6 +341,7 @@ func (m *Mesh) Differences() (all []Difference) {
 		_, config := r.Configuration("")
 		all = slices.Concat(settings, config, m.beside())
 	}
+	all = append(all, m.networks()...)
 	for _, o := range m.Objects {
 		id := Identity(o.GetKind(), o.GetNamespace(), o.GetName())
 		switch o.GetKind() {
@@ -356,6 +357,47 @@ func (m *Mesh) Differences() (all []Difference) {
 				}
 			}
 		}
+	}
+	return all
+}
+
+// networks names the networks of a mesh of several: of which more than one is named, or a gateway to one. Of such a mesh a
+// replay has the pods of one cluster alone.
+func (m *Mesh) networks() (all []Difference) {
+	names, several := map[string]bool{}, false
+	of := func(name string, gateway bool) {
+		if name != "" {
+			names[name] = true
+			several = several || gateway
+		}
+	}
+	home := rootNamespace
+	if r := m.Served(); r != nil {
+		home = r.Home()
+	}
+	for _, n := range m.Namespaces {
+		if network := n.Labels[networkLabel]; n.Name == home && network != "" {
+			of(network, false)
+			if home != rootNamespace {
+				all = append(all, Difference{"network of namespace " + home, network, "the network of its endpoints: the replay's control plane is in " + rootNamespace})
+			}
+		}
+	}
+	for _, s := range m.Services {
+		of(s.Labels[networkLabel], true)
+	}
+	for _, w := range m.Workloads {
+		of(w.Spec.Labels[networkLabel], false)
+	}
+	for _, o := range m.Objects {
+		of(o.GetLabels()[networkLabel], o.GetKind() == "Gateway")
+		if o.GetKind() == "WorkloadEntry" {
+			network, _, _ := unstructured.NestedString(o.Object, "spec", "network")
+			of(network, false)
+		}
+	}
+	if several || len(names) > 1 {
+		all = append(all, Difference{"networks", strings.Join(slices.Sorted(maps.Keys(names)), ", "), "endpoints of other clusters, and gateways to them: a replay has the pods of one, and its load balancers have no addresses"})
 	}
 	return all
 }

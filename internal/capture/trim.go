@@ -31,6 +31,7 @@ const (
 	canonical      = "service.istio.io/canonical-" // and name or revision, which injection adds where it is missing
 	tlsModeLabel   = "security.istio.io/tlsMode"   // which injection adds where it is missing, as tlsModeInjected
 	dataplaneLabel = "istio.io/dataplane-mode"
+	networkLabel   = "topology.istio.io/network"    // of the control plane's namespace and pods: that of endpoints; of a Service or a Gateway: that it leads to
 	redirection    = "ambient.istio.io/redirection" // of a pod whose connections a ztunnel takes
 
 	tlsModeInjected = "istio"
