@@ -79,7 +79,7 @@ func TestRoundTrip(t *testing.T) {
 
 // A capture of a replayed mesh equals the captured mesh, except for the owners of the pods.
 func TestReplayOfCapture(t *testing.T) {
-	for name, m := range map[string]Mesh{"shop": shop(t), "sixty pods": sixty(t)} {
+	for name, m := range map[string]Mesh{"shop": shop(t), "sixty pods": sixty(t), "endpoints": billing(t)} {
 		g := NewGatherer()
 		add := func(o *unstructured.Unstructured) {
 			t.Helper()

@@ -36,6 +36,12 @@ func (m *Mesh) check() error {
 			return m.at(identity, err)
 		}
 	}
+	for _, s := range m.Slices {
+		identity := Identity(endpointSlices.Kind, s.Namespace, s.Name)
+		if err := cmp.Or(inNamespace(identity, s.Namespace), checkSlice(s)); err != nil {
+			return m.at(identity, err)
+		}
+	}
 	if err := m.checkServices(); err != nil {
 		return err
 	}

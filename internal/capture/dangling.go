@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -22,9 +23,9 @@ type Reference struct {
 func (r Reference) String() string { return r.From + ": " + r.Field + ": " + r.To }
 
 // Dangling returns the references to things that the mesh does not have: hosts of no
-// service, gateways, and labels of no pods. They are not errors: a cluster has them, too.
+// service, gateways, labels of no pods, and of a service without a selector its endpoints. They are not errors: a cluster has them, too.
 func (m *Mesh) Dangling() []Reference {
-	d := dangling{root: m.Root(), hosts: map[string]bool{}, gateways: map[string]bool{}, workloads: map[string][]*Workload{}}
+	d := dangling{root: m.Root(), hosts: map[string]bool{}, gateways: map[string]bool{}, workloads: map[string][]*Workload{}, sliced: m.ServiceSlices()}
 	for _, s := range m.Services {
 		d.hosts[FullHost(s.Name, s.Namespace, domain)] = true
 	}
@@ -65,7 +66,8 @@ func (m *Mesh) Dangling() []Reference {
 type dangling struct {
 	root            string // namespace
 	hosts, gateways map[string]bool
-	wildcards       []string // among hosts
+	sliced          map[string][]*discoveryv1.EndpointSlice // by service
+	wildcards       []string                                // among hosts
 	workloads       map[string][]*Workload
 	found           []Reference
 }
@@ -75,7 +77,13 @@ func (d *dangling) add(from, field, to string) {
 }
 
 func (d *dangling) service(s *corev1.Service) {
-	if len(s.Spec.Selector) == 0 || s.Spec.Type == corev1.ServiceTypeExternalName {
+	switch {
+	case s.Spec.Type == corev1.ServiceTypeExternalName:
+		return
+	case len(s.Spec.Selector) == 0 && d.sliced[s.Namespace+"/"+s.Name] == nil:
+		d.add(Identity("Service", s.Namespace, s.Name), "spec.selector", "none, and it has no EndpointSlice")
+		return
+	case len(s.Spec.Selector) == 0:
 		return
 	}
 	for _, w := range d.workloads[s.Namespace] {

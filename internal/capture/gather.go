@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +23,9 @@ type Gatherer struct {
 	owners     map[string]*owner // by kind, namespace and name: those that have a template
 	pods       map[string][]pod  // by owner
 	given      map[string]bool   // existing objects, by group and identity
+	addresses  map[string]bool   // of pods with one of their own, by namespace and address
+	slices     []discoveryv1.EndpointSlice
+	endpoints  []endpointsObject
 	read       map[string]int    // objects by kind
 	leftOut    map[[2]string]int // objects by kind and reason
 	selected   map[string]bool   // names of labels that something selects pods by
@@ -32,7 +36,7 @@ type Gatherer struct {
 func NewGatherer() *Gatherer {
 	return &Gatherer{
 		namespaces: map[string]map[string]string{}, nodes: map[string]Zone{}, owners: map[string]*owner{}, pods: map[string][]pod{},
-		given: map[string]bool{}, read: map[string]int{}, leftOut: map[[2]string]int{}, selected: map[string]bool{},
+		given: map[string]bool{}, addresses: map[string]bool{}, read: map[string]int{}, leftOut: map[[2]string]int{}, selected: map[string]bool{},
 		control: installation{processors: map[string]string{}, served: map[string]follows{}, reported: map[string]string{}},
 	}
 }
@@ -110,6 +114,10 @@ func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 	case "HorizontalPodAutoscaler.autoscaling":
 		g.control.autoscalers = append(g.control.autoscalers, object)
 		return nil
+	case "EndpointSlice." + discoveryv1.GroupName:
+		return g.endpointSlice(object)
+	case "Endpoints":
+		return g.addEndpoints(object)
 	case "ServiceAccount":
 		g.LeaveOut(name, ofWorkloads, 1)
 		return nil
@@ -122,7 +130,7 @@ func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 // plural returns the name of an object's kind in counts.
 func plural(object *unstructured.Unstructured) string {
 	kind := object.GroupVersionKind()
-	for _, r := range append(Resources(), autoscalers, configMaps) {
+	for _, r := range append(Resources(), autoscalers, configMaps, mirroredKind) {
 		if r.Group == kind.Group && r.Kind == kind.Kind {
 			return r.name()
 		}
@@ -208,6 +216,7 @@ func (g *Gatherer) Mesh() Mesh {
 	g.mesh.APIVersion, g.mesh.Kind = APIVersion, Kind
 	g.leaveOutRefused()
 	g.resolve()
+	g.gatherEndpoints()
 	g.addNamespaces()
 	g.mesh.sort()
 	g.mesh.uniqueNames(func(was, is string) { g.control.served[is] = g.control.served[was] })

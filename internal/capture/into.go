@@ -29,13 +29,13 @@ var exported = []string{"DestinationRule", "ServiceEntry", "VirtualService"}
 // see is exported to those of the mesh alone: ServiceEntries, VirtualServices, DestinationRules, and Services, of whose HTTP ports other
 // sidecars would have listeners on all addresses. A Gateway selects only pods with the labels selected. Services have neither ports of nodes nor
 // load balancers. Left out are the objects of the root namespace that apply to all namespaces; the Gateway API, by which a controller of
-// the cluster would start proxies; zones; labels that name waypoints; and where keys of RequestAuthentications are.
+// the cluster would start proxies; zones; EndpointSlices; labels that name waypoints; and where keys of RequestAuthentications are.
 //
 // The control plane is the cluster's: the mesh has none. left is what the mesh lacks by all that. The error names a namespace for which there
 // is no valid name.
 func (m *Mesh) Into(prefix string, selected map[string]string) (to Mesh, left []Difference, err error) {
 	part := *m
-	part.ControlPlane, part.Objects = nil, nil
+	part.ControlPlane, part.Objects, part.Slices = nil, nil, nil
 	own := Difference{What: "control plane", Changes: "version, settings, mesh configuration and templates of injection: those of the cluster's own"}
 	if r := m.Served(); r != nil {
 		own.Value = r.Release()
@@ -91,6 +91,7 @@ func (m *Mesh) Into(prefix string, selected map[string]string) (to Mesh, left []
 		}
 	}
 	lacks("ports of nodes, load balancers and external addresses", reached, "service", "how they are reached from outside the cluster: they have type ClusterIP")
+	lacks("EndpointSlices", len(m.Slices), "object", "endpoints that Services have besides pods: the rights of a run do not include writing EndpointSlices")
 	asked := 0
 	for _, o := range to.Objects {
 		if inlineKeys(o) {

@@ -36,6 +36,7 @@ var basics = []Resource{
 	resource("apps", "v1", "statefulsets", "StatefulSet"),
 	resource("apps", "v1", "daemonsets", "DaemonSet"),
 	webhooks,
+	endpointSlices,
 }
 
 // configuration lists the kinds of a mesh's configuration.

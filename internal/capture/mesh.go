@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -30,7 +31,9 @@ type Mesh struct {
 	Header
 	Namespaces []Namespace
 	Services   []corev1.Service
-	Workloads  []Workload
+	// Slices are the EndpointSlices of Services that are not made from the pods which these select.
+	Slices    []discoveryv1.EndpointSlice
+	Workloads []Workload
 	// Objects are the objects of the mesh's configuration, of the kinds of Configuration.
 	Objects []*unstructured.Unstructured
 	// Waypoints have no workloads: a replay makes their Gateways and Services before the mesh, see [Mesh.ByNode].
@@ -176,6 +179,9 @@ func (w Workload) rank() int {
 func (m *Mesh) sort() {
 	slices.SortFunc(m.Namespaces, func(a, b Namespace) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(m.Services, func(a, b corev1.Service) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(m.Slices, func(a, b discoveryv1.EndpointSlice) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	slices.SortFunc(m.Workloads, func(a, b Workload) int {

@@ -111,6 +111,11 @@ func (g *Gatherer) pod(object *unstructured.Unstructured) error {
 		g.LeaveOut("pods", leaving, 1)
 		return nil
 	}
+	for _, ip := range p.Status.PodIPs {
+		if !p.Spec.HostNetwork { // else it is the node's
+			g.addresses[p.Namespace+"/"+ip.IP] = true
+		}
+	}
 	kind, name := ownerOf(p)
 	of := pod{name: p.Name, node: p.Spec.NodeName, meta: p.ObjectMeta, spec: specOf(p.ObjectMeta, p.Spec)}
 	if of.spec.Proxy == NoProxy && p.Annotations[redirection] == "enabled" {

@@ -30,7 +30,7 @@ func checkReadable(t *testing.T, what string, m Mesh) {
 // FuzzCapture checks that whatever is captured can be read, also without names and in several copies, and
 // that nothing is lost without a reason. Seeds are the files of testdata.
 func FuzzCapture(f *testing.F) {
-	for _, pattern := range []string{"*.yaml", "controlplane/*.yaml", "cases/*.yaml", "cases/*/*"} {
+	for _, pattern := range []string{"*.yaml", "controlplane/*.yaml", "endpoints/*.yaml", "cases/*.yaml", "cases/*/*"} {
 		files, err := filepath.Glob(filepath.Join("testdata", pattern))
 		if err != nil || len(files) == 0 {
 			f.Fatalf("no seeds %s: %v", pattern, err)

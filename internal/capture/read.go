@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -91,6 +92,13 @@ func (r *reader) take(document []byte) error {
 		}
 		r.mesh.Services = append(r.mesh.Services, s)
 		return nil
+	case discoveryv1.SchemeGroupVersion.String() + " " + endpointSlices.Kind:
+		var s discoveryv1.EndpointSlice
+		if err := strict(document, &s, identity); err != nil {
+			return err
+		}
+		r.mesh.Slices = append(r.mesh.Slices, s)
+		return nil
 	case APIVersion + " " + WorkloadKind:
 		var w workloadDocument
 		if err := strict(document, &w, identity); err != nil {
@@ -126,7 +134,7 @@ func fileKinds() []string {
 			kinds = append(kinds, r.Kind)
 		}
 	}
-	return kinds
+	return append(kinds, endpointSlices.Kind)
 }
 
 // strict decodes a document and refuses unknown fields.

@@ -128,7 +128,7 @@ func Target(p corev1.ServicePort, w *Workload) int32 {
 func protocol(p corev1.Protocol) corev1.Protocol { return cmp.Or(p, corev1.ProtocolTCP) }
 
 // Endpoints returns the number of endpoints that the API server lists when all pods are
-// ready: for each port of each service, the pods that it selects and that have the port.
+// ready: for each port of each service, the pods that it selects and that have the port, and those of EndpointSlices besides.
 func (m *Mesh) Endpoints() (n int) {
 	m.eachSelected(func(s *corev1.Service, w *Workload) {
 		for _, p := range s.Spec.Ports {
@@ -137,7 +137,7 @@ func (m *Mesh) Endpoints() (n int) {
 			}
 		}
 	})
-	return n
+	return n + m.sliceEndpoints()
 }
 
 // eachSelected calls do for each service with each workload that it selects.
@@ -158,8 +158,8 @@ func (m *Mesh) eachSelected(do func(*corev1.Service, *Workload)) {
 }
 
 // Surroundings returns the objects that must exist before the first pod: namespaces, of
-// which those with sidecars get the labels injected, the accounts of workloads, and
-// services, without those of Mesh.Waypoints.
+// which those with sidecars get the labels injected, the accounts of workloads,
+// services, without those of Mesh.Waypoints, and EndpointSlices.
 func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	with, accounts := map[string]bool{}, map[[2]string]bool{}
@@ -191,6 +191,9 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 		if s := &m.Services[i]; m.WaypointNamed(s.Namespace, s.Name) < 0 {
 			objects = append(objects, serviceObject(s))
 		}
+	}
+	for i := range m.Slices {
+		objects = append(objects, sliceObject(&m.Slices[i]))
 	}
 	return objects
 }

@@ -342,6 +342,7 @@ func (m *Mesh) Differences() (all []Difference) {
 		all = slices.Concat(settings, config, m.beside())
 	}
 	all = append(all, m.networks()...)
+	all = append(all, m.withoutPods()...)
 	for _, o := range m.Objects {
 		id := Identity(o.GetKind(), o.GetNamespace(), o.GetName())
 		switch o.GetKind() {

@@ -33,6 +33,9 @@ func (r rewriter) mesh(m *Mesh) Mesh {
 	for _, s := range m.Services {
 		to.Services = append(to.Services, r.service(s))
 	}
+	for _, s := range m.Slices {
+		to.Slices = append(to.Slices, r.endpointSlice(s))
+	}
 	for _, w := range m.Workloads {
 		to.Workloads = append(to.Workloads, r.workload(w))
 	}

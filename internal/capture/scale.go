@@ -11,6 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -56,6 +57,7 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 		part = copier(copied, part.Namespaces).mesh(&part)
 		to.Namespaces = slices.Concat(to.Namespaces, part.Namespaces) // and not m's own, which is sorted with it
 		to.Services = slices.Concat(to.Services, part.Services)
+		to.Slices = slices.Concat(to.Slices, part.Slices)
 		to.Workloads = slices.Concat(to.Workloads, part.Workloads)
 		to.Objects = slices.Concat(to.Objects, part.Objects)
 	}
@@ -113,6 +115,7 @@ func (m *Mesh) copied() Mesh {
 		Header:     m.Header,
 		Namespaces: slices.DeleteFunc(slices.Clone(m.Namespaces), func(n Namespace) bool { return m.once(n.Name) }),
 		Services:   slices.DeleteFunc(slices.Clone(m.Services), func(s corev1.Service) bool { return m.once(s.Namespace) }),
+		Slices:     slices.DeleteFunc(slices.Clone(m.Slices), func(s discoveryv1.EndpointSlice) bool { return m.once(s.Namespace) }),
 		Workloads:  slices.DeleteFunc(slices.Clone(m.Workloads), func(w Workload) bool { return m.once(w.Namespace) }),
 		Objects: slices.DeleteFunc(slices.Clone(m.Objects), func(o *unstructured.Unstructured) bool {
 			return o.GetNamespace() == "" || m.once(o.GetNamespace())

@@ -143,12 +143,15 @@ type Count struct {
 	Count int
 }
 
-// ObjectCounts counts the objects of the mesh's configuration, sorted by kind.
+// ObjectCounts counts the objects of the mesh's configuration and its EndpointSlices, sorted by kind.
 func (m *Mesh) ObjectCounts() []Count {
 	counts := map[string]int{}
 	for _, o := range m.Objects {
 		r, _ := Configuration(o.GroupVersionKind())
 		counts[r.name()]++
+	}
+	if len(m.Slices) > 0 {
+		counts[endpointSlices.name()] = len(m.Slices)
 	}
 	var all []Count
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {

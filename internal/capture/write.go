@@ -31,7 +31,7 @@ type namespaceDocument struct {
 }
 
 // Write writes the file of a mesh: its header, then one document for each namespace, service,
-// workload and object of its configuration, in their order. Equal meshes give equal files.
+// EndpointSlice, workload and object of its configuration, in their order. Equal meshes give equal files.
 func (m *Mesh) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	m.APIVersion, m.Kind = APIVersion, Kind
@@ -45,6 +45,13 @@ func (m *Mesh) Write(w io.Writer) error {
 			return err
 		}
 		unstructured.RemoveNestedField(object, "metadata", "creationTimestamp")
+		documents = append(documents, object)
+	}
+	for i := range m.Slices {
+		object, err := sliceFields(&m.Slices[i])
+		if err != nil {
+			return err
+		}
 		documents = append(documents, object)
 	}
 	for _, w := range m.Workloads {

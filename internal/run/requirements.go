@@ -130,7 +130,7 @@ func (s Spec) requirements() doctor.Requirements {
 	req := doctor.Requirements{Pods: s.Pods(), OtherPods: topology.Value(s.Profile().OutsidePods), RealSidecars: s.sidecarProcesses(), Elsewhere: s.Existing != nil}
 	if m := s.Captured; m != nil {
 		_, req.OtherPods = m.Mesh.Members()
-		req.Objects = len(m.Mesh.Services) + len(m.Mesh.Objects)
+		req.Objects = len(m.Mesh.Services) + len(m.Mesh.Slices) + len(m.Mesh.Objects)
 	}
 	return req
 }

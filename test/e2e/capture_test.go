@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/record"
 )
 
@@ -124,6 +126,49 @@ func text(mesh capture.Mesh) string {
 	var text strings.Builder
 	Expect(mesh.Write(&text)).To(Succeed())
 	return text.String()
+}
+
+// endpointsSent are the endpoints that istiod of a mesh that is kept has for one of its sidecars, by cluster.
+func endpointsSent(ctx context.Context, where place) map[string][]string {
+	GinkgoHelper()
+	_, client := connection(where.kubeconfig())
+	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: kwok.RunLabel})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(pods.Items).NotTo(BeEmpty())
+	var dump struct {
+		Configs []struct {
+			DynamicEndpointConfigs []struct {
+				EndpointConfig struct {
+					ClusterName string
+					Endpoints   []struct {
+						LbEndpoints []struct {
+							Endpoint struct {
+								Address struct {
+									SocketAddress struct {
+										Address   string
+										PortValue int
+									}
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	Expect(json.Unmarshal(debug(where.state, "edsz?proxyID="+pods.Items[0].Name+"."+pods.Items[0].Namespace), &dump)).To(Succeed())
+	held := map[string][]string{}
+	for _, c := range dump.Configs {
+		for _, d := range c.DynamicEndpointConfigs {
+			for _, locality := range d.EndpointConfig.Endpoints {
+				for _, e := range locality.LbEndpoints {
+					at := e.Endpoint.Address.SocketAddress
+					held[d.EndpointConfig.ClusterName] = append(held[d.EndpointConfig.ClusterName], fmt.Sprintf("%s:%d", at.Address, at.PortValue))
+				}
+			}
+		}
+	}
+	return held
 }
 
 // unchecked is what a run says is not checked of its mesh.
@@ -269,14 +314,20 @@ var _ = Describe("a captured mesh", func() {
 		Expect(known(run.Phase(record.UpgradePhase("wave-2"))).EndedBy).To(Equal(record.EndedByConverged))
 	})
 
-	It("has what the captured one had: ports of several containers, pods that differ, kinds of one name", func() {
+	It("has what the captured one had: ports of several containers, pods that differ, kinds of one name, endpoints that are no pods", func(ctx SpecContext) {
 		where := newPlace()
 		file := where.captureCases("people", "port-names/duplicate.yaml", "json-stream/istio.jsonl", "per-pod-labels/statefulset.yaml", "per-pod-labels/operator.yaml",
-			"unreadable/cluster.yaml", "unreadable/no-spec.yaml", "scale/nodeports.yaml")
+			"unreadable/cluster.yaml", "unreadable/no-spec.yaml", "scale/nodeports.yaml", "endpoints/external.yaml")
 		mesh := readMesh(file)
-		run, again := replay(where, file, "people")
+		run := replayed(where, file, "people", "--keep")
 		Expect(known(run.Pods.Converged)).To(Equal(14))
-		Expect(run.Mesh.Endpoints).To(Equal(14), "two of cart, six of the brokers, six of the database")
+		Expect(run.Mesh.Endpoints).To(Equal(14+6), "two of cart, six of the brokers, six of the database; two outside of extdb, two of each port of legacy")
+		Expect(run.Mesh.Objects).To(HaveKeyWithValue("endpointslices.discovery.k8s.io", 2))
+		held := endpointsSent(ctx, where)
+		Expect(held["outbound|5432||extdb.billing.svc.cluster.local"]).To(ConsistOf("192.0.2.21:5432", "192.0.2.22:5432"))
+		Expect(held["outbound|80||legacy.billing.svc.cluster.local"]).To(ConsistOf("198.51.100.7:8080", "198.51.100.8:8080"))
+		Expect(held["outbound|81||legacy.billing.svc.cluster.local"]).To(ConsistOf("198.51.100.7:8081", "198.51.100.8:8081"))
+		again := captured(where, "people-again")
 		Expect(text(again)).To(Equal(text(mesh)))
 	})
 

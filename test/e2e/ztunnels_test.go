@@ -171,9 +171,8 @@ func (w *watchedZtunnels) all() []*watchedZtunnel {
 	return all
 }
 
-// ambientz are the names of all that istiod has for ztunnels, as its debug endpoint says. istiod
-// is found by the folder of its group.
-func ambientz(state string) []string {
+// debug is what a debug endpoint of istiod says. istiod is found by the folder of its group.
+func debug(state, path string) []byte {
 	GinkgoHelper()
 	var address string
 	for _, pid := range (place{state: state}).children() {
@@ -186,18 +185,24 @@ func ambientz(state string) []string {
 		}
 	}
 	Expect(address).NotTo(BeEmpty(), "no istiod runs")
-	response, err := http.Get("http://" + address + "/debug/ambientz")
+	response, err := http.Get("http://" + address + "/debug/" + path)
 	Expect(err).NotTo(HaveOccurred())
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(response.StatusCode).To(Equal(http.StatusOK), string(body))
+	return body
+}
+
+// ambientz are the names of all that istiod has for ztunnels.
+func ambientz(state string) []string {
+	GinkgoHelper()
 	var own struct {
 		Workloads []struct{ UID, Waypoint string }
 		Services  []struct{ Namespace, Hostname, Waypoint string }
 		Policies  []struct{ Namespace, Name string }
 	}
-	Expect(json.Unmarshal(body, &own)).To(Succeed())
+	Expect(json.Unmarshal(debug(state, "ambientz"), &own)).To(Succeed())
 	var names []string
 	for _, w := range own.Workloads {
 		Expect(w.Waypoint).To(BeEmpty())

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"scaler.mesh/scaler/internal/capture"
@@ -14,7 +15,7 @@ import (
 // (features.FilterGatewayClusterConfig of istiod's pilot/pkg/features).
 const gatewayClusters = "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG"
 
-// Explain is what changes the resources of a name or the endpoint that differs: the WorkloadEntry that has the address, the
+// Explain is what changes the resources of a name or the endpoint that differs: the WorkloadEntry or EndpointSlice that has the address, the
 // setting that leaves clusters out at gateways, or an EnvoyFilter that applies to the sidecar and matches the resource.
 func (c captured) Explain(mesh *capture.Mesh, d convergence.Difference) string {
 	of, _, _ := strings.Cut(d.Sidecar, "/")
@@ -22,6 +23,12 @@ func (c captured) Explain(mesh *capture.Mesh, d convergence.Difference) string {
 		for _, o := range mesh.Objects {
 			if o.GetKind() == "WorkloadEntry" && readMachine(o).address == d.Endpoint.Addr().String() {
 				return identity(o)
+			}
+		}
+		for i := range mesh.Slices {
+			s := &mesh.Slices[i]
+			if slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return slices.Contains(e.Addresses, d.Endpoint.Addr().String()) }) {
+				return capture.Identity(s.Kind, s.Namespace, s.Name)
 			}
 		}
 	}

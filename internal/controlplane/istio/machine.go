@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"scaler.mesh/scaler/pkg/convergence"
@@ -109,4 +110,14 @@ func (r *replayed) comparedMachines() []string {
 		}
 	})
 	return all
+}
+
+// certainSlice reports whether sidecars hold the endpoints of an EndpointSlice as the API server lists them: its ports have numbers, and
+// of endpoints that are not ready it is stated whether they terminate. istiod takes one of which it is not stated as terminating
+// (endpointHealthStatus of pilot/pkg/serviceregistry/kube/controller), and the API as not.
+func certainSlice(s *discoveryv1.EndpointSlice) bool {
+	return !slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return p.Port == nil }) &&
+		!slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+			return e.Conditions.Ready != nil && !*e.Conditions.Ready && e.Conditions.Terminating == nil
+		})
 }

@@ -75,3 +75,50 @@ func TestMachinePort(t *testing.T) {
 		}
 	}
 }
+
+// endpointSlice is one of Service b/web, with an endpoint that is no pod.
+func endpointSlice(fields string) string {
+	return "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: web-1, namespace: b, labels: {kubernetes.io/service-name: web}}\naddressType: IPv4\n" + fields
+}
+
+// Endpoints of EndpointSlices are expected where it is certain what istiod makes of them, and no subset by labels of pods has them.
+func TestReplayedSlices(t *testing.T) {
+	const v1 = "outbound|80|v1|web.b.svc.cluster.local"
+	subset := destinationRule("b", "{host: web, subsets: [{name: v1, labels: {app: web}}]}")
+	const whole, some = "EDS outbound|80||web.b.svc.cluster.local of b/web:http", "EDS outbound|80||web.b.svc.cluster.local"
+	const port = "ports: [{name: http, port: 8080}]\n"
+	for _, test := range []struct {
+		name, fields string
+		certain      bool
+	}{
+		{"ready", "endpoints: [{addresses: [192.0.2.1]}]\n" + port, true},
+		{"not ready", "endpoints: [{addresses: [192.0.2.1], conditions: {ready: false, terminating: false}}]\n" + port, true},
+		{"perhaps terminating", "endpoints: [{addresses: [192.0.2.1], conditions: {ready: false}}]\n" + port, false},
+		{"all ports", "endpoints: [{addresses: [192.0.2.1]}]\nports: [{name: http}]\n", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mesh := readMesh(t, subset+endpointSlice(test.fields))
+			r := newReplayed(configuration{&ControlPlane{}}, mesh)
+			wants := textsOf(r, 0)
+			if slices.Contains(wants, whole) != test.certain || slices.Contains(wants, some) == test.certain {
+				t.Errorf("wants %v, all endpoints of web: %v", wants, test.certain)
+			}
+			if !slices.Contains(wants, "EDS "+v1) {
+				t.Errorf("wants %v, want the subset, whose endpoints are the pods alone", wants)
+			}
+			unchecked := slices.ContainsFunc(r.notChecked(), func(n record.NotChecked) bool {
+				return n.What == record.UncheckedEndpoints && slices.Contains(n.Examples, "b/web")
+			})
+			if unchecked == test.certain {
+				t.Errorf("not checked: %v", r.notChecked())
+			}
+			if (replayedNodes{of: r}).follows(r.services[slices.IndexFunc(r.services, func(v visible) bool { return v.Name == "web" })]) {
+				t.Error("a ztunnel is expected to hold the pods alone")
+			}
+			of := convergence.Difference{Endpoint: netip.MustParseAddrPort("192.0.2.1:8080")}
+			if by := (captured{&ControlPlane{}}).Explain(mesh, of); by != "EndpointSlice b/web-1" {
+				t.Errorf("the endpoint is explained by %q", by)
+			}
+		})
+	}
+}

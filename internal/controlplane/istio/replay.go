@@ -76,7 +76,8 @@ type visible struct {
 	host     string
 	rule     *rule    // the only DestinationRule for it; nil = none, or several
 	exportTo []string // namespaces, "*" all, "." its own, "~" none; empty = all
-	blurred  bool     // it selects a machine of which the endpoint is not certain
+	blurred  bool     // it selects a machine, or has an EndpointSlice, of which the endpoints are not certain
+	sliced   bool     // it has endpoints that are no pods, in EndpointSlices
 	// distributed is by what its connections are distributed over localities; "" = by nothing.
 	distributed string
 	waypoint    int  // index in Mesh.Waypoints of the one that it has; -1 = none
@@ -126,11 +127,14 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 	for _, o := range r.objects {
 		r.readObject(o)
 	}
-	by := distributed(mesh)
+	by, sliced := distributed(mesh), mesh.ServiceSlices()
 	for i := range r.services {
 		r.services[i].distributed = by(r.services[i].host)
 		r.services[i].rule = ruleOf(r.rules, r.services[i].host)
 		r.services[i].blurred = slices.ContainsFunc(r.machines, func(m machine) bool { return !m.certain() && m.selected(r.services[i]) })
+		for _, s := range sliced[r.services[i].Namespace+"/"+r.services[i].Name] {
+			r.services[i].sliced, r.services[i].blurred = true, r.services[i].blurred || !certainSlice(s)
+		}
 		r.named[r.services[i].host]++
 		r.services[i].waypoint, r.services[i].certain = r.waypointOf(r.services[i])
 	}

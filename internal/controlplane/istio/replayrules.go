@@ -83,9 +83,9 @@ func (v visible) subsetsFor(from string) []subset {
 	return v.rule.subsets
 }
 
-// all reports whether a subset selects all pods of a service.
+// all reports whether a subset selects all endpoints of a service: its pods, which have labels.
 func (s subset) all(v visible) bool {
-	return len(v.Spec.Selector) > 0 && selects(s.labels, v.Spec.Selector)
+	return !v.sliced && len(v.Spec.Selector) > 0 && selects(s.labels, v.Spec.Selector)
 }
 
 // entry is a host of a ServiceEntry.

@@ -84,7 +84,7 @@ func (r replayedWaypoints) Wants(_ topology.Mesh, w controlplane.Waypoint) []con
 				continue
 			}
 			endpoints := convergence.WantOf(convergence.EDS, cluster)
-			if !v.some() {
+			if !v.some() && !v.sliced {
 				endpoints.Service = controlplane.Listed(v.Namespace + "/" + v.Name + ":" + p.Name)
 			}
 			wants = append(wants, endpoints)
