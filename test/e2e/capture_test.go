@@ -128,7 +128,7 @@ func text(mesh capture.Mesh) string {
 	return text.String()
 }
 
-// endpointsSent are the endpoints that istiod of a mesh that is kept has for one of its sidecars, by cluster.
+// endpointsSent are the endpoints that istiod has for one of its sidecars, by cluster.
 func endpointsSent(ctx context.Context, where place) map[string][]string {
 	GinkgoHelper()
 	_, client := connection(where.kubeconfig())
@@ -136,19 +136,15 @@ func endpointsSent(ctx context.Context, where place) map[string][]string {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(pods.Items).NotTo(BeEmpty())
 	var dump struct {
-		Configs []struct {
-			DynamicEndpointConfigs []struct {
-				EndpointConfig struct {
-					ClusterName string
-					Endpoints   []struct {
-						LbEndpoints []struct {
-							Endpoint struct {
-								Address struct {
-									SocketAddress struct {
-										Address   string
-										PortValue int
-									}
-								}
+		Configs []struct { // ClusterLoadAssignments
+			ClusterName string
+			Endpoints   []struct {
+				LbEndpoints []struct {
+					Endpoint struct {
+						Address struct {
+							SocketAddress struct {
+								Address   string
+								PortValue int
 							}
 						}
 					}
@@ -159,12 +155,10 @@ func endpointsSent(ctx context.Context, where place) map[string][]string {
 	Expect(json.Unmarshal(debug(where.state, "edsz?proxyID="+pods.Items[0].Name+"."+pods.Items[0].Namespace), &dump)).To(Succeed())
 	held := map[string][]string{}
 	for _, c := range dump.Configs {
-		for _, d := range c.DynamicEndpointConfigs {
-			for _, locality := range d.EndpointConfig.Endpoints {
-				for _, e := range locality.LbEndpoints {
-					at := e.Endpoint.Address.SocketAddress
-					held[d.EndpointConfig.ClusterName] = append(held[d.EndpointConfig.ClusterName], fmt.Sprintf("%s:%d", at.Address, at.PortValue))
-				}
+		for _, locality := range c.Endpoints {
+			for _, e := range locality.LbEndpoints {
+				at := e.Endpoint.Address.SocketAddress
+				held[c.ClusterName] = append(held[c.ClusterName], fmt.Sprintf("%s:%d", at.Address, at.PortValue))
 			}
 		}
 	}
@@ -319,11 +313,16 @@ var _ = Describe("a captured mesh", func() {
 		file := where.captureCases("people", "port-names/duplicate.yaml", "json-stream/istio.jsonl", "per-pod-labels/statefulset.yaml", "per-pod-labels/operator.yaml",
 			"unreadable/cluster.yaml", "unreadable/no-spec.yaml", "scale/nodeports.yaml", "endpoints/external.yaml")
 		mesh := readMesh(file)
-		run := replayed(where, file, "people", "--keep")
+		session := where.startReplay(file, "people", "--keep")
+		place{state: where.state, out: filepath.Join(where.out, "people")}.reach(session, record.PhaseSteady)
+		signal(session, syscall.SIGSTOP) // its sidecars stay connected
+		held := endpointsSent(ctx, where)
+		signal(session, syscall.SIGCONT)
+		Expect(wait(session)).To(Equal(exitDone))
+		run := printed(session)
 		Expect(known(run.Pods.Converged)).To(Equal(14))
 		Expect(run.Mesh.Endpoints).To(Equal(14+6), "two of cart, six of the brokers, six of the database; two outside of extdb, two of each port of legacy")
 		Expect(run.Mesh.Objects).To(HaveKeyWithValue("endpointslices.discovery.k8s.io", 2))
-		held := endpointsSent(ctx, where)
 		Expect(held["outbound|5432||extdb.billing.svc.cluster.local"]).To(ConsistOf("192.0.2.21:5432", "192.0.2.22:5432"))
 		Expect(held["outbound|80||legacy.billing.svc.cluster.local"]).To(ConsistOf("198.51.100.7:8080", "198.51.100.8:8080"))
 		Expect(held["outbound|81||legacy.billing.svc.cluster.local"]).To(ConsistOf("198.51.100.7:8081", "198.51.100.8:8081"))
