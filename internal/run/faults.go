@@ -26,6 +26,8 @@ func (r *run) makeFault(ctx context.Context, fault scenario.Fault, since time.Ti
 		return r.replicas.Kill(ctx)
 	case scenario.AddReplica:
 		return r.replicas.Add(ctx)
+	case scenario.RestartReplica:
+		return r.replicas.RestartOne(ctx)
 	case scenario.RestartReplicas:
 		return r.replicas.Restart(ctx)
 	case scenario.RollingRestart:

@@ -28,6 +28,7 @@ const (
 	RollingRestart      FaultName = "rolling-restart"
 	KillReplica         FaultName = "kill-replica"
 	AddReplica          FaultName = "add-replica"
+	RestartReplica      FaultName = "restart-replica"
 	RestartReplicas     FaultName = "restart-replicas"
 )
 
@@ -80,6 +81,7 @@ var FaultKinds = []FaultKind{
 	{Name: RollingRestart, On: OnWorkloads, Does: "restarts every workload, one after the other"},
 	{Name: KillReplica, Probe: true, On: OnReplicas, Adds: -1, Needs: 2, Does: "kills a replica for good"},
 	{Name: AddReplica, Probe: true, On: OnReplicas, Adds: 1, Does: "starts a further replica"},
+	{Name: RestartReplica, Probe: true, On: OnReplicas, Needs: 2, Does: "restarts a replica, while the others go on"},
 	{Name: RestartReplicas, Probe: true, On: OnReplicas, Needs: 2, Does: "restarts all replicas, one by one"},
 }
 

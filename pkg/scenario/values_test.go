@@ -193,6 +193,7 @@ func TestFault(t *testing.T) {
 		"kill-replica@probe":            {Kind: KillReplica, Phase: PhaseProbe},
 		"add-replica@rollout":           {Kind: AddReplica, Phase: PhaseRollout},
 		"kill-control-plane:web@steady": {Kind: KillControlPlane, Program: "web", Phase: PhaseSteady},
+		"restart-replica@steady":        {Kind: RestartReplica, Phase: PhaseSteady},
 		"restart-replicas@steady":       {Kind: RestartReplicas, Phase: PhaseSteady},
 	}
 	check(t, good, []string{

@@ -46,6 +46,8 @@ func TestCheckReplicas(t *testing.T) {
 		{parse("kill-replica@steady", "add-replica@rollout"), 1, true}, // the rollout comes first
 		{parse("add-replica@steady", "kill-replica@probe"), 1, false},  // the probe comes before steady's
 		{parse("restart-replicas@steady"), 1, false},
+		{parse("restart-replica@steady"), 1, false},
+		{parse("restart-replica@steady"), 2, true},
 		{parse("kill-replica@rollout", "restart-replicas@steady"), 2, false},
 		{parse("kill-replica@rollout", "restart-replicas@steady"), 3, true},
 	} {

@@ -209,16 +209,30 @@ func (s *Replicas) Add(ctx context.Context) error {
 	return nil
 }
 
-// Restart restarts those that serve one after the other, as a Deployment does: one that is
-// about to end gets no more connections, and the next one follows when it serves again.
+// Restart restarts those that serve one after the other, as a Deployment does: the next one
+// follows when one serves again.
 func (s *Replicas) Restart(ctx context.Context) error {
 	for _, r := range s.serving() {
-		s.serve(r, false)
-		if err := r.supervisor.End(ctx, true); err != nil {
+		if err := s.restart(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// RestartOne restarts the first that serves, and returns when it serves again.
+func (s *Replicas) RestartOne(ctx context.Context) error {
+	serving := s.serving()
+	if len(serving) < 2 {
+		return errors.New("no other replica serves")
+	}
+	return s.restart(ctx, serving[0])
+}
+
+// restart ends one gracefully, which gets no more connections from just before, and returns when it serves again.
+func (s *Replicas) restart(ctx context.Context, r *Replica) error {
+	s.serve(r, false)
+	return r.supervisor.End(ctx, true)
 }
 
 // Restarted reports whether one of them has lost its counts.

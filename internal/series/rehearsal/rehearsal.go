@@ -94,8 +94,12 @@ func (o Options) steps() []step {
 	from.Out = filepath.Join(o.Spec.Out, From)
 
 	onto := o.withNext(from)
+	restart := scenario.RestartControlPlane // ends all replicas at the same time, and has to be of the only one
+	if onto.ControlPlane.Replicas > 1 {
+		restart = scenario.RestartReplica
+	}
 	onto.Load.Faults = []scenario.Fault{
-		{Kind: scenario.RestartControlPlane, Phase: scenario.PhaseSteady},
+		{Kind: restart, Phase: scenario.PhaseSteady},
 		{Kind: scenario.ResetStreams, Share: 1, Phase: scenario.PhaseSteady},
 	}
 	onto.Out = filepath.Join(o.Spec.Out, Onto)
@@ -106,7 +110,7 @@ func (o Options) steps() []step {
 	move.Out = filepath.Join(o.Spec.Out, Upgrade)
 	return []step{
 		{name: From, does: "the captured state with " + from.ControlPlane.Version, spec: from},
-		{name: Onto, does: "the same with " + onto.ControlPlane.Version + ", one restart, all proxies reconnect", spec: onto},
+		{name: Onto, does: "the same with " + onto.ControlPlane.Version + ", one istiod restarts, all proxies reconnect", spec: onto},
 		{name: Upgrade, does: "the upgrade in waves", spec: move},
 	}
 }

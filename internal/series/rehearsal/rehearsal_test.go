@@ -79,7 +79,7 @@ func TestSteps(t *testing.T) {
 		env                                  []string
 	}{
 		{"from", "1.29.1", "", "", "0.5/s:endpoint", 2, true, []string{"A=b"}},
-		{"to", "1.31.0", "", "restart-control-plane@steady reset-streams:100%@steady", "0.5/s:endpoint", 2, true, []string{"A=b", "C=d"}},
+		{"to", "1.31.0", "", "restart-replica@steady reset-streams:100%@steady", "0.5/s:endpoint", 2, true, []string{"A=b", "C=d"}},
 		{"upgrade", "1.29.1", "1.31.0", "", "", 1, false, []string{"A=b"}},
 	} {
 		s := specs[i]
@@ -88,6 +88,14 @@ func TestSteps(t *testing.T) {
 			s.Load.FaultsText() != want.faults || s.Load.Changes.String() != want.changes || !slices.Equal(c.Env, want.env) || s.Captured != o.Spec.Captured {
 			t.Errorf("step %s: got %s, version %s, to %s, %d replicas, faults %q, changes %q, env %q", want.folder, s.Out, c.Version, c.Upgrade.To, c.Replicas, s.Load.FaultsText(), s.Load.Changes, c.Env)
 		}
+	}
+	specs = nil
+	o.Spec.ControlPlane.Replicas, o.Spec.Out = 1, t.TempDir()
+	if err := rehearsal.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := specs[1].Load.FaultsText(), "restart-control-plane@steady reset-streams:100%@steady"; got != want {
+		t.Errorf("with one replica: got the faults %q, want %q", got, want)
 	}
 }
 
