@@ -378,18 +378,26 @@ func TestGrowthText(t *testing.T) {
 	verdict := Judge(f).Verdict
 	for name, c := range map[string]struct {
 		growth Growth
+		nodes  bool
 		want   string
 	}{
 		"planned": {Growth{Scale: 3, Plan: &capacity.Plan{
 			Target: capacity.Target{Pods: 30}, Binds: "arrival",
 			Request: capacity.Request{Replicas: 1, Processors: 2, Met: true, Resources: capacity.Resources{Requests: capacity.Amounts{Memory: "200Mi"}}},
-		}}, "3 copies of the mesh, 30 pods, with one istiod of the new version: Forecast from runs of"},
-		"not planned": {Growth{Scale: 3, Unknown: "planning from 6 runs: 2 sizes were run"}, "What 3 copies of the mesh need is not known: planning from 6 runs: 2 sizes were run."},
+		}}, true, "3 copies of the mesh, 30 pods, with one istiod of the new version: Forecast from runs of"},
+		"not planned": {Growth{Scale: 3, Unknown: "planning from 6 runs: 2 sizes were run"}, false, "What 3 copies of the mesh need is not known: planning from 6 runs: 2 sizes were run."},
 	} {
 		f.Growth = &c.growth
+		f.Captured.NodeSpeed = nil
+		if c.nodes {
+			f.Captured.NodeSpeed = &record.Speed{}
+		}
 		a := Judge(f)
 		if a.Verdict != verdict {
 			t.Errorf("%s: got %s, want %s", name, a.Verdict, verdict)
+		}
+		if on := strings.Contains(a.page("dir", false), "scaler plan dir/copies --scale 3 --node-speed FILE -o wide"); on != c.nodes {
+			t.Errorf("%s: the command has --node-speed: %v, want %v", name, on, c.nodes)
 		}
 		for _, format := range []string{"table", "wide"} {
 			var b strings.Builder

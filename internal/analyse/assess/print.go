@@ -155,7 +155,11 @@ func (a *Assessment) page(dir string, markdown bool) string {
 		for _, text := range a.Growth.paragraphs() {
 			b.WriteString(escaped(text) + "\n")
 		}
-		fmt.Fprintf(&b, "\nscaler plan %s --scale %d -o wide has all of it.\n", escaped(filepath.Join(dir, CopiesFolder)), a.Growth.Scale)
+		command, note := fmt.Sprintf("scaler plan %s --scale %d", escaped(filepath.Join(dir, CopiesFolder)), a.Growth.Scale), ""
+		if a.Installed.NodeSpeed != nil { // without it, the plan would be for the processors of this machine
+			command, note = command+" --node-speed FILE", ", with the FILE that the assessment had"
+		}
+		fmt.Fprintf(&b, "\n%s -o wide has all of it%s.\n", command, note)
 	}
 	heading("What changes for proxies")
 	a.differences(&b, dir, escaped)
