@@ -59,7 +59,7 @@ func TestCaptureObserve(t *testing.T) {
 		t.Errorf("asked %v, said %v", asked, said)
 	}
 	all := mesh.ControlPlane.Revisions
-	if h := all[0].History; len(h.Figures) != 1 || h.Figures[0].Figure != "proxies" || h.Figures[0].Max != 60 || h.Figures[0].Known != 1 || h.Step != "5m0s" || len(h.Missing) != 7 {
+	if h := all[0].History; len(h.Figures) != 1 || h.Figures[0].Figure != "proxies" || h.Figures[0].Max != 60 || h.Figures[0].Known != 1 || h.Step != "5m0s" || len(h.Missing) != 8 {
 		t.Errorf("%+v", h)
 	}
 	for i, want := range map[int]string{1: "asking pod new-1: no right to forward ports", 2: "none of its pods is ready"} {

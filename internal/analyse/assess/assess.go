@@ -28,6 +28,8 @@ type Facts struct {
 	Environment *Environment
 	// Diff has the differences between the configurations that proxies hold of both versions; nil = a side did not keep them.
 	Diff *diff.Result
+	// Held is what proxies held of the captured version, by type; nil = it was not kept.
+	Held map[string]Held
 	// Growth is the plan of a larger mesh; nil = none was asked for.
 	Growth *Growth
 }
@@ -147,6 +149,8 @@ type Check struct {
 	Text    string  `json:"text"`
 	// Basis reports that the other checks say nothing where this one cannot tell.
 	Basis bool `json:"basis,omitempty"`
+	// Aside reports that no verdict is made from it, whatever its outcome.
+	Aside bool `json:"aside,omitempty"`
 }
 
 // Assessment is a verdict and all behind it.
@@ -209,9 +213,7 @@ func Judge(f Facts) Assessment {
 	a.Settings = append(append(a.Settings, settings...), requests...)
 	a.Checks = []Check{
 		f.version(), f.state(), model, processorTime, f.onto(), f.upgrade(), memory, processors, f.configuration(), f.patches(), f.environment(),
-		f.recovery(), f.changes(),
-		f.notCompared("pushes", "production's pushes follow from all of its events, of which the replay makes changes of endpoints alone"),
-		f.notCompared("bytes", "a history has no bytes"),
+		f.recovery(), f.changes(), f.pushes(), f.bytes(),
 	}
 	a.Verdict, a.Reasons = conclude(a.Checks)
 	return a
@@ -224,7 +226,7 @@ func (f Facts) share() scenario.Share { return f.From.Run.Scenario.Mesh.Share }
 func conclude(checks []Check) (Verdict, []string) {
 	of := func(is func(Check) bool) (texts []string) {
 		for _, c := range checks {
-			if is(c) {
+			if is(c) && (!c.Aside || c.Outcome == Holds) {
 				texts = append(texts, c.Name+": "+c.Text)
 			}
 		}

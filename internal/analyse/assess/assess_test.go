@@ -431,10 +431,10 @@ func TestProcessorTime(t *testing.T) {
 		text      string
 	}{
 		"it agrees":            {of("1", 1.5), 0.1, 0.8, Holds, "production used 0.15 (p50) to 1.20 (most) reference processors in 0s, the replay 0.02 (at rest) to 3.00 (peak of its rollout)"},
-		"production does more": {of("1", 4), 1, 2, Holds, ": production has more to do than the replay"},
+		"production does more": {of("1", 4), 1, 2, Unknown, ": production has more to do than the replay"},
 		"the replay does more": {of("1", 1), 0.001, 0.01, Holds, ": the replay needs more than production"},
-		"another work":         {of("2", 1), 0.1, 0.8, NotChecked, "the speed of this machine is not known in the unit of --node-speed"},
-		"no speed":             {nil, 0.1, 0.8, NotChecked, "--node-speed has what scaler calibrate --speed printed there"},
+		"another work":         {of("2", 1), 0.1, 0.8, Unknown, "the speed of this machine is not known in the unit of --node-speed"},
+		"no speed":             {nil, 0.1, 0.8, Unknown, "--node-speed has what scaler calibrate --speed printed there"},
 	} {
 		f := facts()
 		for _, r := range []*record.Run{f.From.Run, f.Onto.Run, f.Upgrade.Run} {
@@ -448,6 +448,86 @@ func TestProcessorTime(t *testing.T) {
 		}
 		if a := Judge(f); a.Verdict != Go {
 			t.Errorf("%s: %s", name, a.Verdict)
+		}
+	}
+}
+
+// Sizes of production's pushes are compared with what proxies of the replay hold: above the most of any, or of a type that is sent whole below
+// the mean of all, the replay has another configuration.
+func TestBytes(t *testing.T) {
+	held := HeldOf(&record.Configuration{
+		Resources: []record.HeldResource{{Type: "LDS", Message: make([]byte, 1000)}, {Type: "LDS", Message: make([]byte, 200)}, {Type: "CDS", Message: make([]byte, 500)}, {Type: "WDS", Message: make([]byte, 9)}},
+		Sidecars:  []record.HeldBy{{Resources: []int{0, 2}}, {Resources: []int{0, 1, 2}}, {Kind: record.OfZtunnel, Resources: []int{3}}},
+	})
+	if want := map[string]Held{"LDS": {Mean: 1100, Most: 1200}, "CDS": {Mean: 500, Most: 500}}; !reflect.DeepEqual(held, want) {
+		t.Fatalf("got %+v, want %+v", held, want)
+	}
+	of := func(kind string, p50, most float64) capture.Observed {
+		return capture.Observed{Figure: "bytesPerPush", Kind: kind, Percentiles: capture.Percentiles{P50: p50, Max: most}}
+	}
+	for name, c := range map[string]struct {
+		figures []capture.Observed
+		change  func(*Facts)
+		outcome Outcome
+		text    string
+		verdict Verdict
+	}{
+		"the same":                        {[]capture.Observed{of("Listener", 1050, 1150), of("Cluster", 500, 500)}, nil, Holds, "LDS 1.03KiB (p50) to 1.12KiB (most) in production", Go},
+		"parts of clusters":               {[]capture.Observed{of("Cluster", 20, 90)}, nil, Holds, "CDS 20B (p50) to 90B (most)", Go},
+		"one gateway in some minutes":     {[]capture.Observed{of("Listener", 300, 1100)}, nil, Holds, "LDS", Go},
+		"within the spread":               {[]capture.Observed{of("Listener", 1259, 1259), of("Cluster", 524, 600)}, nil, Holds, "", Go},
+		"production's clusters are more":  {[]capture.Observed{of("Listener", 1100, 1150), of("Cluster", 526, 600)}, nil, Unknown, "bytes of a push CDS 526B (p50) to 600B (most) in production, 500B (mean) to 500B (most) in the replay, which is less", CannotTell},
+		"production's listeners are less": {[]capture.Observed{of("Listener", 900, 1044)}, nil, Unknown, "which is more", CannotTell},
+		"no type in common":               {[]capture.Observed{of("Secret", 900, 1044)}, nil, NotChecked, "no type in common", Go},
+		"no sizes":                        {[]capture.Observed{{Figure: "pushes"}}, nil, NotChecked, "the history of the mesh file does not have it: no such series", Go},
+		"a share of the pods":             {[]capture.Observed{of("Cluster", 5000, 5000)}, func(f *Facts) { f.From.Run.Scenario.Mesh.Share = 0.4 }, NotChecked, "40% of the pods were rehearsed", CannotTell},
+		"nothing was held":                {[]capture.Observed{of("Cluster", 5000, 5000)}, func(f *Facts) { f.Held = nil }, NotChecked, "did not come to rest", Go},
+	} {
+		f := facts()
+		f.Held = held
+		f.Captured.History = &capture.History{Figures: c.figures, Missing: []capture.Missing{{Figure: "bytesPerPush", Why: "no such series"}}}
+		if c.change != nil {
+			c.change(&f)
+		}
+		got := f.bytes()
+		if a := Judge(f); got.Outcome != c.outcome || !strings.Contains(got.Text, c.text) || a.Verdict != c.verdict {
+			t.Errorf("%s: got %+v and %s %q", name, got, a.Verdict, a.Reasons)
+		}
+	}
+}
+
+// Pushes are compared where the replay made changes of endpoints at production's rate. What cannot be told turns no verdict, and the answer
+// names it.
+func TestPushes(t *testing.T) {
+	pushes := capture.Observed{Figure: "pushes", Kind: "eds", Percentiles: capture.Percentiles{P50: 2, Max: 8}}
+	events := capture.Observed{Figure: "clusterEvents", Kind: "EndpointSlice update", Percentiles: capture.Percentiles{P90: 0.5}}
+	for name, c := range map[string]struct {
+		figures   []capture.Observed
+		perSecond scenario.Rate
+		each      *float64 // responses of a change
+		outcome   Outcome
+		text      string
+	}{
+		"it agrees":                  {[]capture.Observed{pushes, events}, 0.5, new(10.0), Holds, "production made 2.00 (p50) to 8.00 (most) pushes of endpoints a second in 0s, the replay 5.00 with 0.5/s:endpoint"},
+		"production pushes more":     {[]capture.Observed{pushes, events}, 0.5, new(3.0), Unknown, "production pushes for more reasons"},
+		"the replay pushes more":     {[]capture.Observed{pushes, events}, 0.5, new(30.0), Holds, "its load is an upper bound"},
+		"no pushes in the history":   {[]capture.Observed{events}, 0.5, new(3.0), NotChecked, "the history of the mesh file does not have it"},
+		"a rate that cannot be made": {[]capture.Observed{pushes, events}, 0, nil, NotChecked, "lower than can be made"},
+		"no rate in the history":     {[]capture.Observed{pushes}, 0, nil, NotChecked, "pushes follow from events, and the replay makes no changes: the history of the mesh file does not have it"},
+		"the replay came not so far": {[]capture.Observed{pushes, events}, 0.5, nil, NotChecked, "did not come so far"},
+	} {
+		f := facts()
+		f.Captured.History = &capture.History{Figures: c.figures}
+		f.From.Run.Scenario.Load.Changes = scenario.Changes{PerSecond: c.perSecond, Kind: scenario.EndpointChange}
+		if c.each != nil {
+			f.From.Run.Change = &record.Change{ResponsesPerChange: c.each}
+		}
+		a := Judge(f)
+		if got := f.pushes(); got.Outcome != c.outcome || !strings.Contains(got.Text, c.text) || a.Verdict != Go {
+			t.Errorf("%s: got %+v and %s %q", name, got, a.Verdict, a.Reasons)
+		}
+		if named := strings.Contains(a.answer("out", 400), "no verdict is made from it: processor time of the model, pushes of the model."); named != (c.outcome == Unknown) {
+			t.Errorf("%s: got\n%s", name, a.answer("out", 400))
 		}
 	}
 }

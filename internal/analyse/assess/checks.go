@@ -106,7 +106,7 @@ func (f Facts) model() (Check, agreement) {
 // production used half of the time and at most, with what the replay used from rest to the peak of its rollout. No verdict is made
 // from it: production has events that the replay does not make.
 func (f Facts) processorTime() Check {
-	c := Check{Name: "processor time of the model", Outcome: NotChecked}
+	c := Check{Name: "processor time of the model", Outcome: Unknown, Aside: true}
 	used, nodes := f.Captured.Observed("processorTime", ""), f.Captured.NodeSpeed
 	plane := f.From.Run.ControlPlane
 	_, whyNot := f.nodeSpeed(f.From.Run)
@@ -126,6 +126,7 @@ func (f Facts) processorTime() Check {
 			output.Digits(low, 2), output.Digits(high, 2), spanText(f.Captured.History), output.Digits(rest, 2), output.Digits(peak, 2))
 		switch {
 		case low > peak:
+			c.Outcome = Unknown
 			c.Text += ": production has more to do than the replay"
 		case high < rest:
 			c.Text += ": the replay needs more than production"
@@ -161,12 +162,12 @@ func (f Facts) noHistory(figure string) string {
 	return "the history of the mesh file does not have it"
 }
 
-// notCompared states why a figure is not compared with production's, though there may be a history.
-func (f Facts) notCompared(figure, why string) Check {
-	if f.Captured.History == nil {
-		why = f.noHistory(figure)
+// noRate states why no changes were made at production's rate.
+func (f Facts) noRate() string {
+	if f.Captured.Observed("clusterEvents", "EndpointSlice update") == nil {
+		return f.noHistory("clusterEvents")
 	}
-	return Check{Name: figure + " of the model", Outcome: NotChecked, Text: why}
+	return "the rate at which EndpointSlices change in the history is lower than can be made"
 }
 
 // ended checks how a step of the new version ended: killed, out of time, or done.
@@ -276,10 +277,8 @@ func (f Facts) changes() Check {
 	c := Check{Name: "changes at production's rate", Outcome: NotChecked}
 	made := f.Onto.Run.Change
 	switch {
-	case f.Onto.Run.Scenario.Load.Changes.PerSecond == 0 && f.Captured.History == nil:
-		c.Text = f.noHistory("clusterEvents")
 	case f.Onto.Run.Scenario.Load.Changes.PerSecond == 0:
-		c.Text = "the history has no rate at which EndpointSlices change, or a lower one than can be made"
+		c.Text = f.noRate()
 	case made == nil || made.Push == nil:
 		c.Text = "the new version did not come so far"
 	case made.Push.Lost > 0:

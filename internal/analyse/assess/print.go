@@ -37,7 +37,7 @@ func (a *Assessment) answer(dir string, width int) string {
 	var tail []string
 	add := func(text string) { tail = append(tail, output.Wrap(text, width, "  ")...) }
 	if a.Verdict != Go {
-		if names := a.named(Holds); names != "" {
+		if names := a.named(func(c Check) bool { return c.Outcome == Holds }); names != "" {
 			add("Holds: " + names + ".")
 		}
 	}
@@ -55,7 +55,10 @@ func (a *Assessment) answer(dir string, width int) string {
 		}
 		add("Set: " + strings.Join(set, ", ") + " (" + valuesPath(dir) + ").")
 	}
-	if names := a.named(NotChecked); names != "" {
+	if names := a.named(func(c Check) bool { return c.Outcome == Unknown && c.Aside }); names != "" {
+		add("Cannot tell, and no verdict is made from it: " + names + ".")
+	}
+	if names := a.named(func(c Check) bool { return c.Outcome == NotChecked }); names != "" {
 		add("Not checked: " + names + "; and what docs/guides/assess.md lists.")
 	}
 	if n := len(a.NotReproduced); n > 0 {
@@ -78,11 +81,11 @@ func (a *Assessment) answer(dir string, width int) string {
 	return strings.Join(slices.Concat(head, []string{""}, reasons, []string{""}, tail), "\n") + "\n"
 }
 
-// named are the names of the checks with an outcome.
-func (a *Assessment) named(outcome Outcome) string {
+// named are the names of some checks.
+func (a *Assessment) named(is func(Check) bool) string {
 	var names []string
 	for _, c := range a.Checks {
-		if c.Outcome == outcome {
+		if is(c) {
 			names = append(names, c.Name)
 		}
 	}

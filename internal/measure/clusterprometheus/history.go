@@ -43,12 +43,12 @@ type ranged struct {
 	reported   // how two readings of a pod's own metrics give it
 }
 
-// reported is how two readings of what a pod reports of itself give a figure: by the value of a metric before and after, or a
-// quantile of what a histogram took in between.
+// reported is how two readings of what a pod reports of itself give a figure: by the value of a metric before and after, a quantile of
+// what a histogram took in between, or its mean.
 type reported struct {
 	metric  string
-	between func(before, after, seconds float64) float64
-	share   float64 // of the quantile; 0 = between
+	between func(before, after, seconds float64) float64 // nil = the mean of a histogram, where share is 0
+	share   float64                                      // of the quantile; 0 = none
 }
 
 // ofProgram lists the figures of a control plane of Istio. Where several jobs scrape a pod, one series counts.
@@ -63,6 +63,7 @@ var ofProgram = []ranged{
 	}, nil, reported{metric: "process_resident_memory_bytes", between: greater}},
 	{"proxies", "", []string{`sum(max by (pod, version) (pilot_xds{SERIES}))`}, nil, reported{metric: "pilot_xds", between: last}},
 	{"pushes", "1/s", []string{`sum by (type) (max by (pod, type) (rate(pilot_xds_pushes{SERIES}[STEP])))`}, []model.LabelName{"type"}, reported{metric: "pilot_xds_pushes", between: rate}},
+	{"bytesPerPush", "B", []string{`sum by (type) (max by (pod, type) (rate(pilot_xds_config_size_bytes_sum{SERIES,type=~"type.googleapis.com/.+"}[STEP]))) / (sum by (type) (max by (pod, type) (rate(pilot_xds_config_size_bytes_count{SERIES,type=~"type.googleapis.com/.+"}[STEP]))) > 0)`}, []model.LabelName{"type"}, reported{metric: "pilot_xds_config_size_bytes"}},
 	{"convergenceP50", "s", []string{`histogram_quantile(0.5, sum by (le) (rate(pilot_proxy_convergence_time_bucket{SERIES}[STEP])))`}, nil, reported{metric: convergenceTime, share: 0.5}},
 	{"convergenceP99", "s", []string{`histogram_quantile(0.99, sum by (le) (rate(pilot_proxy_convergence_time_bucket{SERIES}[STEP])))`}, nil, reported{metric: convergenceTime, share: 0.99}},
 	{"clusterEvents", "1/s", []string{`sum by (type, event) (max by (pod, type, event) (rate(pilot_k8s_reg_events{SERIES}[STEP])))`}, []model.LabelName{"type", "event"}, reported{metric: "pilot_k8s_reg_events", between: rate}},
@@ -173,13 +174,23 @@ func (c *client) steps(ctx context.Context, expr string, by []model.LabelName, f
 // kindWord matches what a control plane or an API server calls a type, an event or a verb.
 var kindWord = regexp.MustCompile(`^[A-Za-z_]{1,40}$`)
 
-// kindOf returns the kind of a series by its labels; "other" if a label is not a word of Istio or Kubernetes.
+// typeURL begins the label type of some metrics, as in type.googleapis.com/envoy.config.cluster.v3.Cluster.
+const typeURL = "type.googleapis.com/"
+
+// otherKind is the kind of series whose labels are not words.
+const otherKind = "other"
+
+// kindOf returns the kind of a series by its labels, of a message the last part of its name; otherKind if a label is not a word of Istio or
+// Kubernetes.
 func kindOf(labels model.Metric, by []model.LabelName) string {
 	var words []string
 	for _, name := range by {
 		word := string(labels[name])
+		if message, is := strings.CutPrefix(word, typeURL); is {
+			word = message[strings.LastIndexByte(message, '.')+1:]
+		}
 		if !kindWord.MatchString(word) {
-			return "other"
+			return otherKind
 		}
 		words = append(words, word)
 	}

@@ -30,9 +30,12 @@ func TestHistory(t *testing.T) {
 		"sum(max by (pod) (rate(container_cpu_usage":       matrix(values(map[string]string{}, "0.5", "", "NaN", "0.25")), // in place of the program's own
 		"sum(max by (pod) (max_over_time(process_resident": partial,
 		"sum(max by (pod, version) (pilot_xds":             `422 {"status":"error","errorType":"execution","error":"query processing would load too many samples into memory"}`,
-		"sum by (type) (": matrix(
+		"sum by (type) (max by (pod, type) (rate(pilot_xds_pushes": matrix(
 			values(map[string]string{"type": "eds"}, "1", "2"), values(map[string]string{"type": "cds"}, "0", "0"),
 			values(map[string]string{"type": "a host, example.com"}, "3", "3"), values(map[string]string{"type": "10.0.0.1"}, "", "4"),
+		),
+		"sum by (type) (max by (pod, type) (rate(pilot_xds_config_size_bytes_sum": matrix(
+			values(map[string]string{"type": "type.googleapis.com/envoy.config.cluster.v3.Cluster"}, "NaN", "2048"), values(map[string]string{"type": "type.googleapis.com/istio.workload.Address"}, "64", ""),
 		),
 		"sum by (type, event) (max by (pod, type, event) (rate(pilot_k8s_reg": matrix(values(map[string]string{"type": "EndpointSlice", "event": "update"}, "7")),
 		"max by (verb)": matrix(values(map[string]string{"verb": "LIST"}, "7")),
@@ -60,6 +63,7 @@ func TestHistory(t *testing.T) {
 		"memory B: its answer is not complete: a store is down",
 		"proxies : execution: query processing would load too many samples into memory",
 		"pushes 1/s: cds=0@1,0@0, eds=1@1,2@0, other=3@1,7@0,",
+		"bytesPerPush B: Address=64@1, Cluster=2048@0,",
 		"convergenceP50 s: it has no pilot_proxy_convergence_time_bucket",
 		"convergenceP99 s: it has no pilot_proxy_convergence_time_bucket",
 		"clusterEvents 1/s: EndpointSlice update=7@0,",

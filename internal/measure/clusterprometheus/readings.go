@@ -19,7 +19,7 @@ import (
 // Reading holds what one pod of a control plane of Istio reported of itself at a moment.
 type Reading struct {
 	at      time.Time
-	values  map[string]map[string]float64 // of counters and gauges, by metric and kind
+	values  map[string]map[string]float64 // of counters and gauges, and the sums and counts of histograms, by metric and kind
 	buckets map[float64]float64           // of the convergence time: observations up to a bound
 }
 
@@ -28,9 +28,17 @@ const processStarted = "process_start_time_seconds"
 
 func rate(before, after, seconds float64) float64 { return (after - before) / seconds }
 
+func growth(before, after, _ float64) float64 { return after - before }
+
 func greater(before, after, _ float64) float64 { return max(before, after) }
 
 func last(_, after, _ float64) float64 { return after }
+
+// sumOf and countOf follow the name of a histogram, in those of its sum and count.
+const (
+	sumOf   = "_sum"
+	countOf = "_count"
+)
 
 // convergenceTime is the histogram of which two readings give the quantiles.
 const convergenceTime = "pilot_proxy_convergence_time"
@@ -49,11 +57,19 @@ func Read(at time.Time, text []byte) (Reading, error) {
 			for _, l := range m.GetLabel() {
 				labels[model.LabelName(l.GetName())] = model.LabelValue(l.GetValue())
 			}
-			if r.values[metric] == nil {
-				r.values[metric] = map[string]float64{}
+			add := func(metric string, value float64) {
+				if r.values[metric] == nil {
+					r.values[metric] = map[string]float64{}
+				}
+				r.values[metric][kindOf(labels, by)] += value
+			}
+			if h := m.GetHistogram(); h != nil {
+				add(metric+sumOf, h.GetSampleSum())
+				add(metric+countOf, float64(h.GetSampleCount()))
+				continue
 			}
 			// It is one of the three, and the others are 0.
-			r.values[metric][kindOf(labels, by)] += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+			add(metric, m.GetCounter().GetValue()+m.GetGauge().GetValue()+m.GetUntyped().GetValue())
 		}
 	}
 	for _, f := range ofProgram {
@@ -112,7 +128,11 @@ func Between(before, after map[string]Reading) (from, to time.Time, all []Range,
 			if value, known := quantile(f.share, grown); known {
 				values[""] = value
 			} else {
-				r.Err = errors.New("nothing was pushed between the readings, or it has no " + f.metric)
+				r.Err = errors.New(nothingPushed + f.metric)
+			}
+		} else if f.between == nil {
+			if values = means(f.metric, before, after); len(values) == 0 {
+				r.Err = errors.New(nothingPushed + f.metric)
 			}
 		} else if values = sums(f, before, after); len(values) == 0 {
 			r.Err = fmt.Errorf("it has no %s", f.metric)
@@ -123,6 +143,24 @@ func Between(before, after map[string]Reading) (from, to time.Time, all []Range,
 		all = append(all, r)
 	}
 	return from, to, all, nil
+}
+
+// nothingPushed begins why a figure of what was pushed is not known.
+const nothingPushed = "nothing was pushed between the readings, or it has no "
+
+// means returns the mean of what a histogram of all pods took between the readings, by kind. Kinds that are taken together have none.
+func means(metric string, before, after map[string]Reading) map[string]float64 {
+	grown := func(metric string) map[string]float64 {
+		return sums(ranged{reported: reported{metric: metric, between: growth}}, before, after)
+	}
+	all := map[string]float64{}
+	totals := grown(metric + sumOf)
+	for kind, n := range grown(metric + countOf) {
+		if n > 0 && kind != otherKind {
+			all[kind] = totals[kind] / n
+		}
+	}
+	return all
 }
 
 // sums returns a figure over all pods, by kind.

@@ -45,14 +45,18 @@ func readAt(t *testing.T, after time.Duration, text string) Reading {
 }
 
 func TestBetween(t *testing.T) {
+	sizes := func(sum, count, other int) string {
+		return fmt.Sprintf("# TYPE pilot_xds_config_size_bytes histogram\npilot_xds_config_size_bytes_bucket{type=\"%[1]s\",le=\"+Inf\"} %[3]d\npilot_xds_config_size_bytes_sum{type=\"%[1]s\"} %[2]d\npilot_xds_config_size_bytes_count{type=\"%[1]s\"} %[3]d\n"+
+			"pilot_xds_config_size_bytes_sum{type=\"istio.io/debug\"} %[4]d\npilot_xds_config_size_bytes_count{type=\"istio.io/debug\"} %[4]d\n", "type.googleapis.com/envoy.config.listener.v3.Listener", sum, count, other)
+	}
 	before := map[string]Reading{
-		"a": readAt(t, 0, pilotText(100, 10, 500, 20, 1000, 90, 100, 100)),
+		"a": readAt(t, 0, pilotText(100, 10, 500, 20, 1000, 90, 100, 100)+sizes(9000, 9, 1)),
 		"b": readAt(t, time.Second, pilotText(200, 0, 900, 30, 0, 0, 0, 0)),
 	}
 	events := "# TYPE pilot_k8s_cfg_events counter\npilot_k8s_cfg_events{type=\"VirtualService\",event=\"update\"} 50\n"
 	after := map[string]Reading{
-		"a": readAt(t, 100*time.Second, pilotText(100, 60, 700, 25, 1500, 100, 150, 150)+events),
-		"b": readAt(t, 101*time.Second, pilotText(200, 10, 800, 31, 100, 40, 50, 50)),
+		"a": readAt(t, 100*time.Second, pilotText(100, 60, 700, 25, 1500, 100, 150, 150)+events+sizes(12000, 11, 5)),
+		"b": readAt(t, 101*time.Second, pilotText(200, 10, 800, 31, 100, 40, 50, 50)+sizes(1000, 2, 1)),
 	}
 	from, to, all, err := Between(before, after)
 	if err != nil || to.Sub(from) != 101*time.Second {
@@ -70,9 +74,10 @@ func TestBetween(t *testing.T) {
 	want := map[string]float64{
 		"processorTime cores": 0.6, "memory B": 700 + 900, "proxies ": 25 + 1 + 31 + 1,
 		"pushes cds 1/s": 6, "pushes other 1/s": 0, // a kind that is no word of Istio's
-		"configurationEvents VirtualService update 1/s": 0.5, // the first ones since the process started
+		"bytesPerPush Listener B":                       1000, // 4000 bytes of 4 pushes
+		"configurationEvents VirtualService update 1/s": 0.5,  // the first ones since the process started
 		"clusterEvents: it has no pilot_k8s_reg_events": 0,
-		"convergenceP50 s": 0.1, "convergenceP99 s": 0.1 + 0.4*49/50, // 100 in all: 50 to 0.1 s, 50 to 0.5 s
+		"convergenceP50 s":                              0.1, "convergenceP99 s": 0.1 + 0.4*49/50, // 100 in all: 50 to 0.1 s, 50 to 0.5 s
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -109,6 +114,7 @@ func TestBetweenOfIstiod(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{
 		"processorTime": "1: 0.003324", "memory": "1: 1.332e+08", "proxies": "1: 12", "pushes": "4: 0", "clusterEvents": "9: 0",
 		"configurationEvents": "it has no pilot_k8s_cfg_events", "convergenceP50": idle, "convergenceP99": idle,
+		"bytesPerPush": "nothing was pushed between the readings, or it has no pilot_xds_config_size_bytes",
 	}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -401,8 +401,26 @@ func Read(dir string) (f assess.Facts, err error) {
 			return f, err
 		}
 	}
-	f.Diff, err = difference(f.From.Run, f.Onto.Run)
+	from, err := kept(f.From.Run)
+	if err != nil || from == nil {
+		return f, err
+	}
+	f.Held = assess.HeldOf(from)
+	onto, err := kept(f.Onto.Run)
+	if err != nil || onto == nil {
+		return f, err
+	}
+	f.Diff, err = difference(f.From.Run, f.Onto.Run, from, onto)
 	return f, err
+}
+
+// kept reads what proxies held in a run; nil if it did not come so far.
+func kept(r *record.Run) (*record.Configuration, error) {
+	c, err := record.ReadConfiguration(r.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return c, err
 }
 
 // planned makes the plan of a larger mesh from the runs of a folder. Where they do not allow one, it has the reason.
@@ -421,20 +439,9 @@ func planned(dir string, scale int, nodes *record.Speed) (*assess.Growth, error)
 // ErrIncomplete is the error of a rehearsal of which steps are left.
 var ErrIncomplete = errors.New("not complete")
 
-// difference compares what sidecars held of both versions; nil if one did not come so far.
-func difference(from, onto *record.Run) (*diff.Result, error) {
-	var sides [2]*record.Configuration
-	for i, r := range []*record.Run{from, onto} {
-		held, err := record.ReadConfiguration(r.Dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		sides[i] = held
-	}
-	d, err := diff.Compare(sides[0], sides[1], diff.Options{})
+// difference compares what sidecars held of both versions.
+func difference(from, onto *record.Run, heldBefore, heldAfter *record.Configuration) (*diff.Result, error) {
+	d, err := diff.Compare(heldBefore, heldAfter, diff.Options{})
 	if err != nil {
 		return nil, err
 	}
