@@ -216,6 +216,21 @@ func TestJudge(t *testing.T) {
 		"an EnvoyFilter that does not apply any more": {func(f *Facts) {
 			f.Captured.Patches, f.Diff.Groups = []Patch{filter}, []diff.Group{gone}
 		}, NoGo, "EnvoyFilters: the new version does not apply EnvoyFilter shop/header (patch 1) on 6 of 10 sidecars", ""},
+		"a part and a patch that are gone, of namespaces of two waves": {func(f *Facts) {
+			f.Upgrade.Run.Upgrade.Stages["wave-1"].Moved = []record.UpgradeUnit{{Namespaces: []string{"web"}}}
+			f.Upgrade.Run.Upgrade.Stages["wave-2"] = &record.UpgradeStage{Moved: []record.UpgradeUnit{{Namespaces: []string{"shop", "bank"}}}}
+			f.Upgrade.Run.Upgrade.Stages["wave-3"] = &record.UpgradeStage{Moved: []record.UpgradeUnit{{Namespaces: []string{"web"}}}}
+			of := gone
+			of.Workloads = []diff.Workload{{Namespace: "bank"}, {Namespace: "shop"}}
+			f.Captured.Patches, f.Diff.Groups = []Patch{filter}, []diff.Group{of}
+		}, NoGo, "EnvoyFilters: the new version does not apply EnvoyFilter shop/header (patch 1) on 6 of 10 sidecars (wave-2)", ""},
+		"a part that is gone in two waves": {func(f *Facts) {
+			f.Upgrade.Run.Upgrade.Stages["wave-1"].Moved = []record.UpgradeUnit{{Namespaces: []string{"web"}}}
+			f.Upgrade.Run.Upgrade.Stages["wave-2"] = &record.UpgradeStage{Moved: []record.UpgradeUnit{{Namespaces: []string{"shop"}}}}
+			of := gone
+			of.Workloads = []diff.Workload{{Namespace: "shop"}, {Namespace: "web"}}
+			f.Diff.Groups = []diff.Group{of}
+		}, CannotTell, "configuration: the new version leaves out 1 part (filter_chains[*].http_filters[shop.header] of listener virtualInbound on 6 of 10 sidecars (wave-1, wave-2)): whether", ""},
 		"a value of one that is another": {func(f *Facts) {
 			f.Captured.Patches = []Patch{{Object: "EnvoyFilter shop/c", Number: 2, Fields: map[string]string{"connect_timeout": "7s"}}}
 			f.Diff.Groups = []diff.Group{{Op: diff.Changed, Path: "connect_timeout", Values: []diff.Value{{From: "7s", To: "10s"}}, Sidecars: 6}}

@@ -307,7 +307,7 @@ func (f Facts) configuration() Check {
 		case slices.ContainsFunc(f.Captured.Patches, func(p Patch) bool { return p.lostIn(g) }):
 			rest = "nothing is left out but parts of EnvoyFilters"
 		default:
-			gone = append(gone, fmt.Sprintf("%s of %s on %d of %d %s", partText(g), g.Class, g.Sidecars, g.OfSidecars, d.Proxies()))
+			gone = append(gone, fmt.Sprintf("%s of %s on %d of %d %s%s", partText(g), g.Class, g.Sidecars, g.OfSidecars, d.Proxies(), f.movedIn(g)))
 		}
 	}
 	if renamed > 0 {
@@ -342,4 +342,20 @@ func partText(g diff.Group) string {
 		return output.FirstOf(g.Resources, 2)
 	}
 	return g.Path
+}
+
+// movedIn states in which waves the namespaces that have a difference are moved; "" where the record does not have it.
+func (f Facts) movedIn(g diff.Group) string {
+	var waves []string
+	for _, stage := range f.Upgrade.Run.UpgradeStages() {
+		for _, unit := range f.Upgrade.Run.Upgrade.Stages[stage].Moved {
+			if !slices.Contains(waves, stage) && slices.ContainsFunc(g.Workloads, func(w diff.Workload) bool { return slices.Contains(unit.Namespaces, w.Namespace) }) {
+				waves = append(waves, stage)
+			}
+		}
+	}
+	if waves == nil {
+		return ""
+	}
+	return " (" + output.FirstOf(waves, 3) + ")"
 }

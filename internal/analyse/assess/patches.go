@@ -125,7 +125,7 @@ func (f Facts) patches() Check {
 			}
 		}
 		if most.Sidecars > 0 {
-			lost = append(lost, fmt.Sprintf("%s on %d of %d %s", p, most.Sidecars, most.OfSidecars, f.Diff.Proxies()))
+			lost = append(lost, fmt.Sprintf("%s on %d of %d %s%s", p, most.Sidecars, most.OfSidecars, f.Diff.Proxies(), f.movedIn(most)))
 		}
 	}
 	if lost != nil {
