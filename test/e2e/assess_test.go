@@ -3,24 +3,30 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
 	"scaler.mesh/scaler/internal/analyse/assess"
+	"scaler.mesh/scaler/internal/component"
+	"scaler.mesh/scaler/internal/series/rehearsal"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 var _ = Describe("an assessment", func() {
 	// Of one version twice, since another istiod takes minutes to build.
-	It("that is interrupted goes on with the step that was cut short, and answers again from its records", func() {
+	It("that is interrupted goes on with the step that was cut short, and answers again from its records", func(ctx SpecContext) {
 		where := newPlace()
 		args := []string{
-			"assess", "--mesh", "sample:bookinfo", "--scale", "2", "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_ENABLE_CDS_CACHE=true", "--control-plane-memory", "1Gi", "--dilate", "1", "--out", where.out, "-o", "json",
+			"assess", "--mesh", "sample:bookinfo", "--scale", "2", "--from", "1.31.0", "--to", "1.31.0", "--to-env", "PILOT_ENABLE_CDS_CACHE=true", "--control-plane-memory", "1Gi", "--set", "controlPlane.replicas=2", "--dilate", "1", "--out", where.out, "-o", "json",
 			"--baseline", "1s", "--settle", "3s", "--steady", "1s", "--pause", "1s", "--canary", "50%,100%", "--start-delay", "1s", "--converge-timeout", "90s",
 		}
 		session := where.start(args...)
@@ -50,6 +56,30 @@ var _ = Describe("an assessment", func() {
 			Expect(wait(again)).To(Equal(exitDone))
 			Expect(again.Out.Contents()).To(MatchJSON(session.Out.Contents()))
 		}
+
+		By("restarting one of two replicas")
+		facts, err := rehearsal.Read(where.out)
+		Expect(err).NotTo(HaveOccurred())
+		restart := facts.Onto.Run.Faults[0]
+		Expect(restart.Name).To(Equal(string(scenario.RestartReplica)))
+		Expect(known(known(restart.ControlPlane).Restarts)).To(BeEquivalentTo(1))
+		Expect(*restart.Replicas["istiod-0"]).To(And(HaveField("Serves", true), HaveField("After", 0)))
+		Expect(*restart.Replicas["istiod-1"]).To(And(HaveField("Serves", true), HaveField("After", 12)))
+
+		By("setting what istioctl accepts, which refuses values that it does not know")
+		speed, measured := facts.Onto.Run.Environment.Processor.Speed()
+		Expect(measured).To(BeTrue())
+		facts.Captured.Installed, facts.Captured.NodeSpeed, facts.Captured.Requests = true, &speed, map[string]string{"cpu": "1m"}
+		facts.Onto.Run.Environment.ControlPlane.MemoryLimitBytes = int64(a.Worst.MemoryBytes)
+		needs := assess.Judge(facts)
+		Expect(needs.Settings).To(ConsistOf(HaveField("Path", "resources.limits.memory"), HaveField("Path", "resources.requests.memory"), HaveField("Path", "resources.requests.cpu")))
+		rendered, err := renderIstiod(ctx, needs.Values())
+		Expect(err).NotTo(HaveOccurred(), rendered)
+		for _, s := range needs.Settings {
+			Expect(rendered).To(ContainSubstring(s.Path[strings.LastIndexByte(s.Path, '.')+1:]+": "+s.Value), s.Path)
+		}
+		_, err = renderIstiod(ctx, strings.Replace(needs.Values(), "resources:", "resource:", 1))
+		Expect(err).To(HaveOccurred())
 	})
 
 	It("of a mesh with pods in ambient mode and others moves its ztunnels, then its waypoints, then its sidecars", func() {
@@ -85,3 +115,15 @@ var _ = Describe("an assessment", func() {
 		}
 	})
 })
+
+// renderIstiod is what istioctl of the default version renders with values of the chart of istiod, or says.
+func renderIstiod(ctx context.Context, values string) (string, error) {
+	GinkgoHelper()
+	paths, err := component.Paths(ctx, component.Options{CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) }}, component.Istioctl)
+	Expect(err).NotTo(HaveOccurred())
+	file := filepath.Join(GinkgoT().TempDir(), "operator.yaml")
+	operator := "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nspec:\n  profile: minimal\n  values:\n    pilot:\n      " + strings.ReplaceAll(values, "\n", "\n      ")
+	Expect(os.WriteFile(file, []byte(operator), 0o600)).To(Succeed())
+	out, err := exec.CommandContext(ctx, paths[component.Istioctl], "manifest", "generate", "-f", file).CombinedOutput()
+	return string(out), err
+}
