@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
@@ -330,6 +331,28 @@ func (m *MeshFile) replay(a *workload.Applier, templates []corev1.PodTemplateSpe
 	for _, w := range m.Mesh.Workloads {
 		a.Annotations = append(a.Annotations, w.Annotations())
 	}
+}
+
+// makeInjection creates the objects of the mesh that change what injection gives a pod. They are there from before the baseline: a
+// control plane takes a change in after a time in which there is no further one, and injects pods that come before as if it were
+// not there.
+func (r *run) makeInjection(ctx context.Context) error {
+	var first, others []*unstructured.Unstructured
+	for _, o := range r.applier.Objects {
+		if o.GetKind() == "ProxyConfig" {
+			first = append(first, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	if len(first) == 0 {
+		return nil
+	}
+	if err := r.applier.Prepare(ctx, first); err != nil {
+		return fmt.Errorf("creating what injection reads: %w", err)
+	}
+	r.applier.Objects = others
+	return nil
 }
 
 // takenBy gives a control plane the mesh, and returns the parts of the mesh that are not compared with the configuration of sidecars.

@@ -157,6 +157,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "making pods outside the mesh", Do: step(r.makePodsOutside)},
 		{Name: "starting the nodes' proxies", Do: step(r.startNodeProxies)},
 		{Name: "starting the waypoints", Do: step(r.startWaypoints)},
+		{Name: "making what injection reads", Do: step(r.makeInjection)},
 		{Name: "watching waits for processors", Do: r.startWatchingWaits},
 		{Name: "baseline", Do: step(r.baseline)},
 		{Name: "churn outside the mesh", Do: r.startChurnOutside},
