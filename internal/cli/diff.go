@@ -226,7 +226,7 @@ func (o *diffOptions) sides(cmd *cobra.Command, s streams) (from, to run.Spec, d
 	}
 	out := o.spec.Out
 	defer func() { o.spec.Out = out }()
-	o.spec.KeepConfiguration = true
+	o.spec.KeepConfiguration = run.KeepLast
 	o.spec.Out = filepath.Join(out, diffFrom)
 	if from, done, err = o.oneSpec(cmd, s); err != nil {
 		return from, to, done, err

@@ -4,22 +4,54 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/run/phases"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// keepConfiguration writes the resources of every proxy into the record, if that is
-// asked for.
-func (r *run) keepConfiguration(ctx context.Context) error {
-	if !r.spec.KeepConfiguration {
-		return nil
+// Keeping is the moment of a run of which the record keeps what proxies hold.
+type Keeping int
+
+// The moments.
+const (
+	KeepNothing Keeping = iota
+	KeepSettled         // after settle, before anything is changed or broken
+	KeepLast            // after all faults, once nothing is sent any more
+)
+
+// keepConfiguration returns a step that writes the resources of every proxy into the record, if that is asked for at this
+// moment.
+func (r *run) keepConfiguration(at Keeping) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if r.spec.KeepConfiguration != at {
+			return nil
+		}
+		if at == KeepLast && len(r.spec.Load.Faults) > 0 {
+			if err := r.awaitQuiet(ctx); err != nil {
+				return err
+			}
+		}
+		return r.writeConfiguration(ctx)
 	}
+}
+
+// awaitQuiet waits for the pushes that follow a fault after which the mesh has converged: endpoints that come back, and what
+// a control plane that was started again finds out only then.
+func (r *run) awaitQuiet(ctx context.Context) error {
+	limited, cancel := context.WithTimeoutCause(ctx, time.Duration(r.spec.Phases.ConvergeTimeout), phases.ErrUnconverged)
+	defer cancel()
+	return r.fleet.AwaitQuiet(limited)
+}
+
+// writeConfiguration writes the resources of every proxy into the record.
+func (r *run) writeConfiguration(ctx context.Context) error {
 	r.progress.say("keeping what every proxy holds")
 	pods, err := r.api.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {

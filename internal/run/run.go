@@ -163,7 +163,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "churn outside the mesh", Do: r.startChurnOutside},
 		{Name: "rollout", Do: step(r.rollOut)},
 		{Name: "settle", Do: step(r.settle)},
-		{Name: "keeping the configuration", Do: step(r.keepConfiguration)},
+		{Name: "keeping the configuration", Do: step(r.keepConfiguration(KeepSettled))},
 		{Name: "steady", Do: step(r.steady)},
 		{Name: "collecting garbage", Do: step(r.collectGarbage)},
 		{Name: "probe", Do: step(r.probe)},
@@ -173,6 +173,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "certificate storm", Do: step(r.certificateStorm)},
 		{Name: "churn", Do: step(r.churn)},
 		{Name: "faults", Do: step(r.faultsInSteady)},
+		{Name: "keeping the configuration", Do: step(r.keepConfiguration(KeepLast))},
 		{Name: "finishing", Do: step(func(context.Context) error { r.completed = true; return nil })},
 	})
 	if startsAgain(err) != nil {

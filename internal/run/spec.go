@@ -48,8 +48,8 @@ type Spec struct {
 	Drivers []controlplane.Driver
 
 	Out string // folder that takes the record as a sub-folder
-	// KeepConfiguration has the record keep what every sidecar holds after settle; see record.Configuration.
-	KeepConfiguration bool
+	// KeepConfiguration has the record keep what every proxy holds, and states of when; see record.Configuration.
+	KeepConfiguration Keeping
 
 	Keep     bool              // leave the cluster and the control plane running
 	Programs component.Options // where programs are found or built

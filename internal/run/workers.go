@@ -110,7 +110,7 @@ func (r *run) startWorkers(ctx context.Context, observer proxy.Observer) ([]work
 // workerOptions returns the options of the worker of a name.
 func (r *run) workerOptions(name string, observer proxy.Observer) worker.Options {
 	return worker.Options{
-		Name: name, Observer: observer, Keep: r.spec.KeepConfiguration, Failed: r.fail,
+		Name: name, Observer: observer, Keep: r.spec.KeepConfiguration != KeepNothing, Failed: r.fail,
 		Late: func(late *stats.Histogram) {
 			if r.workers.timed.Load() {
 				r.observed.lags.merge(r.currentPhase(), name, late)

@@ -200,7 +200,7 @@ var Parameters = []Parameter{
 	{Path: "load.probes", Flag: "probes", Group: LoadGroup, Basic: true, Help: "changes of each kind that are made one at a time and followed to the sidecars after steady; 0 for none", Commands: measuring, Max: 100000, Compared: Condition},
 	{Path: "load.changes", Flag: "change", Group: LoadGroup, Basic: true, Value: "RATE[:KIND]", Help: "make changes at this rate, as in 5/s:route, in a phase after the probes, and follow each to the sidecars; kinds are " + oneOf(ChangeKinds), Commands: notUpgrade, Compared: Condition},
 	{Path: "load.churn", Flag: "churn", Group: LoadGroup, Basic: true, Help: "replace pods at this rate, as in 2/s, in a phase as long as steady; with changes, in their phase", Commands: notUpgrade, Compared: Condition},
-	{Path: "load.faults", Flag: "fault", Group: LoadGroup, Basic: true, Value: "NAME@PHASE", Help: "inject a fault in phase rollout, steady or probe, repeatable: " + FaultUsage(), Commands: notUpgrade, Compared: Condition},
+	{Path: "load.faults", Flag: "fault", Group: LoadGroup, Basic: true, Value: "NAME@PHASE", Help: "inject a fault in phase rollout, steady or probe, repeatable: " + FaultUsage(), HelpOf: map[string]string{Diff: "inject a fault in phase rollout or steady, before what proxies hold is kept, repeatable: " + FaultUsage()}, Commands: ofOne, Compared: Condition},
 	{Path: "load.certificateStorm", Flag: "certificate-storm", Group: LoadGroup, Help: "make all sidecars request a new certificate at once, after the probes", Commands: notUpgrade, Compared: Condition},
 
 	{Path: "phases.baseline", Flag: "baseline", Group: LoadGroup, Help: "length of the baseline phase: the control plane without a mesh", Commands: measuring, Min: 1, Max: day, Compared: Condition},

@@ -90,7 +90,7 @@ type step struct {
 // steps are all steps in their order.
 func (o Options) steps() []step {
 	from := o.atRest(o.Spec)
-	from.KeepConfiguration = true
+	from.KeepConfiguration = run.KeepSettled
 	from.Out = filepath.Join(o.Spec.Out, From)
 
 	onto := o.withNext(from)

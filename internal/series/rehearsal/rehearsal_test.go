@@ -75,12 +75,12 @@ func TestSteps(t *testing.T) {
 	for i, want := range []struct {
 		folder, version, to, faults, changes string
 		replicas                             int
-		keeps                                bool
+		keeps                                run.Keeping
 		env                                  []string
 	}{
-		{"from", "1.29.1", "", "", "0.5/s:endpoint", 2, true, []string{"A=b"}},
-		{"to", "1.31.0", "", "restart-replica@steady reset-streams:100%@steady", "0.5/s:endpoint", 2, true, []string{"A=b", "C=d"}},
-		{"upgrade", "1.29.1", "1.31.0", "", "", 1, false, []string{"A=b"}},
+		{"from", "1.29.1", "", "", "0.5/s:endpoint", 2, run.KeepSettled, []string{"A=b"}},
+		{"to", "1.31.0", "", "restart-replica@steady reset-streams:100%@steady", "0.5/s:endpoint", 2, run.KeepSettled, []string{"A=b", "C=d"}},
+		{"upgrade", "1.29.1", "1.31.0", "", "", 1, run.KeepNothing, []string{"A=b"}},
 	} {
 		s := specs[i]
 		c := s.ControlPlane
