@@ -50,7 +50,8 @@ type ended struct {
 	phases []record.PhaseName
 }
 
-// endable are all commands of scaler, those that start something several times.
+// endable are all commands of scaler that run for a while, those that start something several times; not bench, which needs two
+// versions.
 func endable() []*ended {
 	complete := sync.OnceValue(completeRecord)
 	rollout := func(args ...string) func(place) []string {
@@ -59,7 +60,13 @@ func endable() []*ended {
 	on := func(args ...string) func(place) []string {
 		return func(place) []string { return append(slices.Clip(args), complete()) }
 	}
+	short := func(args ...string) func(place) []string {
+		return func(p place) []string {
+			return append(slices.Clip(args), "--preset", "quick", "--dilate", "1", "--out", p.out)
+		}
+	}
 	const long = 25 * time.Second
+	const otherEnv = "PILOT_ENABLE_CDS_CACHE=false" // makes a second side without another version, which takes minutes to build
 	each := []record.PhaseName{record.PhaseBaseline, record.PhaseRollout, record.PhaseSettle, record.PhaseSteady}
 	disturbed := []record.PhaseName{record.PhaseRollout, record.PhaseProbe, record.PhaseStorm, record.PhaseChurn}
 	all := []*ended{
@@ -81,6 +88,11 @@ func endable() []*ended {
 		{"calibrate --fidelity", func(place) []string {
 			return []string{"calibrate", "--fidelity", "--cases", "strict", "--starts", "1", "--changes", "8"}
 		}, long, true, nil},
+		{"diff", short("diff", "--pods", "5", "--to-env", otherEnv), 2 * long, true, nil},
+		{"assess", short("assess", "--mesh", "sample:bookinfo", "--from", "1.31.0", "--to", "1.31.0", "--to-env", otherEnv, "--control-plane-memory", "1Gi", "--pause", "1s"), 3 * long, true, nil},
+		{"upgrade", short("upgrade", "--pods", "5", "--from", "1.31.0", "--to", "1.31.0", "--to-env", otherEnv, "--canary", "100%", "--pause", "1s"), 2 * long, true, nil},
+		{"limits", short("limits", "--pods", "5", "--slo", "push.p50<10s", "--change", "2/s", "--max", "4/s"), 2 * long, true, nil},
+		{"tune", short("tune", "--pods", "5", "--setting", "PILOT_PUSH_THROTTLE=20,50", "--repeats", "2"), 2 * long, true, nil},
 		{"dashboards serve", on("dashboards", "serve", "--no-grafana"), 5 * time.Second, true, nil},
 		{"dashboards export", func(p place) []string { return []string{"dashboards", "export", p.out} }, time.Second, false, nil},
 		{"xds", func(place) []string {
