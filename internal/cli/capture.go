@@ -60,7 +60,7 @@ files that 'kubectl get -A -o yaml' wrote.`,
   scaler capture --context production --anonymize --output-file mesh.yaml
 
   # from files
-  kubectl get -A -o yaml ns,svc,deploy,sts,ds,pods,nodes >cluster.yaml
+  kubectl get -A -o yaml ns,svc,deploy,sts,ds,pods,nodes,endpointslices >cluster.yaml
   kubectl get -A -o yaml istio-io >istio.yaml
   kubectl get -n istio-system -o yaml cm,hpa >control-plane.yaml
   kubectl get -o yaml mutatingwebhookconfigurations >webhooks.yaml
