@@ -80,44 +80,50 @@ func TestRoundTrip(t *testing.T) {
 // A capture of a replayed mesh equals the captured mesh, except for the owners of the pods.
 func TestReplayOfCapture(t *testing.T) {
 	for name, m := range map[string]Mesh{"shop": shop(t), "sixty pods": sixty(t), "endpoints": billing(t)} {
-		g := NewGatherer()
-		add := func(o *unstructured.Unstructured) {
-			t.Helper()
-			if err := g.Add(o); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, o := range append(m.Surroundings(map[string]string{injectionLabel: "enabled"}), m.Objects...) {
-			add(o)
-		}
-		for _, z := range m.Zones() {
-			add(topologyNode(z))
-		}
-		for i := range m.Workloads {
-			w := &m.Workloads[i]
-			metadata := map[string]any{"name": w.Name, "namespace": w.Namespace}
-			if annotations := w.Annotations(); annotations != nil {
-				metadata["annotations"] = untyped(annotations)
-			}
-			o := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": map[string]any{"replicas": int64(w.Spec.Replicas)},
-			}}
-			if err := unstructured.SetNestedField(o.Object, toMap(t, w.Template()), "spec", "template"); err != nil {
-				t.Fatal(err)
-			}
-			add(o)
-			for _, z := range w.Spec.Zones {
-				for n := range z.Pods {
-					add(replayed(t, w, z, n))
-				}
-			}
-		}
-		again := g.Mesh()
+		again := replayOf(t, m)
 		m.Header, again.Header = Header{}, Header{}
 		if diff := cmp.Diff(written(t, m), written(t, again)); diff != "" {
 			t.Errorf("%s: a replay is captured as another mesh:\n%s", name, diff)
 		}
 	}
+}
+
+// replayOf is what is captured of a replay.
+func replayOf(t *testing.T, m Mesh) Mesh {
+	t.Helper()
+	g := NewGatherer()
+	add := func(o *unstructured.Unstructured) {
+		t.Helper()
+		if err := g.Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range append(m.Surroundings(map[string]string{injectionLabel: "enabled"}), m.Objects...) {
+		add(o)
+	}
+	for _, z := range m.Zones() {
+		add(topologyNode(z))
+	}
+	for i := range m.Workloads {
+		w := &m.Workloads[i]
+		metadata := map[string]any{"name": w.Name, "namespace": w.Namespace}
+		if annotations := w.Annotations(); annotations != nil {
+			metadata["annotations"] = untyped(annotations)
+		}
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": map[string]any{"replicas": int64(w.Spec.Replicas)},
+		}}
+		if err := unstructured.SetNestedField(o.Object, toMap(t, w.Template()), "spec", "template"); err != nil {
+			t.Fatal(err)
+		}
+		add(o)
+		for _, z := range w.Spec.Zones {
+			for n := range z.Pods {
+				add(replayed(t, w, z, n))
+			}
+		}
+	}
+	return g.Mesh()
 }
 
 // sixty is the mesh of sixty pods that an end-to-end test rolls out.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -411,5 +412,50 @@ func TestTLSMode(t *testing.T) {
 		if got := m.Workloads[0].Template().Labels[tlsModeLabel]; got != c.want {
 			t.Errorf("%s with %s: got %q, want %q", c.mode, c.containers, got, c.want)
 		}
+	}
+}
+
+// Of the addresses of services those stay that a replay can have; the others are named, and a capture of the replay has them again.
+func TestAddressesOfServices(t *testing.T) {
+	m := meshOfText(t, `{apiVersion: v1, kind: Service, metadata: {name: plain, namespace: shop}, spec: {clusterIP: 10.0.0.3, ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: both, namespace: shop}, spec: {clusterIP: 10.0.0.4, clusterIPs: [10.0.0.4, "fd00::4"], ipFamilies: [IPv4, IPv6], ipFamilyPolicy: RequireDualStack, externalIPs: [192.0.2.3], ports: [{port: 80}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: edge, namespace: shop}, spec: {type: LoadBalancer, ipFamilies: [IPv6], ports: [{port: 443}]}, status: {loadBalancer: {ingress: [{ip: 192.0.2.4}]}}}
+`)
+	var got []string
+	for _, d := range m.Differences() {
+		got = append(got, d.What+" = "+d.Value)
+	}
+	if diff := cmp.Diff([]string{"addresses of load balancers = 1 service", "IP families IPv4,IPv6 = 1 service", "IP families IPv6 = 1 service"}, got); diff != "" {
+		t.Error("not reproduced:", diff)
+	}
+	for _, o := range m.Surroundings(nil) {
+		spec, _, _ := unstructured.NestedMap(o.Object, "spec")
+		if spec["ipFamilies"] != nil || spec["ipFamilyPolicy"] != nil || spec["clusterIPs"] != nil {
+			t.Errorf("%s %s: a cluster with IPv4 alone would refuse %v", o.GetKind(), o.GetName(), spec)
+		}
+		if addresses, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "externalIPs"); (o.GetName() == "both") != slices.Equal(addresses, []string{"192.0.2.3"}) {
+			t.Errorf("%s %s has the external addresses %v", o.GetKind(), o.GetName(), addresses)
+		}
+	}
+	again := replayOf(t, m)
+	if diff := cmp.Diff(m.Services, again.Services); diff != "" {
+		t.Error("a capture of the replay differs:", diff)
+	}
+	to, _, err := m.Into("own-", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range to.Services {
+		if s.Spec.IPFamilies != nil || s.Spec.ExternalIPs != nil {
+			t.Errorf("in another cluster %s has %v, %v", s.Name, s.Spec.IPFamilies, s.Spec.ExternalIPs)
+		}
+	}
+	if err := m.Anonymize(); err != nil {
+		t.Fatal(err)
+	}
+	if text := written(t, m); strings.Contains(text, "192.0.2.3") {
+		t.Error("an external address is in the file without names")
 	}
 }

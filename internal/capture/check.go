@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -165,6 +166,12 @@ func checkService(identity string, s corev1.Service) error {
 	}
 	if s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone {
 		return fieldError(identity, "spec.clusterIP", s.Spec.ClusterIP, "None, or none: the replay gives services their addresses")
+	}
+	for i, text := range s.Spec.ExternalIPs { // as the API server takes them
+		at, err := netip.ParseAddr(text)
+		if err != nil || at.IsUnspecified() || at.IsLoopback() || at.IsLinkLocalUnicast() || at.IsLinkLocalMulticast() {
+			return fieldError(identity, fmt.Sprintf("spec.externalIPs[%d]", i), text, "an IP address that is neither local nor unspecified")
+		}
 	}
 	names, numbers := map[string]bool{}, map[string]bool{}
 	for i, p := range s.Spec.Ports {

@@ -84,14 +84,18 @@ func (m *Mesh) Into(prefix string, selected map[string]string) (to Mesh, left []
 		to.Workloads[i].Spec.Zones = nil
 	}
 	lacks("labels istio.io/use-waypoint", waypoints, "object", "waypoints that serve them: a waypoint of the cluster could have that name")
-	reached := 0
+	reached, families := 0, 0
 	for i := range to.Services {
+		if to.Services[i].Spec.IPFamilies != nil {
+			families++
+		}
 		if confineService(&to.Services[i], names) {
 			reached++
 		}
 	}
 	lacks("ports of nodes, load balancers and external addresses", reached, "service", "how they are reached from outside the cluster: they have type ClusterIP")
 	lacks("EndpointSlices", len(m.Slices), "object", "endpoints that Services have besides pods: the rights of a run do not include writing EndpointSlices")
+	lacks("IP families", families, "service", "addresses: those of the cluster's default family")
 	asked := 0
 	for _, o := range to.Objects {
 		if inlineKeys(o) {
@@ -188,6 +192,7 @@ func confineService(s *corev1.Service, namespaces []string) (reached bool) {
 		s.Spec.Type, s.Spec.ClusterIP, s.Spec.ClusterIPs = corev1.ServiceTypeClusterIP, "", nil
 	}
 	s.Spec.ExternalIPs, s.Spec.LoadBalancerIP, s.Spec.LoadBalancerSourceRanges, s.Spec.LoadBalancerClass = nil, "", nil, nil
+	s.Spec.IPFamilies = nil // those of the cluster
 	s.Spec.AllocateLoadBalancerNodePorts, s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = nil, "", 0
 	for i := range s.Spec.Ports {
 		s.Spec.Ports[i].NodePort = 0

@@ -200,6 +200,15 @@ func (m *Mesh) Surroundings(injected map[string]string) []*unstructured.Unstruct
 
 // serviceObject returns a Service as a replay makes it.
 func serviceObject(s *corev1.Service) *unstructured.Unstructured {
+	families := s.Spec.IPFamilies
+	if families != nil {
+		s = s.DeepCopy()
+		s.Spec.IPFamilies = nil
+		if s.Annotations == nil {
+			s.Annotations = map[string]string{}
+		}
+		s.Annotations[familiesAnnotation] = joinFamilies(families)
+	}
 	object, err := serviceFields(s)
 	if err != nil {
 		return named("v1", "Service", s.Namespace, s.Name) // a Service converts
@@ -208,6 +217,14 @@ func serviceObject(s *corev1.Service) *unstructured.Unstructured {
 		_ = unstructured.SetNestedField(object, false, "spec", "allocateLoadBalancerNodePorts")
 	}
 	return &unstructured.Unstructured{Object: object}
+}
+
+func joinFamilies(families []corev1.IPFamily) string {
+	var names []string
+	for _, family := range families {
+		names = append(names, string(family))
+	}
+	return strings.Join(names, ",")
 }
 
 // admits reports whether a namespace's label decides, by the API server's own admission, which pods may
@@ -220,6 +237,8 @@ func admits(label string) bool { return strings.HasPrefix(label, "pod-security.k
 const (
 	ownerAnnotation  = "scaler.mesh/owner"  // of a Deployment: the kind of the captured owner
 	labelsAnnotation = "scaler.mesh/labels" // of a Namespace: the labels that it does not have here, in JSON
+	// familiesAnnotation is of a Service with other IP families than the cluster of a replay, which refuses them.
+	familiesAnnotation = "scaler.mesh/ip-families"
 	// revisionAnnotation is of an object of the configuration whose label istio.io/rev names this revision, and that others ignore.
 	revisionAnnotation = "scaler.mesh/revision"
 )

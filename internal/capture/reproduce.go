@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -343,6 +344,7 @@ func (m *Mesh) Differences() (all []Difference) {
 	}
 	all = append(all, m.networks()...)
 	all = append(all, m.withoutPods()...)
+	all = append(all, m.addresses()...)
 	for _, o := range m.Objects {
 		id := Identity(o.GetKind(), o.GetNamespace(), o.GetName())
 		switch o.GetKind() {
@@ -398,7 +400,27 @@ func (m *Mesh) networks() (all []Difference) {
 		}
 	}
 	if several || len(names) > 1 {
-		all = append(all, Difference{"networks", strings.Join(slices.Sorted(maps.Keys(names)), ", "), "endpoints of other clusters, and gateways to them: a replay has the pods of one, and its load balancers have no addresses"})
+		all = append(all, Difference{"networks", strings.Join(slices.Sorted(maps.Keys(names)), ", "), "endpoints of other clusters, and gateways to them: a replay has the pods of one"})
+	}
+	return all
+}
+
+// addresses names the addresses of services that a replay does not have.
+func (m *Mesh) addresses() (all []Difference) {
+	balanced, families := 0, map[string]int{}
+	for _, s := range m.Services {
+		if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+			balanced++
+		}
+		if s.Spec.IPFamilies != nil {
+			families[joinFamilies(s.Spec.IPFamilies)]++
+		}
+	}
+	if balanced > 0 {
+		all = append(all, Difference{"addresses of load balancers", output.Many(balanced, "service"), "the addresses by which gateways are reached from outside: nobody gives them any"})
+	}
+	for _, names := range slices.Sorted(maps.Keys(families)) {
+		all = append(all, Difference{"IP families " + names, output.Many(families[names], "service"), "addresses of clusters, listeners and endpoints: services and pods of the replay have IPv4 alone"})
 	}
 	return all
 }

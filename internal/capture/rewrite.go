@@ -53,6 +53,9 @@ func (r rewriter) service(s corev1.Service) corev1.Service {
 	if s.Spec.ExternalName != "" {
 		s.Spec.ExternalName = r.host(s.Spec.ExternalName)
 	}
+	for i, address := range s.Spec.ExternalIPs {
+		s.Spec.ExternalIPs[i] = r.host(address)
+	}
 	for i := range s.Spec.Ports {
 		p := &s.Spec.Ports[i]
 		p.Name = r.portName(p.Name)

@@ -129,8 +129,8 @@ func untyped(values map[string]string) map[string]any {
 	return all
 }
 
-// trimmedService returns a service reduced to what a control plane reads. Addresses are
-// left out: the replay assigns its own.
+// trimmedService returns a service reduced to what a control plane reads. Addresses that a cluster assigns are
+// left out: the replay assigns its own. Its IP families are there if they are more than IPv4.
 func trimmedService(s corev1.Service) corev1.Service {
 	t := corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
@@ -139,7 +139,7 @@ func trimmedService(s corev1.Service) corev1.Service {
 		},
 		Spec: corev1.ServiceSpec{
 			Selector: s.Spec.Selector, ExternalName: s.Spec.ExternalName, PublishNotReadyAddresses: s.Spec.PublishNotReadyAddresses,
-			TrafficDistribution: s.Spec.TrafficDistribution,
+			TrafficDistribution: s.Spec.TrafficDistribution, ExternalIPs: s.Spec.ExternalIPs, IPFamilies: familiesOf(s),
 		},
 	}
 	if policy := s.Spec.InternalTrafficPolicy; policy != nil && *policy != corev1.ServiceInternalTrafficPolicyCluster {
@@ -162,6 +162,21 @@ func trimmedService(s corev1.Service) corev1.Service {
 		t.Spec.Ports = append(t.Spec.Ports, p)
 	}
 	return t
+}
+
+// familiesOf returns the IP families of a service, of one of a replay those that it has not; nil = IPv4 alone.
+func familiesOf(s corev1.Service) (families []corev1.IPFamily) {
+	families = s.Spec.IPFamilies
+	if text := s.Annotations[familiesAnnotation]; text != "" {
+		families = nil
+		for family := range strings.SplitSeq(text, ",") {
+			families = append(families, corev1.IPFamily(family))
+		}
+	}
+	if len(families) == 0 || slices.Equal(families, []corev1.IPFamily{corev1.IPv4Protocol}) {
+		return nil
+	}
+	return families
 }
 
 // specOf returns what a pod's metadata and specification say of its workload: its proxy, account and

@@ -24,7 +24,7 @@ func TestMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReplayed(configuration{}, &mesh)
+	r := newReplayed(configuration{&ControlPlane{}}, &mesh)
 	want := map[string]convergence.Endpoints{"shop/cart:http": {netip.MustParseAddrPort("192.0.2.10:8080"): convergence.Healthy}}
 	if diff := cmp.Diff(want, r.Machines(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 		t.Error(diff)
@@ -38,7 +38,7 @@ func TestMachines(t *testing.T) {
 		if err := unstructured.SetNestedField(mesh.Objects[0].Object, value, "spec", field); err != nil {
 			t.Fatal(err)
 		}
-		return newReplayed(configuration{}, &mesh)
+		return newReplayed(configuration{&ControlPlane{}}, &mesh)
 	}
 	for _, uncertain := range []struct{ field, value string }{{"network", "vm"}, {"address", "cart.example.com"}} {
 		r := change(uncertain.field, uncertain.value)
@@ -52,7 +52,7 @@ func TestMachines(t *testing.T) {
 		t.Errorf("%v of a machine that is not selected", r.Machines())
 	}
 	mesh.Objects[0].SetLabels(map[string]string{"app": "cart"})
-	if r := newReplayed(configuration{}, &mesh); len(r.Machines()) != 1 {
+	if r := newReplayed(configuration{&ControlPlane{}}, &mesh); len(r.Machines()) != 1 {
 		t.Errorf("%v of a machine that is selected by its own labels", slices.Collect(maps.Keys(r.Machines())))
 	}
 }
