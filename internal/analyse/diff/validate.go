@@ -17,6 +17,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	internalv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/bootstrap/internal_listener/v3"
+	filterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
@@ -39,8 +40,8 @@ type Accepts func(ctx context.Context, bootstrap []byte) (refusal string, err er
 type Validation struct {
 	Envoy string `json:"envoy"` // its version
 	// Whole resources were validated as sidecars hold them, Cut ones without the filters that Istio's Envoy alone has,
-	// and NotValidated ones not at all: they are of a type that no bootstrap configuration can have, or the bound on runs was
-	// reached.
+	// and NotValidated ones not at all: they are of a type that no bootstrap configuration can have, they configure a Wasm
+	// module, or the bound on runs was reached.
 	Whole        int `json:"whole"`
 	Cut          int `json:"cut"`
 	NotValidated int `json:"notValidated"`
@@ -132,7 +133,9 @@ func candidatesOf(sides ...*record.Configuration) (all []*candidate) {
 	return all
 }
 
-// newCandidate decodes a resource. One that a bootstrap configuration cannot have is without messages.
+// newCandidate decodes a resource. One that a bootstrap configuration cannot have is without messages, and so is an
+// extension that is a Wasm module: the sidecar's agent loads the module and gives Envoy the path of a file in place of what
+// istiod sent (MaybeConvertWasmExtensionConfig in pkg/wasm/convert.go of istio.io/istio).
 func newCandidate(r record.HeldResource) *candidate {
 	c := &candidate{kind: r.Type, name: r.Name}
 	name, known := messages[r.Type]
@@ -141,6 +144,9 @@ func newCandidate(r record.HeldResource) *candidate {
 	}
 	m, err := decode(name, r.Message)
 	if err != nil {
+		return c
+	}
+	if e, ok := m.Interface().(*corev3.TypedExtensionConfig); ok && slices.Contains(wasms, configured(e.TypedConfig)) {
 		return c
 	}
 	c.whole = m.Interface()
@@ -158,21 +164,23 @@ type validator struct {
 	runs    int
 }
 
-// probe finds out whether this Envoy has Istio's filters: where the first resource with one is refused as it is, and
-// accepted without them.
+// probe finds out whether this Envoy has Istio's filters: it has if it accepts a resource with one, and has not if it accepts
+// one without them alone. A resource that it refuses in both forms says nothing.
 func (w *validator) probe(ctx context.Context, all []*candidate) error {
-	i := slices.IndexFunc(all, func(c *candidate) bool { return c.cut != nil })
-	if i < 0 {
-		return nil
+	for i, c := range all {
+		if c.cut == nil {
+			continue
+		}
+		for _, w.cut = range []bool{false, true} {
+			if refusal, err := w.run(ctx, all[i:i+1]); err != nil || refusal == "" {
+				return err
+			}
+		}
+		if w.runs >= maxRuns/2 {
+			break
+		}
 	}
-	refusal, err := w.run(ctx, all[i:i+1])
-	if err != nil || refusal == "" {
-		return err
-	}
-	w.cut = true
-	refusal, err = w.run(ctx, all[i:i+1])
-	w.cut = refusal == ""
-	return err
+	return nil
 }
 
 func (w *validator) run(ctx context.Context, batch []*candidate) (refusal string, err error) {
@@ -215,11 +223,19 @@ func (w *validator) batch(ctx context.Context, batch []*candidate) error {
 	return nil
 }
 
-// istios are the beginnings of the names of messages that configure filters which Istio's Envoy alone has.
+// istios are the beginnings of the names of messages that configure filters which Istio's Envoy alone has, and of what
+// makes objects of a connection's state.
 var istios = []string{"istio.", "io.istio.", "stats.", "envoy.tcp.metadataexchange."}
 
-// ofIstio reports whether a message in an Any configures such a filter. A TypedStruct names the message that it is of.
-func ofIstio(a *anypb.Any) bool {
+// wasms configure filters that are Wasm modules.
+var wasms = []string{"envoy.extensions.filters.http.wasm.v3.Wasm", "envoy.extensions.filters.network.wasm.v3.Wasm"}
+
+func ofIstio(name string) bool {
+	return slices.ContainsFunc(istios, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// configured is the name of the message in an Any. A TypedStruct names the message that it is of.
+func configured(a *anypb.Any) string {
 	name := string(a.MessageName())
 	if name == "udpa.type.v1.TypedStruct" || name == "xds.type.v3.TypedStruct" {
 		if m, err := a.UnmarshalNew(); err == nil {
@@ -227,16 +243,20 @@ func ofIstio(a *anypb.Any) bool {
 			name = url[strings.LastIndex(url, "/")+1:]
 		}
 	}
-	return slices.ContainsFunc(istios, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return name
 }
 
-// extensionOf is the Any by which an element of a list is an extension, as a filter is; nil of any other.
-func extensionOf(m protoreflect.Message) *anypb.Any {
+// istioAlone reports whether an element of a list is an extension, as a filter is, that Istio's Envoy alone has, or an object of a
+// connection's state that it alone can make.
+func istioAlone(m protoreflect.Message) bool {
+	if v, ok := m.Interface().(*filterstatev3.FilterStateValue); ok {
+		return ofIstio(cmp.Or(v.FactoryKey, v.GetObjectKey()))
+	}
 	if fd := m.Descriptor().Fields().ByName("typed_config"); fd != nil && fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Any" && m.Has(fd) {
 		a, _ := m.Get(fd).Message().Interface().(*anypb.Any)
-		return a
+		return ofIstio(configured(a))
 	}
-	return nil
+	return false
 }
 
 // withoutIstio takes the filters out of a message that Istio's Envoy alone has, and reports whether there were any.
@@ -246,7 +266,7 @@ func withoutIstio(m protoreflect.Message) (cut bool) {
 		case protoreflect.Map:
 			all.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
 				if of, ok := value.Interface().(protoreflect.Message); ok {
-					if a, ok := of.Interface().(*anypb.Any); ok && ofIstio(a) {
+					if a, ok := of.Interface().(*anypb.Any); ok && ofIstio(configured(a)) {
 						all.Clear(key)
 						cut = true
 					}
@@ -257,11 +277,9 @@ func withoutIstio(m protoreflect.Message) (cut bool) {
 			kept := 0
 			for i := range all.Len() {
 				value := all.Get(i)
-				if of, ok := value.Interface().(protoreflect.Message); ok {
-					if a := extensionOf(of); a != nil && ofIstio(a) {
-						cut = true
-						continue
-					}
+				if of, ok := value.Interface().(protoreflect.Message); ok && istioAlone(of) {
+					cut = true
+					continue
 				}
 				all.Set(kept, value)
 				kept++
@@ -287,7 +305,7 @@ func bootstrapOf(batch []*candidate, cut bool) ([]byte, error) {
 			m = c.cut
 		}
 		m = proto.Clone(m)
-		if err := errors.Join(namesOf(m.ProtoReflect(), named), addTo(static, m, i)); err != nil {
+		if err := errors.Join(prepare(m.ProtoReflect(), named), addTo(static, m, i)); err != nil {
 			return nil, fmt.Errorf("validating %s %s: %w", c.kind, c.name, err)
 		}
 	}
@@ -311,8 +329,9 @@ func bootstrapOf(batch []*candidate, cut bool) ([]byte, error) {
 	})
 }
 
-// namesOf adds the clusters that have to be there when a configuration is loaded: those of services that Envoy itself calls.
-func namesOf(m protoreflect.Message, named map[string]bool) error {
+// prepare adds the clusters that have to be there when a configuration is loaded: those of services that Envoy itself calls.
+// Those that routes name need not be there, which they would where routes are a part of a listener.
+func prepare(m protoreflect.Message, named map[string]bool) error {
 	return protorange.Range(m, func(p protopath.Values) error {
 		m, ok := p.Index(-1).Value.Interface().(protoreflect.Message)
 		if !ok {
@@ -323,6 +342,8 @@ func namesOf(m protoreflect.Message, named map[string]bool) error {
 			named[of.ClusterName] = true
 		case *corev3.HttpUri:
 			named[of.GetCluster()] = true
+		case *routev3.RouteConfiguration:
+			of.ValidateClusters = wrapperspb.Bool(false)
 		}
 		if fd := m.Descriptor().Fields().ByName("collector_cluster"); fd != nil && m.Get(fd).String() != "" {
 			named[m.Get(fd).String()] = true
@@ -356,7 +377,6 @@ func addTo(static *bootstrapv3.Bootstrap_StaticResources, m proto.Message, i int
 		}
 		static.Listeners = append(static.Listeners, m)
 	case *routev3.RouteConfiguration:
-		m.ValidateClusters = wrapperspb.Bool(false) // of clusters there are only those that have to be there
 		manager = &hcmv3.HttpConnectionManager{StatPrefix: name, RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: m}}
 	case *corev3.TypedExtensionConfig:
 		manager = &hcmv3.HttpConnectionManager{

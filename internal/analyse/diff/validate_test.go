@@ -9,8 +9,13 @@ import (
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	filterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
+	wasmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/wasm/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	setfilterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/set_filter_state/v3"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"istio.io/api/envoy/extensions/stats"
@@ -39,8 +44,12 @@ func refusing(t *testing.T, texts ...string) Accepts {
 			}
 			addresses[address] = true
 		}
+		all := prototext.Format(&b)
+		if strings.Count(all, "route_config:") != strings.Count(all, "validate_clusters:") {
+			return "unknown cluster", nil
+		}
 		for _, text := range texts {
-			if strings.Contains(prototext.Format(&b), text) {
+			if strings.Contains(all, text) {
 				return "no " + text, nil
 			}
 		}
@@ -66,6 +75,23 @@ func TestValidate(t *testing.T) {
 		}}
 	}
 	istio := mesh{services: 4, pods: 3, outbound: withStats(t)}
+	first := mesh{services: 4, pods: 3, outbound: withStats(t), inbound: func(s int, l *listenerv3.Listener) { // the first one with a filter of Istio
+		if s == 0 {
+			withStats(t)(l)
+			l.StatPrefix = "odd"
+		}
+	}}
+	waypoint := mesh{services: 4, pods: 3, outbound: func(l *listenerv3.Listener) {
+		changeManager(t, l.FilterChains[0], func(m *hcmv3.HttpConnectionManager) {
+			m.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{Name: "default"}}
+		})
+		l.FilterChains[1].Filters = slices.Insert(l.FilterChains[1].Filters, 0, &listenerv3.Filter{Name: "state", ConfigType: &listenerv3.Filter_TypedConfig{
+			TypedConfig: pack(t, &setfilterstatev3.Config{OnNewConnection: []*filterstatev3.FilterStateValue{
+				{Key: &filterstatev3.FilterStateValue_ObjectKey{ObjectKey: "istio.target"}},
+				{Key: &filterstatev3.FilterStateValue_ObjectKey{ObjectKey: "io.istio.name"}, FactoryKey: "envoy.string"},
+			}}),
+		}})
+	}}
 	for _, test := range []struct {
 		name     string
 		from, to mesh
@@ -84,10 +110,16 @@ func TestValidate(t *testing.T) {
 			withStats(t)(l)
 			l.StatPrefix = "odd"
 		}}, []string{"stats.PluginConfig", "odd"}, 11, 2, "LDS 0.0.0.0_80 0 12"},
+		{"an Envoy without, and the first resource", first, first, []string{"stats.PluginConfig", "odd"}, 11, 2, "LDS virtualInbound 3 3"},
+		{"routes and state of a waypoint", waypoint, waypoint, []string{"istio.target"}, 11, 1, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			from, to := test.from.configuration(t), test.to.configuration(t)
-			to.Resources = append(to.Resources, record.HeldResource{Type: "NDS", Name: "names"})
+			module, err := proto.Marshal(&corev3.TypedExtensionConfig{Name: "module", TypedConfig: pack(t, &wasmv3.Wasm{})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			to.Resources = append(to.Resources, record.HeldResource{Type: "NDS", Name: "names"}, record.HeldResource{Type: "ECDS", Name: "module", Message: module})
 			v, err := Validate(t.Context(), from, to, "1.36.4", refusing(t, test.refused...))
 			if err != nil {
 				t.Fatal(err)
@@ -99,8 +131,8 @@ func TestValidate(t *testing.T) {
 					t.Errorf("reason %q", r.Reason)
 				}
 			}
-			if got := strings.Join(rejected, ", "); got != test.rejected || v.Whole != test.whole || v.Cut != test.cut || v.NotValidated != 1 {
-				t.Errorf("%d whole, %d cut, %d not, rejected %q; want %d, %d, 1, %q", v.Whole, v.Cut, v.NotValidated, got, test.whole, test.cut, test.rejected)
+			if got := strings.Join(rejected, ", "); got != test.rejected || v.Whole != test.whole || v.Cut != test.cut || v.NotValidated != 2 {
+				t.Errorf("%d whole, %d cut, %d not, rejected %q; want %d, %d, 2, %q", v.Whole, v.Cut, v.NotValidated, got, test.whole, test.cut, test.rejected)
 			}
 		})
 	}
