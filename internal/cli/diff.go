@@ -58,9 +58,9 @@ Effects, the largest consequence first:
 What differs between any two runs is removed by rules, each of which --keep-noise
 switches off:
 ` + ruleHelp() + `
-A proxy is compared with one of the same workload on the other side. A resource that is
-new, with the content of one that is gone, was renamed. Types that are not known are
-compared as bytes and listed.
+Certificates and keys (SDS) are never compared. A proxy is compared with one of the same
+workload on the other side. A resource that is new, with the content of one that is gone,
+was renamed. Types that are not known are compared as bytes and listed.
 
 With --validate-with an Envoy validates every resource of both sides: that of the oldest
 sidecars states what they would reject. Filters that Istio's Envoy alone has are cut out

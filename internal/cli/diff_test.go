@@ -94,7 +94,7 @@ func TestDiffAgain(t *testing.T) {
 	} {
 		var stdout, stderr strings.Builder
 		err := execute(t.Context(), append([]string{"diff"}, test.args...), strings.NewReader(""), &stdout, &stderr)
-		shown := stdout.String()
+		shown := strings.Join(strings.Fields(stdout.String()), " ") // wherever lines end
 		if test.exit == exitUsage {
 			shown = stderr.String()
 		}

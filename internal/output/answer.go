@@ -9,21 +9,33 @@ import (
 // left out, need more.
 const AnswerLines = 20
 
+// PageLines is the number of lines of a page, which a terminal shows at once.
+const PageLines = 40
+
 // Answer is the short form of a result, for a person: a title, and blocks of lines with an empty line
 // before each. What is added first is printed in full; what is added with Rows or Fit is cut to
 // the room that is left.
 type Answer struct {
-	width int
-	lines []string
+	width, most int
+	bounded     bool // to most lines, by cutting
+	lines       []string
 }
 
 // NewAnswer returns an answer that has only its title, in lines of at most this width.
 func NewAnswer(title string, width int) *Answer {
-	return &Answer{width: width, lines: Wrap(title, width, "  ")}
+	return &Answer{width: width, most: AnswerLines, lines: Wrap(title, width, "  ")}
+}
+
+// NewPage returns an answer as NewAnswer does, with PageLines at most, whatever is added: its last line states that there is
+// more.
+func NewPage(title string, width int) *Answer {
+	a := NewAnswer(title, width)
+	a.most, a.bounded = PageLines, true
+	return a
 }
 
 // Room returns how many lines the answer may still have.
-func (a *Answer) Room() int { return AnswerLines - len(a.lines) }
+func (a *Answer) Room() int { return a.most - len(a.lines) }
 
 // Block adds lines as they are; none without any.
 func (a *Answer) Block(lines ...string) {
@@ -57,9 +69,14 @@ func (a *Answer) Fit(texts []string, others func(n int) string) {
 	for _, text := range texts {
 		wrapped = append(wrapped, Wrap(text, a.width, "    "))
 	}
-	for n := len(texts); n >= 0; n-- {
-		lines := append(slices.Concat(wrapped[:n]...), Wrap(others(len(texts)-n), a.width, "")...)
-		if n == 0 || len(lines) < a.Room() {
+	a.FitLines(wrapped, 0, func(n int) []string { return Wrap(others(n), a.width, "") })
+}
+
+// FitLines adds a block as Fit does, of parts that are lines, but at least these first ones.
+func (a *Answer) FitLines(parts [][]string, least int, others func(n int) []string) {
+	for n := len(parts); n >= 0; n-- {
+		lines := append(slices.Concat(parts[:n]...), others(len(parts)-n)...)
+		if n <= least || len(lines) < a.Room() {
 			a.Block(lines...)
 			return
 		}
@@ -67,4 +84,10 @@ func (a *Answer) Fit(texts []string, others func(n int) string) {
 }
 
 // String returns the answer.
-func (a *Answer) String() string { return strings.Join(a.lines, "\n") + "\n" }
+func (a *Answer) String() string {
+	lines := a.lines
+	if a.bounded && len(lines) > a.most {
+		lines = append(slices.Clone(lines[:a.most-1]), "... (-o wide has the rest)")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	answerLines   = 25     // of the answer
-	shownReasons  = 6      // of it
-	shownGroups   = 20     // of the page
-	markdownBytes = 60_000 // less than a comment may have
+	answerLines  = 25 // of the answer
+	shownReasons = 6  // of it
+	shownGroups  = 20 // of the page
 )
 
 // Print writes an assessment in one of output.PageFormats; a table is an answer of at most 25 lines. dir is its folder.
@@ -172,12 +171,10 @@ func (a *Assessment) page(dir string, markdown bool) string {
 			fmt.Fprintf(&b, "- %s\n", escaped(strings.TrimSpace(n.What+" "+n.Value)+": "+n.Changes))
 		}
 	}
-	text := b.String()
-	if markdown && len(text) >= markdownBytes {
-		const note = "\n\nThe rest is left out; -o wide has it.\n"
-		text = text[:strings.LastIndexByte(text[:markdownBytes-len(note)-1], '\n')] + note
+	if markdown {
+		return output.Comment(b.String(), "")
 	}
-	return text
+	return b.String()
 }
 
 // differences lists what proxies hold otherwise.

@@ -580,13 +580,7 @@ func TestPrint(t *testing.T) {
 		if err := Print(&b, format, r); err != nil {
 			t.Fatal(err)
 		}
-		if format == "table" {
-			if err := Print(&b, format, same); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if format == "wide" { // there is no shorter answer
-			format = "table"
+		if format == "table" || format == "wide" {
 			if err := Print(&b, format, same); err != nil {
 				t.Fatal(err)
 			}
@@ -601,6 +595,72 @@ func TestPrint(t *testing.T) {
 		if err != nil || string(want) != b.String() {
 			t.Errorf("%s (%v):\n%s", path, err, b.String())
 		}
+	}
+}
+
+// large is a result with more than fits a page or a comment: all notes, rejected resources and many differences, with names of
+// this length.
+func large(repeat int) *Result {
+	long := strings.Repeat("name-", repeat)
+	r := &Result{From: Side{Name: "istiod " + long, NotQuiet: true, Unasked: []record.UnaskedProxies{{Kind: "ztunnel", Pods: 40}}}, To: Side{Name: "istiod to " + long, NotQuiet: true}, Sidecars: 90, Changed: 90, Rules: Rules, Validation: &Validation{Envoy: "1.36.4"}}
+	for i := range 30 {
+		r.OnlyTo = append(r.OnlyTo, Workload{"mesh", fmt.Sprint(long, i), 1, 1})
+		r.Validation.Rejected = append(r.Validation.Rejected, Rejection{"LDS", fmt.Sprint(long, i), long, 0, 1})
+	}
+	for _, e := range Effects {
+		r.Effects = append(r.Effects, EffectCount{Effect: e.Effect, What: e.What, Source: e.Source, Groups: 60, Sidecars: 90})
+		for i := range 60 {
+			r.Groups = append(r.Groups, Group{
+				Effect: e.Effect, Type: "LDS", Class: "listener", Op: Changed, Path: fmt.Sprintf("field_%d.%s", i, long), Values: []Value{{long, long + "b"}},
+				Resources: []string{long, long, long, long}, OfResources: 9, Sidecars: 90, OfSidecars: 90, Workloads: []Workload{{"mesh", "w", 90, 90}}, Meaning: &Meaning{"It means something.", "https://example.com"},
+			})
+		}
+	}
+	return r
+}
+
+// A table is a page, Markdown a comment, and wide all of it: each has the largest consequence first, and says what was left out.
+func TestPrintIsBounded(t *testing.T) {
+	r := large(60)
+	printed := func(format string) string {
+		var b strings.Builder
+		if err := Print(&b, format, r); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	has := func(text string, wanted ...string) {
+		t.Helper()
+		for _, want := range wanted {
+			if strings.Count(text, want) != 1 {
+				t.Errorf("want %q once in:\n%s", want, text)
+			}
+		}
+	}
+	table, markdown, wide := printed("table"), printed("markdown"), printed("wide")
+	const rules = "switches off: addresses, pod-names, order, nodes, peers, versions"
+	if lines := strings.Count(table, "\n"); lines > output.PageLines {
+		t.Errorf("%d lines:\n%s", lines, table)
+	}
+	has(table, "\n1. [removed] 90 of 90 sidecars", "\n... (-o wide has the rest)\n", "- 27 more (-o wide)")
+	if len(markdown) >= output.CommentBytes {
+		t.Errorf("%d bytes of Markdown", len(markdown))
+	}
+	has(markdown, "\n1. [removed] 90 of 90 sidecars", "- 10 more (-o wide)", "\nThe rest is left out; -o wide has it.\n", "Not compared: 40 ztunnels", rules, "https://example.com")
+	if !strings.HasPrefix(markdown, "istiod name-") || strings.Index(markdown, "\nWarning: ") > strings.Index(markdown, "\n1. ") {
+		t.Errorf("the essentials are not first:\n%.2000s", markdown)
+	}
+	has(wide, "\n1. [removed] 90 of 90 sidecars", fmt.Sprintf("\n%d. [endpoints] 90 of 90 sidecars", len(r.Groups)), rules)
+	if rejected := strings.Count(wide, "  LDS name-"); rejected != 30 || strings.Contains(wide, "-o wide") {
+		t.Errorf("%d rejected resources, or something left out", rejected)
+	}
+
+	r = large(1)
+	r.Validation, r.OnlyTo, r.Rules = nil, nil, nil
+	table = printed("table")
+	has(table, "\n1. [removed]", "\n3. [removed]", "https://example.com", "   as with 1\n   same size; mesh/w 90 of 90\n3. ", "Not compared: 40 ztunnels", "\nLeft out: certificates and keys (SDS), which each run issues anew.\n", "\nEverything: -o wide")
+	if lines := strings.Count(table, "\n"); lines > output.PageLines {
+		t.Errorf("%d lines:\n%s", lines, table)
 	}
 }
 

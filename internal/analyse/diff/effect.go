@@ -38,15 +38,16 @@ var Effects = []struct {
 // Where Envoy's documentation and source define the effects. Whether a listener is updated in place is
 // ListenerImpl::supportUpdateFilterChain and ListenerMessageUtil::filterChainOnlyChange in listener_impl.cc: only
 // filter_chains, default_filter_chain and filter_chain_matcher may differ, and there has to be a filter chain.
+// The Envoy is that of the specs, the ztunnel the one of Istio 1.31.0.
 const (
 	lds            = "https://www.envoyproxy.io/docs/envoy/latest/configuration/listeners/lds"
 	rds            = "https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/rds"
 	eds            = "https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/upstream/service_discovery"
 	warming        = "https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/upstream/cluster_manager#cluster-warming"
 	chainUpdate    = "https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/listeners/network_filter_chain#filter-chain-only-update"
-	policies       = "https://github.com/istio/ztunnel/blob/master/src/proxy/connection_manager.rs"
-	workloadState  = "https://github.com/istio/ztunnel/blob/master/src/state.rs"
-	listenerSource = "https://github.com/envoyproxy/envoy/blob/main/source/common/listener_manager/listener_impl.cc"
+	policies       = "https://github.com/istio/ztunnel/blob/44beaefcd456ab46f98b297023ff0a382e69bb03/src/proxy/connection_manager.rs"
+	workloadState  = "https://github.com/istio/ztunnel/blob/44beaefcd456ab46f98b297023ff0a382e69bb03/src/state.rs"
+	listenerSource = "https://github.com/envoyproxy/envoy/blob/v1.40.0/source/common/listener_manager/listener_impl.cc"
 )
 
 // EffectNames are the names of all effects, in the order of their consequences.

@@ -277,7 +277,9 @@ func (r *reader) any(url string, encoded []byte, depth int) (*node, error) {
 		n.size = len(url) + len(encoded) + 6
 		return n, nil
 	}
-	r.opaque[string(name)] = true
+	if len(encoded) > 0 || name != "" { // else it is empty
+		r.opaque[string(name)] = true
+	}
 	return (&node{
 		kind: message, typ: name, size: len(url) + len(encoded) + 6,
 		fields: []field{{"value", leaf(number, bytesText(encoded), len(encoded))}},

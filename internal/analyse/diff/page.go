@@ -39,6 +39,7 @@ type page struct {
 	Sides         []pageSide
 	Notes         []string
 	Rules         []Rule
+	Never         string // compared
 	Style         template.CSS
 	Script        template.JS
 	Digest        string // of the script, which the page's policy allows alone
@@ -85,7 +86,7 @@ type nameList struct {
 func HTML(w io.Writer, r *Result) error {
 	sum := sha256.Sum256([]byte(pageScript))
 	p := page{
-		Title: output.Plain(r.sides()), Answer: strings.ToUpper(r.outcome()[:1]) + r.outcome()[1:], Proxies: r.Proxies(), Sidecars: r.Sidecars, Effects: r.Effects, Warnings: printable(r.warnings()), Notes: printable(r.notes()), Rules: r.Rules,
+		Title: output.Plain(r.sides()), Answer: strings.ToUpper(r.outcome()[:1]) + r.outcome()[1:], Proxies: r.Proxies(), Sidecars: r.Sidecars, Effects: r.Effects, Warnings: printable(r.warnings()), Notes: printable(r.notes()), Rules: r.Rules, Never: NeverCompared,
 		Style: template.CSS(output.PageStyle + pageStyle), Script: template.JS(pageScript), Digest: "sha256-" + base64.StdEncoding.EncodeToString(sum[:]),
 	}
 	for _, side := range []Side{r.From, r.To} {

@@ -10,11 +10,10 @@ import (
 )
 
 const (
-	shownGroups    = 8   // on a terminal
-	shownWorkloads = 4   // of a group
-	shownValue     = 160 // bytes of a value
-	shownNames     = 2   // of elements and resources
-	markdownGroups = 60  // keeps a comment below 60,000 characters
+	shownWorkloads  = 4   // of a group
+	shownValue      = 160 // bytes of a value
+	shownNames      = 2   // of elements and resources
+	shownRejections = 3   // of a page
 )
 
 // Print writes a result in one of output.PageFormats. A table is a page: the groups with the largest consequences.
@@ -22,18 +21,66 @@ func Print(w io.Writer, format string, r *Result) error {
 	if format == "html" {
 		return HTML(w, r)
 	}
-	return output.Print(w, format, "the differences", r, func(markdown bool) string {
-		if markdown {
-			return r.page(markdownGroups, true)
-		}
-		return r.page(shownGroups, false)
-	})
+	return output.PrintAnswer(w, format, "the differences", r, r.answer, r.text)
 }
 
-// page is the result as text.
-func (r *Result) page(most int, markdown bool) string {
+// answer is the result in a page at most.
+func (r *Result) answer(width int) string {
+	a := output.NewPage(r.headline(), width)
+	a.Paragraphs(r.warnings()...)
+	if r.Validation != nil {
+		lines := output.Wrap(r.Validation.answer()+".", width, "  ")
+		for _, one := range r.Validation.listed(shownRejections) {
+			lines = append(lines, output.Wrap("- "+one, width, "  ")...)
+		}
+		a.Block(lines...)
+	}
+	var effects []string
+	for _, e := range r.Effects {
+		effects = append(effects, fmt.Sprintf("%s on %d of %d", e.Effect, e.Sidecars, r.Sidecars))
+	}
+	if len(effects) > 0 {
+		a.Paragraphs("Effects: " + strings.Join(effects, ", ") + ".")
+	}
+	var groups [][]string
+	for i, lines := range r.lines(output.Text) {
+		var wrapped []string
+		for k, line := range lines {
+			indent := "   "
+			if k == 0 {
+				line, indent = fmt.Sprintf("%d. %s", i+1, line), ""
+			}
+			for m, part := range output.Wrap(line, width-len(indent), "  ") {
+				if m > 0 && k == 0 {
+					indent = "  "
+				}
+				wrapped = append(wrapped, indent+part)
+			}
+		}
+		groups = append(groups, wrapped)
+	}
+	a.FitLines(groups, 1, func(n int) (lines []string) {
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("and %s more", output.Many(n, "difference")))
+		}
+		if len(groups) > 0 {
+			lines = append(lines, "")
+		}
+		for _, note := range append(r.notes(), r.leftOut(), "Everything: -o wide; as a code review: -o html.") {
+			lines = append(lines, output.Wrap(note, width, "  ")...)
+		}
+		return lines
+	})
+	return a.String()
+}
+
+// text is all of the result; as Markdown it is shorter than a comment may be.
+func (r *Result) text(markdown bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", output.Text(r.sides()), r.outcome())
+	fmt.Fprintf(&b, "%s\n", output.Text(r.headline()))
+	for _, warning := range r.warnings() {
+		fmt.Fprintf(&b, "\n%s\n\n", output.Text(warning))
+	}
 	for _, e := range r.Effects {
 		what := e.What
 		if markdown {
@@ -42,36 +89,56 @@ func (r *Result) page(most int, markdown bool) string {
 		fmt.Fprintf(&b, "%s%s (%d of %d %s): %s\n", bullet(markdown), e.Effect, e.Sidecars, r.Sidecars, r.Proxies(), wrapped(what, "    ", markdown))
 	}
 	b.WriteString(r.Validation.text(markdown))
-	for i, g := range r.Groups {
-		if i == most {
-			fmt.Fprintf(&b, "\n%s more; -o json has all.\n", output.Many(len(r.Groups)-most, "difference"))
-			break
+	quote, separator := output.Text, "\n   "
+	if markdown {
+		quote = func(text string) string { return "`" + strings.ReplaceAll(output.Text(text), "`", "'") + "`" }
+		separator = "\n   - "
+	}
+	for i, lines := range r.lines(quote) {
+		for k, line := range lines {
+			lines[k] = wrapped(line, "   ", markdown)
 		}
-		b.WriteString("\n" + g.text(i+1, r.Proxies(), markdown))
+		fmt.Fprintf(&b, "\n%d. %s\n", i+1, strings.Join(lines, separator))
 	}
-	for _, note := range append(r.warnings(), r.notes()...) {
-		fmt.Fprintf(&b, "\n%s\n", output.Text(note))
+	var end strings.Builder
+	for _, note := range append(r.notes(), r.leftOut()) {
+		fmt.Fprintf(&end, "\n%s\n", output.Text(note))
 	}
-	return b.String()
+	if markdown {
+		return output.Comment(b.String(), end.String())
+	}
+	return b.String() + end.String()
 }
 
-// shownRejections are as many as a page lists.
-const shownRejections = 5
+// headline is the result in a sentence or two, with the names of both sides.
+func (r *Result) headline() string { return r.sides() + ": " + r.outcome() }
 
-// text is what an Envoy said, in a few lines; "" where none was asked.
+// text is what an Envoy said; "" where none was asked.
 func (v *Validation) text(markdown bool) string {
 	if v == nil {
 		return ""
 	}
+	most := len(v.Rejected)
+	if markdown { // which leaves room for the differences
+		most = 20
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s\n", bullet(markdown), output.Text(v.answer()))
-	for _, one := range v.Rejected[:min(len(v.Rejected), shownRejections)] {
-		fmt.Fprintf(&b, "  %s%s %s (held by %d of the first side, %d of the second): %s\n", bullet(markdown), one.Type, output.Text(one.Name), one.From, one.To, output.Text(short(one.Reason)))
-	}
-	if more := len(v.Rejected) - shownRejections; more > 0 {
-		fmt.Fprintf(&b, "  %s%d more; -o json has all\n", bullet(markdown), more)
+	for _, one := range v.listed(most) {
+		fmt.Fprintf(&b, "  %s%s\n", bullet(markdown), output.Text(one))
 	}
 	return b.String()
+}
+
+// listed are the first rejected resources, and how many more there are.
+func (v *Validation) listed(most int) (all []string) {
+	for _, one := range v.Rejected[:min(len(v.Rejected), most)] {
+		all = append(all, fmt.Sprintf("%s %s (held by %d of the first side, %d of the second): %s", one.Type, short(one.Name), one.From, one.To, short(one.Reason)))
+	}
+	if more := len(v.Rejected) - most; more > 0 {
+		all = append(all, fmt.Sprintf("%d more (-o wide)", more))
+	}
+	return all
 }
 
 // answer is what an Envoy said, in a sentence.
@@ -141,19 +208,31 @@ func are(n int, noun string) string {
 	return fmt.Sprintf("%d are %ss", n, noun)
 }
 
-// text is a group in a few lines.
-func (g Group) text(number int, proxies string, markdown bool) string {
-	quote := func(text string) string {
-		if markdown {
-			return "`" + strings.ReplaceAll(output.Text(text), "`", "'") + "`"
+// lines are the groups, each in a few lines, with names and values quoted. What several of them mean is said once.
+func (r *Result) lines(quote func(string) string) (groups [][]string) {
+	said := map[Meaning]int{}
+	for i, g := range r.Groups {
+		lines := g.lines(quote)
+		lines[0] = fmt.Sprintf("[%s] %d of %d %s: %s", g.Effect, g.Sidecars, g.OfSidecars, r.Proxies(), lines[0])
+		switch {
+		case g.Meaning == nil:
+		case said[*g.Meaning] > 0:
+			lines = append(lines, fmt.Sprintf("as with %d", said[*g.Meaning]))
+		default:
+			said[*g.Meaning] = i + 1
+			lines = append(lines, g.Meaning.Text, g.Meaning.Source)
 		}
-		return output.Text(text)
+		groups = append(groups, append(lines, g.size(r.Proxies())+"; "+quote(workloads(g.Workloads))))
 	}
+	return groups
+}
+
+// lines are what differs, in a few lines.
+func (g Group) lines(quote func(string) string) (lines []string) {
 	what := string(g.Op)
 	if g.Path != "" {
 		what = quote(g.Path) + " " + what
 	}
-	var lines []string
 	if len(g.Values) == 1 {
 		what += ": " + g.Values[0].text(quote)
 	}
@@ -173,15 +252,7 @@ func (g Group) text(number int, proxies string, markdown bool) string {
 	if len(g.Elements) > 0 {
 		lines = append(lines, "of "+quote(output.FirstOf(g.Elements, shownNames)))
 	}
-	if g.Meaning != nil {
-		lines = append(lines, wrapped(g.Meaning.Text, "   ", markdown), g.Meaning.Source)
-	}
-	lines = append(lines, g.size(proxies)+"; "+quote(workloads(g.Workloads)))
-	separator := "\n   "
-	if markdown {
-		separator = "\n   - "
-	}
-	return fmt.Sprintf("%d. [%s] %d of %d %s: %s\n", number, g.Effect, g.Sidecars, g.OfSidecars, proxies, strings.Join(lines, separator))
+	return lines
 }
 
 // subject is what resources a group is about.
@@ -294,4 +365,20 @@ func (r *Result) notes() (all []string) {
 		all = append(all, fmt.Sprintf("Rules that are off: %s.", strings.Join(names, ", ")))
 	}
 	return all
+}
+
+// NeverCompared states what no rule brings back.
+const NeverCompared = "certificates and keys (SDS), which each run issues anew"
+
+// leftOut states what was left out of the comparison.
+func (r *Result) leftOut() string {
+	text := "Left out: " + NeverCompared
+	if len(r.Rules) > 0 {
+		var names []string
+		for _, rule := range r.Rules {
+			names = append(names, rule.Name)
+		}
+		text += "; and by rules, each of which --keep-noise NAME switches off: " + strings.Join(names, ", ")
+	}
+	return text + "."
 }
