@@ -25,13 +25,13 @@ var secretWords = []string{
 // secretValue matches keys in PEM, JSON web tokens, bearer tokens, access keys of
 // clouds and hosts of code, URLs with a user, and user:password@ before a host without a scheme.
 var secretValue = regexp.MustCompile(`-----BEGIN |\beyJ[A-Za-z0-9_-]{10,}\.|(?i:\bbearer )|\bAKIA[A-Z0-9]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}` +
-	`|://[^/\s@]+@|(?:^|[\s"'=,;])[^/\s:@"'=,;]+:[^/\s:@]+@[\w(\[]`)
+	`|://[^/\s@]+@|(?:^|[\s"'=,;])[^/\s:@"'=,;]+:[^\s@]+@[\w(\[]`)
 
 // secretPair matches the name of a secret and its value inside a text: of a connection string (password=x), of JSON ("password": "x"),
-// or of a command line (--token x).
-var secretPair = regexp.MustCompile(`(?i)(?:` + secretName + `(?:\s*=\s*|["']\s*:\s*)|--[\w-]*` + secretName + `\s+)["']?([^\s"'=,;&]+)`)
+// also inside a string, of YAML and a header (password: x), or of a command line (--token x).
+var secretPair = regexp.MustCompile(`(?i)(?:` + secretName + `(?:\s*=\s*|\\?["']\s*:\s*|:[ \t]+)|--[\w-]*` + secretName + `\s+)\\?["']?([^\s"'=,;&\\]+)`)
 
-const secretName = `(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key)`
+const secretName = `(?:password|passwd|passphrase|pwd|secret|token|authorization|(?:api|access|account|private)[_-]?key)`
 
 // holdsSecret reports whether a text looks like a secret, or has one in it.
 func holdsSecret(text string) bool {
@@ -67,6 +67,8 @@ func Args(args []string) (all []string, masked int) {
 		name, value, joined := strings.Cut(arg, "=")
 		hidden := arg
 		switch isFlag := strings.HasPrefix(arg, "-"); {
+		case strings.HasPrefix(arg, "-----BEGIN "): // PEM, and no flag
+			hidden = Masked
 		case isFlag && joined, joined && Value(flag, arg) == arg:
 			hidden = name + "=" + Value(strings.TrimLeft(name, "-"), value)
 		case !strings.HasPrefix(arg, "--"):

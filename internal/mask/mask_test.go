@@ -26,6 +26,14 @@ func TestValue(t *testing.T) {
 		{"URL", "https://host/x?a=b&access_token=hunter2", true},
 		{"CONFIG", `{"level": 1, "clientSecret": "hunter2"}`, true},
 		{"OTHER", "run --vendor-token hunter2", true},
+		{"OTHER", "me:p/w@tcp(db)/x", true},
+		{"STORE", "AccountName=a;AccountKey=hunter2==;Suffix=b", true},
+		{"OTHER", "aws_secret_access_key=hunter2", true},
+		{"CONFIG", "level: 1\npassword: hunter2", true},
+		{"CONFIG", "secret:\n  secretName: vendor", false},
+		{"CONFIG", `"{\"password\":\"hunter2\"}"`, true},
+		{"OTHER", "X-Api-Key: hunter2", true},
+		{"HEADER", "Authorization: Basic aHVudGVyMg", true},
 		{"ACCOUNT_TOKEN", "1234567890123", true},
 		{"IMAGE", "registry:5000/istio/proxyv2:1.31.0@sha256:0123", false},
 		{"FORMAT", "%START_TIME% token=%REQ(X-TOKEN)% secret=$(NAME)", false},
@@ -164,12 +172,14 @@ func TestArgs(t *testing.T) {
 	got, n := Args([]string{
 		"discovery", "--vendor-token", "hunter2", "--apikey=hunter3", "https://u:hunter4@x/y", "--log", "info", "--auth-retries", "5",
 		"--token", "--domain", "cluster.local", "--dsn", "password=hunter5", "-c", "--url=https://u:hunter6@x", "-token=hunter7", "--secret", "a=hunter8",
+		"-----BEGIN EC PRIVATE KEY-----\nhunter9==\n-----END EC PRIVATE KEY-----", "-----BEGIN EC PRIVATE KEY-----\nhunter10",
 	})
 	want := []string{
 		"discovery", "--vendor-token", Masked, "--apikey=" + Masked, Masked, "--log", "info", "--auth-retries", "5",
 		"--token", "--domain", "cluster.local", "--dsn", Masked, "-c", "--url=" + Masked, "-token=" + Masked, "--secret", Masked,
+		Masked, Masked,
 	}
-	if diff := cmp.Diff(want, got); diff != "" || n != 7 {
-		t.Errorf("%d were masked, want 7:\n%s", n, diff)
+	if diff := cmp.Diff(want, got); diff != "" || n != 9 {
+		t.Errorf("%d were masked, want 9:\n%s", n, diff)
 	}
 }
