@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"scaler.mesh/scaler/internal/capture"
-	"scaler.mesh/scaler/internal/run/phases"
+	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/run/journal"
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
@@ -37,6 +38,7 @@ func (r *run) keepConfiguration(at Keeping) func(context.Context) error {
 			if err := r.awaitQuiet(ctx); err != nil {
 				return err
 			}
+			warnNotQuiet(r.fleet, r.journal)
 		}
 		return r.writeConfiguration(ctx)
 	}
@@ -45,9 +47,21 @@ func (r *run) keepConfiguration(at Keeping) func(context.Context) error {
 // awaitQuiet waits for the pushes that follow a fault after which the mesh has converged: endpoints that come back, and what
 // a control plane that was started again finds out only then.
 func (r *run) awaitQuiet(ctx context.Context) error {
-	limited, cancel := context.WithTimeoutCause(ctx, time.Duration(r.spec.Phases.ConvergeTimeout), phases.ErrUnconverged)
+	limited, cancel := context.WithTimeout(ctx, time.Duration(r.spec.Phases.ConvergeTimeout))
 	defer cancel()
-	return r.fleet.AwaitQuiet(limited)
+	if err := r.fleet.AwaitQuiet(limited); err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil // what is not quiet at the limit has a warning
+}
+
+// warnNotQuiet warns if the control plane has sent something just now.
+func warnNotQuiet(f *fleet.Fleet, j *journal.Journal) {
+	if quiet, ago := f.Quiet(); !quiet {
+		j.Warn(record.Warning{
+			About: "controlPlane.steady", Reason: record.ReasonNotQuiet, Values: map[string]float64{"agoSeconds": ago.Seconds()},
+		})
+	}
 }
 
 // writeConfiguration writes the resources of every proxy into the record.

@@ -46,11 +46,7 @@ func (s settling) run(ctx context.Context) (err error) {
 			s.journal.Warn(w)
 		}
 	}
-	if quiet, ago := s.fleet.Quiet(); !quiet {
-		s.journal.Warn(record.Warning{
-			About: "controlPlane.steady", Reason: record.ReasonNotQuiet, Values: map[string]float64{"agoSeconds": ago.Seconds()},
-		})
-	}
+	warnNotQuiet(s.fleet, s.journal)
 	return nil
 }
 
@@ -66,7 +62,7 @@ func (s settling) rest(ctx context.Context) (record.EndedBy, error) {
 	if err := s.fleet.AwaitQuiet(limited); err != nil && ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	return endedBy, nil
+	return endedBy, nil // run warns of what is not quiet at the limit
 }
 
 // holdings returns the keys of all resources that the sidecars of each service

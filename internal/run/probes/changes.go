@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -242,20 +243,20 @@ func (p *prober) probeObject(kind controlplane.ProbeKind, service int) (object *
 	return object, change, p.Fleet.Followers(kind, service, names)
 }
 
-// quiet waits until the control plane has sent nothing for a moment.
+// quiet waits until the control plane has sent nothing for a moment: for twice its debounce, so that a change which it has seen is pushed.
 func (p *prober) quiet(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, p.Slowdown.Of(probeTimeout))
 	defer cancel()
-	begin := time.Now()
+	begin, quiet := time.Now(), p.Slowdown.Of(cmp.Or(2*p.Debounce, probeQuiet))
 	for {
 		idle := time.Since(begin)
 		if last := p.Fleet.Pods.LastResponse(); last.After(begin) {
 			idle = time.Since(last)
 		}
-		if idle >= p.Slowdown.Of(probeQuiet) {
+		if idle >= quiet {
 			return nil
 		}
-		if err := task.WaitUntil(limited, time.Now().Add(p.Slowdown.Of(probeQuiet)-idle)); err != nil {
+		if err := task.WaitUntil(limited, time.Now().Add(quiet-idle)); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

@@ -29,10 +29,9 @@ const (
 	// probeTimeout limits the time in which a change reaches all sidecars that it concerns. For
 	// others it is lost.
 	probeTimeout = 30 * time.Second
-	// probeQuiet is the time without a response before a change that
-	// must not be merged with another one: twice the time for which istiod waits for a further change
-	// (PILOT_DEBOUNCE_AFTER, 100 ms by default).
-	probeQuiet = 200 * time.Millisecond
+	// probeQuiet is the time without a response before a change that must not be merged with another one, where it is not known
+	// for how long the control plane waits for a further change.
+	probeQuiet = 500 * time.Millisecond
 	// probedServices bounds over how many services the changes are spread.
 	probedServices = 10
 )
@@ -51,7 +50,10 @@ type Options struct {
 	Metrics  *measure.Metrics           // scaler's own
 	Say      func(msg string)           // shows progress
 
-	// Slowdown is the factor by which probeTimeout and probeQuiet are longer.
+	// Debounce is for how long the control plane waits for a further change before it pushes; 0 = not known.
+	Debounce time.Duration
+
+	// Slowdown is the factor by which probeTimeout, probeQuiet and Debounce are longer.
 	Slowdown proxy.Slowdown
 
 	// Captured states that the mesh was captured: not each of its services has each kind of change.
