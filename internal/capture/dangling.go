@@ -81,7 +81,7 @@ func (d *dangling) service(s *corev1.Service) {
 	case s.Spec.Type == corev1.ServiceTypeExternalName:
 		return
 	case len(s.Spec.Selector) == 0 && d.sliced[s.Namespace+"/"+s.Name] == nil:
-		d.add(Identity("Service", s.Namespace, s.Name), "spec.selector", "none, and it has no EndpointSlice")
+		d.add(Identity("Service", s.Namespace, s.Name), "spec.selector", "no selector and no EndpointSlice, so that it has no endpoints")
 		return
 	case len(s.Spec.Selector) == 0:
 		return

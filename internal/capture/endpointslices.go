@@ -82,9 +82,10 @@ func (g *Gatherer) endpointSlice(object *unstructured.Unstructured) error {
 	s.Namespace = cmp.Or(s.Namespace, metav1.NamespaceDefault)
 	if text := s.Annotations[endpointsAnnotation]; text != "" {
 		var all []discoveryv1.Endpoint
-		if json.Unmarshal([]byte(text), &all) == nil {
-			s.Endpoints = all
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			return fmt.Errorf("annotation %s: %w", endpointsAnnotation, err)
 		}
+		s.Endpoints = all
 	}
 	g.slices = append(g.slices, s)
 	return nil
@@ -191,6 +192,7 @@ func (g *Gatherer) mirror(e endpointsObject, taken map[string]bool) string {
 			if s.Endpoints == nil {
 				continue
 			}
+			s.Endpoints = s.Endpoints[:min(len(s.Endpoints), maxEndpoints)] // which a controller mirrors of a subset, by default
 			for _, p := range subset.Ports {
 				s.Ports = append(s.Ports, discoveryv1.EndpointPort{Name: &p.Name, Port: &p.Port, Protocol: &p.Protocol})
 			}

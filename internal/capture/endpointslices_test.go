@@ -130,7 +130,7 @@ func TestServiceWithoutEndpoints(t *testing.T) {
 	for _, r := range m.Dangling() {
 		found = append(found, r.String())
 	}
-	const none = ": spec.selector: none, and it has no EndpointSlice"
+	const none = ": spec.selector: no selector and no EndpointSlice, so that it has no endpoints"
 	if diff := cmp.Diff([]string{"Service billing/down" + none, "Service billing/election" + none, "Service billing/shared" + none}, found); diff != "" {
 		t.Error(diff)
 	}

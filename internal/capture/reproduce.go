@@ -417,7 +417,7 @@ func (m *Mesh) addresses() (all []Difference) {
 		}
 	}
 	if balanced > 0 {
-		all = append(all, Difference{"addresses of load balancers", output.Many(balanced, "service"), "the addresses by which gateways are reached from outside: nobody gives them any"})
+		all = append(all, Difference{"addresses of load balancers", output.Many(balanced, "service"), "the addresses by which gateways are reached from outside: the cluster of a replay assigns none"})
 	}
 	for _, names := range slices.Sorted(maps.Keys(families)) {
 		all = append(all, Difference{"IP families " + names, output.Many(families[names], "service"), "addresses of clusters, listeners and endpoints: services and pods of the replay have IPv4 alone"})

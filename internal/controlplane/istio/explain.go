@@ -27,7 +27,9 @@ func (c captured) Explain(mesh *capture.Mesh, d convergence.Difference) string {
 		}
 		for i := range mesh.Slices {
 			s := &mesh.Slices[i]
-			if slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return slices.Contains(e.Addresses, d.Endpoint.Addr().String()) }) {
+			if slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+				return (e.TargetRef == nil || e.TargetRef.Kind != "Pod") && slices.Contains(e.Addresses, d.Endpoint.Addr().String())
+			}) {
 				return capture.Identity(s.Kind, s.Namespace, s.Name)
 			}
 		}
