@@ -112,7 +112,7 @@ func (f Facts) processorTime() Check {
 	_, whyNot := f.nodeSpeed(f.From.Run)
 	switch {
 	case used == nil:
-		c.Text = f.noHistory("processorTime")
+		c.Outcome, c.Text = NotChecked, f.noHistory("processorTime")
 	case whyNot != "":
 		c.Text = whyNot
 	case plane == nil || plane.Steady == nil || plane.Steady.Cores == nil || plane.Steady.Cores.Mean == nil || plane.Rollout == nil || plane.Rollout.Cores == nil || plane.Rollout.Cores.Peak == nil:

@@ -50,7 +50,7 @@ func (r *Result) answer(width int) string {
 			if k == 0 {
 				line, indent = fmt.Sprintf("%d. %s", i+1, line), ""
 			}
-			for m, part := range output.Wrap(line, width-len(indent), "  ") {
+			for m, part := range output.Wrap(line, width-3, "  ") {
 				if m > 0 && k == 0 {
 					indent = "  "
 				}
