@@ -459,3 +459,25 @@ func TestAddressesOfServices(t *testing.T) {
 		t.Error("an external address is in the file without names")
 	}
 }
+
+// How many endpoints a port has that pods have only from injection is not known; one that they may lack is counted.
+func TestInjectedPorts(t *testing.T) {
+	m := meshOfText(t, `{apiVersion: v1, kind: Service, metadata: {name: istiod, namespace: istio-system, labels: {app: istiod}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: istio-sidecar-injector, namespace: istio-system}, data: {config: "templates: {extra: 'spec: {containers: [{name: agent, ports: [{name: agent-http, containerPort: 9}]}]}'}"}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: web}, ports: [
+  {name: http, port: 80, targetPort: web}, {name: stats, port: 81, targetPort: http-envoy-prom}, {name: agent, port: 82, targetPort: agent-http}, {name: none, port: 83, targetPort: nobody}]}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 2, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, ports: [{name: web, containerPort: 8080}]}]}}}}
+`)
+	mesh := m.Topology()
+	if diff := cmp.Diff(map[string]bool{"shop/web:stats": true, "shop/web:agent": true}, mesh.Uncounted); diff != "" {
+		t.Error("uncounted:", diff)
+	}
+	if mesh.Endpoints != 2 {
+		t.Errorf("%d endpoints, want 2: those of the port that pods have", mesh.Endpoints)
+	}
+}

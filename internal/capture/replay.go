@@ -21,7 +21,7 @@ import (
 // service of the topology with the same index. These services have no ports; Endpoints
 // counts the endpoints of the real services.
 func (m *Mesh) Topology() topology.Mesh {
-	mesh := topology.Mesh{Endpoints: m.Endpoints()}
+	mesh := topology.Mesh{Endpoints: m.Endpoints(), Uncounted: m.injectedPorts()}
 	for _, n := range m.Namespaces {
 		mesh.Namespaces = append(mesh.Namespaces, n.Name)
 	}
@@ -38,7 +38,7 @@ func (m *Mesh) Topology() topology.Mesh {
 		for i := range m.Services {
 			if of := &m.Services[i]; Selects(of, &w) {
 				for _, p := range of.Spec.Ports {
-					if target := Target(p, &w); target > 0 {
+					if target := Target(p, &w); target > 0 && !mesh.Uncounted[servicePort(of, p)] {
 						s.Listed = append(s.Listed, topology.Listing{Namespace: of.Namespace, Service: of.Name, Port: p.Name, Target: int(target)})
 					}
 				}
@@ -128,16 +128,46 @@ func Target(p corev1.ServicePort, w *Workload) int32 {
 func protocol(p corev1.Protocol) corev1.Protocol { return cmp.Or(p, corev1.ProtocolTCP) }
 
 // Endpoints returns the number of endpoints that the API server lists when all pods are
-// ready: for each port of each service, the pods that it selects and that have the port, and those of EndpointSlices besides.
+// ready: for each port of each service, the pods that it selects and that have the port, and those of EndpointSlices besides. Those
+// of ports that pods have only from injection are not counted.
 func (m *Mesh) Endpoints() (n int) {
+	uncounted := m.injectedPorts()
 	m.eachSelected(func(s *corev1.Service, w *Workload) {
 		for _, p := range s.Spec.Ports {
-			if Target(p, w) > 0 {
+			if Target(p, w) > 0 && !uncounted[servicePort(s, p)] {
 				n += w.Spec.Replicas
 			}
 		}
 	})
 	return n + m.sliceEndpoints()
+}
+
+func servicePort(s *corev1.Service, p corev1.ServicePort) string {
+	return s.Namespace + "/" + s.Name + ":" + p.Name
+}
+
+// statisticsPort is the name of the port that injection gives every proxy.
+const statisticsPort = "http-envoy-prom"
+
+// injectedPorts are the ports of services, namespace/name:port, that lead to a port of a name that selected pods with a proxy do not
+// have of their own, and may have from a container that injection adds: how many endpoints there are is not known.
+func (m *Mesh) injectedPorts() map[string]bool {
+	var templates []string
+	if r := m.Served(); r != nil && r.Injection != nil {
+		templates = slices.Collect(maps.Values(r.Injection.Templates))
+	}
+	adds := func(name string) bool {
+		return name == statisticsPort || slices.ContainsFunc(templates, func(text string) bool { return strings.Contains(text, name) })
+	}
+	ports := map[string]bool{}
+	m.eachSelected(func(s *corev1.Service, w *Workload) {
+		for _, p := range s.Spec.Ports {
+			if w.Spec.HasSidecar() && Target(p, w) == 0 && adds(p.TargetPort.StrVal) {
+				ports[servicePort(s, p)] = true
+			}
+		}
+	})
+	return ports
 }
 
 // eachSelected calls do for each service with each workload that it selects.

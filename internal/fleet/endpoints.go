@@ -12,7 +12,8 @@ import (
 
 // Endpoints are the endpoints of a run's services as the API server lists them.
 type Endpoints struct {
-	room int // changes that may wait to be read; more wait only when nobody reads any more
+	room      int             // changes that may wait to be read; more wait only when nobody reads any more
+	uncounted map[string]bool // service ports
 
 	mu         sync.Mutex
 	listed     map[string]convergence.Endpoints // by service port
@@ -29,8 +30,8 @@ type EndpointChange struct {
 	Seen    time.Time
 }
 
-func newEndpoints(pods int) *Endpoints {
-	return &Endpoints{room: 4*pods + 64, listed: map[string]convergence.Endpoints{}}
+func newEndpoints(pods int, uncounted map[string]bool) *Endpoints {
+	return &Endpoints{room: 4*pods + 64, uncounted: uncounted, listed: map[string]convergence.Endpoints{}}
 }
 
 // Subscribe returns every change from now on, until Unsubscribe. There is one
@@ -99,12 +100,15 @@ func changes(service string, was, is convergence.Endpoints, seen time.Time) []En
 	return all
 }
 
-// healthy counts the healthy endpoints of all service ports.
+// healthy counts the healthy endpoints of all service ports but the uncounted.
 func (e *Endpoints) healthy() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := 0
-	for _, endpoints := range e.listed {
+	for service, endpoints := range e.listed {
+		if e.uncounted[service] {
+			continue
+		}
 		for _, health := range endpoints {
 			if health == convergence.Healthy {
 				n++

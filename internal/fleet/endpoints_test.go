@@ -15,12 +15,13 @@ import (
 func TestChangesOfEndpoints(t *testing.T) {
 	a, b, c := netip.MustParseAddrPort("10.0.0.1:80"), netip.MustParseAddrPort("10.0.0.2:80"), netip.MustParseAddrPort("10.0.0.3:80")
 	seen := time.Unix(1000, 0)
-	e := newEndpoints(1)
+	e := newEndpoints(1, map[string]bool{"ns/injected:http": true})
 	e.set("ns/s:http", convergence.Endpoints{a: convergence.Healthy}, seen) // nobody reads
 	changes := e.Subscribe()
 	e.set("ns/s:http", convergence.Endpoints{a: convergence.Unhealthy, b: convergence.Healthy}, seen)
 	e.set("ns/s:http", convergence.Endpoints{a: convergence.Unhealthy, c: convergence.Healthy}, seen)
 	e.set("ns/other:http", convergence.Endpoints{b: convergence.Healthy}, seen)
+	e.listed["ns/injected:http"] = convergence.Endpoints{a: convergence.Healthy}
 	if n := e.healthy(); n != 2 {
 		t.Errorf("%d endpoints are healthy, want 2", n)
 	}

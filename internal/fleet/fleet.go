@@ -115,7 +115,7 @@ func New(o Options) (*Fleet, error) {
 	f.real = newRealSidecars(f, first)
 	f.wanted.Store(int64(o.Mesh.Sidecars()))
 	f.healthy.Store(int64(o.Mesh.Healthy()))
-	f.Endpoints = newEndpoints(int(f.wanted.Load()))
+	f.Endpoints = newEndpoints(int(f.wanted.Load()), o.Mesh.Uncounted)
 	if o.StartWorkers == nil {
 		return f, nil
 	}

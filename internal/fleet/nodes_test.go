@@ -228,7 +228,7 @@ func TestWaypoints(t *testing.T) {
 	first := newRevision(f, adapter)
 	f.tracker = first.tracker
 	f.Revisions.all.Store(&[]*revision{first})
-	f.Endpoints = newEndpoints(1)
+	f.Endpoints = newEndpoints(1, nil)
 
 	begin := time.Unix(1000, 0)
 	f.add(observe.PodEvent{Seen: begin, Pod: aPod("w-1", "w", "", false)})
@@ -278,7 +278,7 @@ func TestMixedMesh(t *testing.T) {
 	first := newRevision(f, adapter)
 	f.tracker = first.tracker
 	f.Revisions.all.Store(&[]*revision{first})
-	f.Endpoints = newEndpoints(1)
+	f.Endpoints = newEndpoints(1, nil)
 	g.Expect(first.scopes).To(And(HaveKey("s"), HaveKey(""), Not(HaveKey("o"))))
 
 	begin := time.Unix(1000, 0)

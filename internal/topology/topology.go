@@ -42,6 +42,8 @@ type Mesh struct {
 	// Endpoints is the number of endpoints that the API server lists when all pods are
 	// ready; 0 means that each pod is one endpoint of every port of its service.
 	Endpoints int
+	// Uncounted are service ports, NAMESPACE/NAME:PORT, whose endpoints Endpoints does not count.
+	Uncounted map[string]bool `json:",omitempty"`
 }
 
 // Service is one service and the workload behind it. In a captured mesh it is a workload,
