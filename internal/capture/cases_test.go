@@ -481,3 +481,37 @@ func TestInjectedPorts(t *testing.T) {
 		t.Errorf("%d endpoints, want 2: those of the port that pods have", mesh.Endpoints)
 	}
 }
+
+// Pods of an earlier template that have other ports, or a proxy of another revision, are a workload of their own.
+func TestPodsOfTwoTemplates(t *testing.T) {
+	for name, c := range map[string]struct {
+		port     int
+		revision string
+		want     []string
+	}{
+		"alike":             {80, "old", []string{"cart 3 [80]"}},
+		"other ports":       {8080, "old", []string{"cart 2 [80]", "cart-2 1 [8080]"}},
+		"of a new revision": {80, "new", []string{"cart 2 [80]", "cart-2 1 [80]"}},
+	} {
+		text := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: cart, namespace: shop}, spec: {replicas: 3, template: {metadata: {labels: {app: cart}}, spec: {containers: [{name: app, ports: [{containerPort: 80}]}]}}}}
+`
+		for i, of := range []struct {
+			port     int
+			revision string
+		}{{80, "old"}, {80, "old"}, {c.port, c.revision}} {
+			text += fmt.Sprintf("---\n{apiVersion: v1, kind: Pod, metadata: {name: cart-%d, namespace: shop, labels: {app: cart, pod-template-hash: a}, annotations: {istio.io/rev: %s}, "+
+				"ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: cart-a, uid: u, controller: true}]}, spec: {containers: [{name: app, ports: [{containerPort: %d}]}, {name: istio-proxy}]}}\n", i, of.revision, of.port)
+		}
+		var got []string
+		for _, w := range meshOfText(t, text).Workloads {
+			var ports []int32
+			for _, p := range w.Spec.Containers[0].Ports {
+				ports = append(ports, p.Port)
+			}
+			got = append(got, fmt.Sprintf("%s %d %v", w.Name, w.Spec.Replicas, ports))
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -138,7 +138,7 @@ webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-old, namespace: i
 	const byOld, byNew, asksNew = "annotations: {istio.io/rev: old}", "annotations: {istio.io/rev: new}", "labels: {istio.io/rev: new}"
 	pod("shop", "web-0", "StatefulSet", "web", byOld)
 	pod("shop", "web-1", "StatefulSet", "web", byOld)
-	pod("shop", "web-2", "StatefulSet", "web", byNew) // most are old
+	pod("shop", "web-2", "StatefulSet", "web", byNew) // a workload of its own
 	pod("shop", "web-x", "DaemonSet", "web", byNew)   // of the same name, which it keeps
 	pod("plain", "batch-0", "StatefulSet", "batch", asksNew)
 	pod("plain", "job-0", "StatefulSet", "job", byOld)
@@ -153,12 +153,12 @@ webhooks: [{name: a.b.c, clientConfig: {service: {name: istiod-old, namespace: i
 			t.Error(diff)
 		}
 	}
-	check(m, []string{"plain/job"}, []string{"plain/batch", "shop/web"})
+	check(m, []string{"plain/job"}, []string{"plain/batch", "shop/web", "shop/web-2"})
 	two, err := m.Times(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(two, []string{"plain-2/job", "plain/job"}, []string{"plain-2/batch", "plain/batch", "shop-2/web", "shop/web"})
+	check(two, []string{"plain-2/job", "plain/job"}, []string{"plain-2/batch", "plain/batch", "shop-2/web", "shop-2/web-2", "shop/web", "shop/web-2"})
 	if diff := cmp.Diff(map[string][]string{"prod": {"shop", "shop-2"}}, two.ControlPlane.Revisions[1].Tagged); diff != "" {
 		t.Error(diff)
 	}

@@ -148,7 +148,7 @@ func ownerOf(p corev1.Pod) (kind, name string) {
 }
 
 // workloads returns the pods of an owner, one workload for those that are alike: that differ in nothing
-// that the control plane reads and in no label that something selects pods by.
+// that the control plane reads, in no label that something selects pods by, and not in what made their proxies.
 func (g *Gatherer) workloads(key string) []Workload {
 	o, pods := g.owners[key], g.pods[key]
 	kind, id, _ := strings.Cut(key, " ")
@@ -186,7 +186,7 @@ func (g *Gatherer) workloads(key string) []Workload {
 			w.Name = name + "-" + strconv.Itoa(i+1)
 		}
 		all = append(all, w)
-		g.control.served[w.identity()] = revisionOfMost(group)
+		g.control.served[w.identity()] = group[0].revision()
 	}
 	if o != nil {
 		switch seen := len(pods); {
@@ -278,7 +278,7 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 		maps.DeleteFunc(labels, func(name, _ string) bool { return differ[name] && !g.matters(name) })
 		if o != nil {
 			of := specOf(o.meta, o.spec)
-			p.spec.Account, p.spec.Containers = of.Account, of.Containers
+			p.spec.Account, p.spec.Containers = of.Account, withPortsOf(of.Containers, p.spec.Containers)
 			labels, annotations = map[string]string{}, o.meta.Annotations
 			maps.Copy(labels, o.meta.Labels)
 			for name, value := range p.meta.Labels {
@@ -302,6 +302,18 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 	}
 }
 
+// withPortsOf returns the containers of a template with the ports of a pod's containers of the same names: a pod of an earlier
+// template may have others. Containers that the pod alone has are of injection or of that template.
+func withPortsOf(template, pod []Container) []Container {
+	all := slices.Clone(template)
+	for i := range all {
+		if at := slices.IndexFunc(pod, func(c Container) bool { return c.Name == all[i].Name }); at >= 0 && len(pod[at].Ports) > 0 {
+			all[i].Ports = pod[at].Ports
+		}
+	}
+	return all
+}
+
 // isAmbient reports whether a pod without a proxy is in ambient mode by its labels or those of its
 // namespace.
 func (g *Gatherer) isAmbient(namespace string, meta metav1.ObjectMeta, o *owner) bool {
@@ -321,7 +333,7 @@ func (g *Gatherer) matters(name string) bool {
 	return g.selected[name] || strings.HasPrefix(name, "istio.io/") || strings.HasPrefix(name, canonical) || strings.HasPrefix(name, "networking.istio.io/")
 }
 
-// alike groups pods that do not differ, the largest group first.
+// alike groups pods that do not differ, nor in the revision of their proxies, the largest group first.
 func alike(pods []pod) [][]pod {
 	groups, order := map[string][]pod{}, []string{}
 	for _, p := range pods {
@@ -329,7 +341,7 @@ func alike(pods []pod) [][]pod {
 		if err != nil {
 			text = fmt.Append(nil, p.name) // a specification is data
 		}
-		key := string(text)
+		key := string(text) + p.revision().name
 		if groups[key] == nil {
 			order = append(order, key)
 		}
@@ -341,21 +353,6 @@ func alike(pods []pod) [][]pod {
 	}
 	slices.SortStableFunc(all, func(a, b []pod) int { return len(b) - len(a) })
 	return all
-}
-
-// revisionOfMost is the revision that most pods have their proxies of, of several the first by name.
-func revisionOfMost(pods []pod) (most follows) {
-	counts := map[follows]int{}
-	for _, p := range pods {
-		counts[p.revision()]++
-	}
-	byName := func(a, b follows) int { return cmp.Compare(a.name, b.name) }
-	for _, of := range slices.SortedFunc(maps.Keys(counts), byName) {
-		if most.name == "" || counts[of] > counts[most] {
-			most = of
-		}
-	}
-	return most
 }
 
 // zones returns the zones of pods, by their nodes.
