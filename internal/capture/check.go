@@ -169,7 +169,7 @@ func checkService(identity string, s corev1.Service) error {
 	}
 	for i, text := range s.Spec.ExternalIPs { // as the API server takes them
 		at, err := netip.ParseAddr(text)
-		if err != nil || at.IsUnspecified() || at.IsLoopback() || at.IsLinkLocalUnicast() || at.IsLinkLocalMulticast() {
+		if err != nil || isLocal(at) {
 			return fieldError(identity, fmt.Sprintf("spec.externalIPs[%d]", i), text, "an IP address that is neither local nor unspecified")
 		}
 	}

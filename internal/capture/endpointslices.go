@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"scaler.mesh/scaler/internal/output"
+	"scaler.mesh/scaler/internal/topology"
 )
 
 // Resources of endpoints. A cluster has those of Endpoints in EndpointSlices, too, which its control plane mirrors them to: Endpoints are
@@ -292,12 +293,12 @@ func checkSlice(s discoveryv1.EndpointSlice) error {
 	names := map[string]bool{}
 	for i, p := range s.Ports {
 		at := fmt.Sprintf("ports[%d]", i)
-		name := pointed(p.Name)
+		name := topology.Value(p.Name)
 		if name != "" && validation.IsDNS1123Label(name) != nil || names[name] {
 			return fieldError(identity, at+".name", name, "a DNS label, each once")
 		}
 		names[name] = true
-		if err := checkProtocol(identity, at+".protocol", pointed(p.Protocol)); err != nil {
+		if err := checkProtocol(identity, at+".protocol", topology.Value(p.Protocol)); err != nil {
 			return err
 		}
 		if p.Port != nil {
@@ -312,16 +313,12 @@ func checkSlice(s discoveryv1.EndpointSlice) error {
 // isAddress reports whether the API server accepts an address of an EndpointSlice.
 func isAddress(of discoveryv1.AddressType, text string) bool {
 	a, err := netip.ParseAddr(text)
-	return err == nil && a.Is4() == (of == discoveryv1.AddressTypeIPv4) && !a.Is4In6() && a.Zone() == "" &&
-		!a.IsUnspecified() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !a.IsLinkLocalMulticast()
+	return err == nil && a.Is4() == (of == discoveryv1.AddressTypeIPv4) && !a.Is4In6() && a.Zone() == "" && !isLocal(a)
 }
 
-// pointed returns what p points to, or the zero value if p is nil.
-func pointed[T any](p *T) (value T) {
-	if p != nil {
-		value = *p
-	}
-	return value
+// isLocal reports whether an address is that of no other machine: the API server refuses it for endpoints and external addresses.
+func isLocal(a netip.Addr) bool {
+	return a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast()
 }
 
 // sliceFields returns an EndpointSlice as an object, without fields that say nothing.
@@ -392,7 +389,7 @@ func (m *Mesh) sliceEndpoints() int {
 				}
 				for _, text := range e.Addresses {
 					if a, err := netip.ParseAddr(text); err == nil {
-						healthy[endpoint{serviceOf(s), pointed(p.Name), netip.AddrPortFrom(a, uint16(*p.Port))}] = true
+						healthy[endpoint{serviceOf(s), topology.Value(p.Name), netip.AddrPortFrom(a, uint16(*p.Port))}] = true
 					}
 				}
 			}

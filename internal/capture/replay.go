@@ -143,7 +143,7 @@ func (m *Mesh) Endpoints() (n int) {
 }
 
 func servicePort(s *corev1.Service, p corev1.ServicePort) string {
-	return s.Namespace + "/" + s.Name + ":" + p.Name
+	return topology.Listing{Namespace: s.Namespace, Service: s.Name, Port: p.Name}.String()
 }
 
 // statisticsPort is the name of the port that injection gives every proxy.
