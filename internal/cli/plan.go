@@ -201,21 +201,21 @@ func (o *planOptions) parse(cmd *cobra.Command) error {
 	case given("scale") && (given("pods") || o.Validate):
 		return usagef("--scale: got %d, want it without --pods and --validate, which state the size, too", o.Scale)
 	}
+	of := func(path string) scenario.Parameter {
+		p, _ := scenario.Of(path)
+		return p
+	}
+	beyond := func(most float64) scenario.Parameter { return scenario.Parameter{Min: 1, Max: most} } // what can be run
 	for _, n := range []struct {
-		flag  string
-		value int
-		path  string // of the parameter that has the bounds; "" = a plan goes beyond what can be run
-		most  int
+		flag   string
+		value  int
+		bounds scenario.Parameter
 	}{
-		{"pods", o.Pods, "", 1_000_000}, {"services", o.Services, "", 1_000_000}, {"replicas-max", o.ReplicasMax, "", 1000},
-		{"scale", o.Scale, "mesh.scale", 0}, {"control-plane-cpus", o.Processors, "controlPlane.processors", 0}, {"pods-per-node", o.PodsPerNode, "mesh.podsPerNode", 0},
+		{"pods", o.Pods, beyond(1_000_000)}, {"services", o.Services, beyond(1_000_000)}, {"replicas-max", o.ReplicasMax, beyond(1000)},
+		{"scale", o.Scale, of("mesh.scale")}, {"control-plane-cpus", o.Processors, of("controlPlane.processors")}, {"pods-per-node", o.PodsPerNode, of("mesh.podsPerNode")},
 	} {
-		bounds, ok := scenario.Of(n.path)
-		if !ok {
-			bounds = scenario.Parameter{Min: 1, Max: float64(n.most)}
-		}
-		if given(n.flag) && (float64(n.value) < bounds.Min || float64(n.value) > bounds.Max) {
-			return usagef("--%s: got %d, want %.0f to %.0f", n.flag, n.value, bounds.Min, bounds.Max)
+		if given(n.flag) && (float64(n.value) < n.bounds.Min || float64(n.value) > n.bounds.Max) {
+			return usagef("--%s: got %d, want %.0f to %.0f", n.flag, n.value, n.bounds.Min, n.bounds.Max)
 		}
 	}
 	for _, d := range []struct {

@@ -24,10 +24,7 @@ func (r *run) probe(ctx context.Context) error {
 	if r.driver.External != nil {
 		return nil // the record states why
 	}
-	var debounce time.Duration
-	if limits := r.journal.Run().Environment.ControlPlane.Limits; limits != nil {
-		debounce = time.Duration(limits.DebounceSeconds * float64(time.Second))
-	}
+	debounce := time.Duration(r.debounceSeconds() * float64(time.Second))
 	return probes.Run(ctx, probes.Options{
 		Changes: r.spec.Load.Probes, Mesh: r.mesh, Knobs: r.spec.Knobs(), Adapter: r.adapter, API: r.api, Label: r.runLabel(),
 		Fleet: r.fleet, Timeline: r.timeline, Journal: r.journal, Metrics: r.metrics, Say: r.progress.say,

@@ -39,12 +39,20 @@ type rollout struct {
 	stepLate time.Duration // the greatest lateness of a burst
 }
 
+// debounceSeconds returns the seconds without a change after which the control plane pushes, of the modelled machine; 0 = not known.
+func (r *run) debounceSeconds() float64 {
+	if limits := r.journal.Run().Environment.ControlPlane.Limits; limits != nil {
+		return limits.DebounceSeconds
+	}
+	return 0
+}
+
 // rollOut creates the mesh as planned and waits until it is at rest.
 func (r *run) rollOut(ctx context.Context) error {
-	var debounce float64
+	debounce := r.debounceSeconds()
 	unlisted := slices.ContainsFunc(r.mesh.Services, func(s topology.Service) bool { return len(s.Listings()) == 0 }) // whose pods change no EndpointSlice
-	if limits := r.journal.Run().Environment.ControlPlane.Limits; limits != nil && !unlisted {
-		debounce = limits.DebounceSeconds
+	if unlisted {
+		debounce = 0
 	}
 	phase := &rollout{
 		plan: workload.Plan(r.mesh, r.spec.Load.Arrival), overlap: r.spec.Load.Arrival.Rate > 0, atOnce: r.spec.Load.Arrival == scenario.Arrival{}, second: r.spec.slowed(time.Second), debounce: debounce,

@@ -121,15 +121,16 @@ func (f Facts) processorTime() Check {
 		plane = f.From.Run.OnProcessor(1).ControlPlane // the reference processor
 		rest, peak := *plane.Steady.Cores.Mean, *plane.Rollout.Cores.Peak
 		low, high := used.P50*nodes.Speed, used.Max*nodes.Speed
-		c.Outcome = Holds
 		c.Text = fmt.Sprintf("production used %s (p50) to %s (most) reference processors in %s, the replay %s (at rest) to %s (peak of its rollout)",
 			output.Digits(low, 2), output.Digits(high, 2), spanText(f.Captured.History), output.Digits(rest, 2), output.Digits(peak, 2))
 		switch {
 		case low > peak:
-			c.Outcome = Unknown
 			c.Text += ": production has more to do than the replay"
 		case high < rest:
+			c.Outcome = Holds
 			c.Text += ": the replay needs more than production"
+		default:
+			c.Outcome = Holds
 		}
 	}
 	return c
