@@ -118,10 +118,10 @@ type Nodes interface {
 	// Wants are the resources that every proxy must come to hold. The endpoints of the mesh's
 	// services are those of their pods, as the service port has them; those of pods without
 	// a service, the proxies' own, are of the service port Serviceless, with port 0.
-	Wants(mesh topology.Mesh, knobs Knobs) []convergence.Want
+	Wants(mesh topology.Mesh, knobs scenario.Settings) []convergence.Want
 	// Holds are the keys of all resources that every proxy holds when converged, where the
 	// pods that are there are given as "namespace/name"; nil if the adapter does not know.
-	Holds(mesh topology.Mesh, knobs Knobs, pods []string) []convergence.Key
+	Holds(mesh topology.Mesh, knobs scenario.Settings, pods []string) []convergence.Key
 	// Discovered are the keys of what a sidecar of the mesh may hold of the pods that are there, in addition
 	// to Mesh.Holds, and whether it holds all of them; nothing where Serves is true of each namespace.
 	Discovered(pods []string) (keys []convergence.Key, all bool)
@@ -253,14 +253,14 @@ type Mesh interface {
 	// Objects are what the knobs become for a mesh, in addition to its workloads. They
 	// carry no run label yet. Knobs at the control plane's defaults may need
 	// none.
-	Objects(mesh topology.Mesh, knobs Knobs) []*unstructured.Unstructured
+	Objects(mesh topology.Mesh, knobs scenario.Settings) []*unstructured.Unstructured
 	// Wants are the resources that every sidecar of the service with this index
 	// must come to hold.
-	Wants(mesh topology.Mesh, knobs Knobs, service int) []convergence.Want
+	Wants(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Want
 	// Holds are the keys of all resources that a sidecar of the service with
 	// this index holds when converged, no more and no fewer: the wanted ones and
 	// those that the control plane adds by itself. nil if the adapter does not know.
-	Holds(mesh topology.Mesh, knobs Knobs, service int) []convergence.Key
+	Holds(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Key
 	// EndpointHealth is what the control plane makes of the conditions of an endpoint that the
 	// API server lists; ok is false for one that it does not send.
 	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)
@@ -326,7 +326,7 @@ type Probes interface {
 	// the mesh) and of no other. The same service gives the same object but for
 	// the marker, so that one probe is an update of the one before. nil where the
 	// control plane has no change of this kind.
-	Probe(kind ProbeKind, mesh topology.Mesh, knobs Knobs, service int, marker string) (object *unstructured.Unstructured, concerned []int)
+	Probe(kind ProbeKind, mesh topology.Mesh, knobs scenario.Settings, service int, marker string) (object *unstructured.Unstructured, concerned []int)
 }
 
 // Issuer has certificate signing requests of one proxy signed, on a connection
@@ -388,40 +388,10 @@ type Counters struct {
 	ReplicaConnected string
 }
 
-// Knobs are the settings of a mesh, independent of each other. A control plane whose
-// Driver has no CheckKnobs may have other values, which its adapter defines.
-type Knobs struct {
-	MTLS string // "permissive" or "strict": whether plaintext is accepted
-	// Scope is "all": a sidecar is configured for every service; "declared": only for those it
-	// calls; "" where there are no sidecars.
-	Scope string
-	Authz string // "none", or "declared": only declared calls are allowed
-}
-
-// Modes are the presets of knobs, by name.
-var Modes = map[string]Knobs{
+// Modes are the presets of settings, by name.
+var Modes = map[string]scenario.Settings{
 	"permissive": {MTLS: "permissive", Scope: "all", Authz: "none"},
-	"strict":     {MTLS: "strict", Scope: record.ScopeDeclared, Authz: "declared"},
-}
-
-// Validate states which knob has a value that it cannot have.
-func (k Knobs) Validate() error {
-	if k.Scope == "" {
-		k.Scope = "all"
-	}
-	for _, knob := range []struct {
-		name, value string
-		want        [2]string
-	}{
-		{"mtls", k.MTLS, [2]string{"permissive", "strict"}},
-		{"scope", k.Scope, [2]string{"all", record.ScopeDeclared}},
-		{"authz", k.Authz, [2]string{"none", "declared"}},
-	} {
-		if knob.value != knob.want[0] && knob.value != knob.want[1] {
-			return scenario.Refuse("mesh.settings."+knob.name, knob.value, "%s or %s", knob.want[0], knob.want[1])
-		}
-	}
-	return nil
+	"strict":     {MTLS: "strict", Scope: scenario.ScopeDeclared, Authz: "declared"},
 }
 
 // Metric is one of a control plane's own figures, evaluated over a phase.

@@ -38,8 +38,8 @@ type Driver struct {
 	Dataplanes []OtherDataplane
 
 	// CheckKnobs checks knobs of which some were set by themselves; nil = a mode is chosen as a
-	// whole, and the knobs of Modes may have values that Knobs does not define.
-	CheckKnobs func(Knobs) error
+	// whole, and the knobs of Modes may have other values than scenario.Settings lists.
+	CheckKnobs func(scenario.Settings) error
 	// CheckSetting checks a setting (PATH=VALUE) of its configuration, as StartOptions.Set has them. Its error states what is
 	// wanted in place of it; nil = it has no such settings.
 	CheckSetting func(setting string) error
@@ -279,7 +279,7 @@ type Dilated struct {
 // Mode is a preset of knobs.
 type Mode struct {
 	Name  string
-	Knobs Knobs
+	Knobs scenario.Settings
 }
 
 // StandardModes are the modes of a control plane that has all knobs.
@@ -329,7 +329,7 @@ type StartOptions struct {
 	LogDir     string              // takes its logs
 	Progress   func(string)        // nil = silent
 	Resources  Resources           // what it is given of this machine; zero = all
-	Knobs      Knobs               // of the mesh that it is to serve; zero = not known
+	Knobs      scenario.Settings   // of the mesh that it is to serve; zero = not known
 	Mesh       topology.Mesh       // that it is to serve; zero = not known
 
 	// As is the captured control plane whose configuration it has; nil = that of a stock installation.

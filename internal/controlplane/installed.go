@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"scaler.mesh/scaler/internal/measure"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Installed is how a control plane is used that a cluster has already. Nothing of it is
@@ -28,7 +29,7 @@ type Installed struct {
 	// Sidecar is what injected pods on real nodes have; nil = such pods are not supported.
 	Sidecar *InjectedSidecar
 	// Check states what of a mode's knobs an installation cannot be used with; "" = nothing.
-	Check func(i Installation, knobs Knobs) string
+	Check func(i Installation, knobs scenario.Settings) string
 }
 
 // InjectedSidecar is the sidecar of an injected pod: an Envoy whose admin interface is on loopback of the pod.

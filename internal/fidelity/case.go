@@ -25,7 +25,7 @@ type comparison struct {
 // everything.
 func (r *run) compare(ctx context.Context, which knobCase) (err error) {
 	c := &comparison{run: r, which: which, seen: differencesSeen{}}
-	c.result.Name, c.result.Knobs = which.name, record.Knobs{MTLS: which.knobs.MTLS, Scope: which.knobs.Scope, Authz: which.knobs.Authz}
+	c.result.Name, c.result.Knobs = which.name, which.knobs
 	err = steps.Run(ctx, []steps.Step{
 		{Name: "setting the knobs", Do: c.setKnobs},
 		{Name: "starting both proxies", Do: c.start},

@@ -16,6 +16,7 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -95,7 +96,7 @@ func (m *meshChanger) turn(ctx context.Context, service int, away bool) error {
 
 // mark creates or changes a probe's object, or deletes it.
 func (m *meshChanger) mark(ctx context.Context, kind controlplane.ProbeKind, c meshChange) error {
-	object, _ := m.istiod.Parts().Probes.Probe(kind, m.mesh, controlplane.Knobs{}, c.service, xdsprobe.Marker(strconv.Itoa(c.value)))
+	object, _ := m.istiod.Parts().Probes.Probe(kind, m.mesh, scenario.Settings{}, c.service, xdsprobe.Marker(strconv.Itoa(c.value)))
 	key := object.GetKind() + "/" + object.GetName()
 	if !c.on {
 		delete(m.objects, key)

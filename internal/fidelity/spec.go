@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"scaler.mesh/scaler/internal/component"
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -35,7 +34,7 @@ func ZtunnelCases() []string { return ztunnels.caseNames() }
 // knobCase is one combination of settings under which both proxies run.
 type knobCase struct {
 	name  string
-	knobs controlplane.Knobs
+	knobs scenario.Settings
 }
 
 // meshSpec is the mesh of the two proxies: small, but with several namespaces, and

@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/istio"
 	"scaler.mesh/scaler/pkg/convergence"
-	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // subject holds everything in which comparisons of sidecars and of ztunnels differ.
@@ -35,9 +35,9 @@ var (
 		nodes: 1,
 		cases: []knobCase{ // the two modes, and each setting alone
 			{"permissive", controlplane.Modes["permissive"]},
-			{"mtls", controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}},
-			{"scope", controlplane.Knobs{MTLS: "permissive", Scope: record.ScopeDeclared, Authz: "none"}},
-			{"authz", controlplane.Knobs{MTLS: "permissive", Scope: "all", Authz: "declared"}},
+			{"mtls", scenario.Settings{MTLS: "strict", Scope: "all", Authz: "none"}},
+			{"scope", scenario.Settings{MTLS: "permissive", Scope: scenario.ScopeDeclared, Authz: "none"}},
+			{"authz", scenario.Settings{MTLS: "permissive", Scope: "all", Authz: "declared"}},
 			{"strict", controlplane.Modes["strict"]},
 		},
 		changes:   []meshChangeKind{scaleChange, healthChange, routeChange, policyChange, serviceChange},
@@ -53,10 +53,10 @@ var (
 		name:  "ztunnel",
 		nodes: 2,
 		cases: []knobCase{
-			{"permissive", controlplane.Knobs{MTLS: "permissive", Authz: "none"}},
-			{"mtls", controlplane.Knobs{MTLS: "strict", Authz: "none"}},
-			{"authz", controlplane.Knobs{MTLS: "permissive", Authz: "declared"}},
-			{"strict", controlplane.Knobs{MTLS: "strict", Authz: "declared"}},
+			{"permissive", scenario.Settings{MTLS: "permissive", Authz: "none"}},
+			{"mtls", scenario.Settings{MTLS: "strict", Authz: "none"}},
+			{"authz", scenario.Settings{MTLS: "permissive", Authz: "declared"}},
+			{"strict", scenario.Settings{MTLS: "strict", Authz: "declared"}},
 		},
 		changes:   []meshChangeKind{scaleChange, healthChange, policyChange, serviceChange},
 		types:     ztunnelTypes,

@@ -35,7 +35,7 @@ type Options struct {
 	Adapter   *controlplane.ControlPlane // of the control plane
 	Client    kubernetes.Interface       // of the cluster that the pods are in
 	Mesh      topology.Mesh              // that is rolled out; zero = none is expected
-	Knobs     controlplane.Knobs         // that the mesh has
+	Knobs     scenario.Settings          // that the mesh has
 	Variant   xdsprobe.Variant           // of xDS; zero = delta
 	Latencies *Latencies                 // of the pods of the rollout
 	Metrics   *measure.Metrics           // scaler's own

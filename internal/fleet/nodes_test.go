@@ -16,6 +16,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // aPod is a pod of a service, "" for none, as it is seen.
@@ -204,7 +205,7 @@ func (nodesOf) Serves(topology.Mesh, string) (m controlplane.Membership, ok bool
 	return m, true
 }
 
-func (nodesOf) Wants(topology.Mesh, controlplane.Knobs) []convergence.Want {
+func (nodesOf) Wants(topology.Mesh, scenario.Settings) []convergence.Want {
 	return []convergence.Want{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Service: port}}
 }
 

@@ -14,6 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // version is a control plane of which sidecars want the endpoints of one service port.
@@ -29,7 +30,7 @@ const port = "ns/s:http"
 
 func (v version) Serves(pod *corev1.Pod) bool { return pod.Labels["version"] == v.name }
 
-func (v version) Wants(topology.Mesh, controlplane.Knobs, int) []convergence.Want {
+func (v version) Wants(topology.Mesh, scenario.Settings, int) []convergence.Want {
 	return []convergence.Want{{Key: convergence.Key{Type: convergence.EDS, Name: "s"}, Service: port}}
 }
 

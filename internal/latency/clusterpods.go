@@ -30,6 +30,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 const (
@@ -47,7 +48,7 @@ const (
 // clusterVariant is one variant in a cluster: a namespace with a client, and for each placement the tiers behind it.
 type clusterVariant struct {
 	variant string
-	knobs   controlplane.Knobs
+	knobs   scenario.Settings
 	applier *workload.Applier // of all but the pods
 	client  *clusterPod
 	tiers   [][][]*clusterPod // by placement and tier

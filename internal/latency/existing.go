@@ -72,7 +72,7 @@ func Inspect(ctx context.Context, s Spec) (Spec, *Found, error) {
 			f.variants = append(f.variants, &clusterVariant{variant: variant, knobs: mode.Knobs})
 		}
 	}
-	var knobs []controlplane.Knobs
+	var knobs []scenario.Settings
 	for _, v := range f.variants[min(1, len(f.variants)-1):] {
 		knobs = append(knobs, v.knobs)
 	}

@@ -24,6 +24,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/workload"
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Ports of the variants whose connections are redirected: every pod has its own network.
@@ -39,7 +40,7 @@ const podNode = "scaler-latency"
 // podVariant is one variant whose client and servers are pods with a network each.
 type podVariant struct {
 	variant string
-	knobs   controlplane.Knobs
+	knobs   scenario.Settings
 	mesh    topology.Mesh // the client's service is the first; each calls the next
 	tiers   [][]*podPlace // the client's first
 	// addresses are the addresses of the services, by index; the client's has none.
@@ -56,7 +57,7 @@ type podPlace struct {
 }
 
 // planPods makes the pods' networks.
-func planPods(net *podnet.Net, tiers []tierSpec, variant string, knobs controlplane.Knobs) (*podVariant, error) {
+func planPods(net *podnet.Net, tiers []tierSpec, variant string, knobs scenario.Settings) (*podVariant, error) {
 	v := &podVariant{variant: variant, knobs: knobs, mesh: podMesh(variant, tiers)}
 	for _, s := range v.mesh.Services {
 		var tier []*podPlace
@@ -283,7 +284,7 @@ func (b *testbed) startApplications(ctx context.Context, r *run, tier []*podPlac
 // startPlainPods starts the variant none in the same kind of networks: nothing is
 // redirected, and each tier calls the pods of the next tier in turn.
 func (r *run) startPlainPods(ctx context.Context) (*testbed, error) {
-	v, err := planPods(r.net, r.tiers, VariantNone, controlplane.Knobs{})
+	v, err := planPods(r.net, r.tiers, VariantNone, scenario.Settings{})
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ func (s Spec) pace() string {
 func (s Spec) load() dilation.Load {
 	t := s.topology().Defaults()
 	l := dilation.Load{
-		Pods: t.Pods, Services: t.Services, Scoped: s.Knobs().Scope == record.ScopeDeclared,
+		Pods: t.Pods, Services: t.Services, Scoped: s.Knobs().Scope == scenario.ScopeDeclared,
 		Starts: s.startDelay().Spread().Seconds(), Equal: !s.Instrument.Priority,
 		Replicas: s.ControlPlane.Replicas, Processors: s.processors(), Changes: float64(s.Load.Changes.PerSecond) + float64(s.Load.Churn),
 	}

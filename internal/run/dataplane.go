@@ -104,7 +104,7 @@ func (s Spec) waypointPods() (n int) {
 // nodes, and waypoints.
 type dataplane struct {
 	mesh    topology.Mesh
-	knobs   controlplane.Knobs
+	knobs   scenario.Settings
 	adapter *controlplane.ControlPlane
 	nodes   int // of the run
 }

@@ -26,7 +26,7 @@ func TestCheckDilation(t *testing.T) {
 		`instrument.dilation: got "auto", want none with instrument.workers 2: the figures of each worker are not scaled yet`: func(s *Spec) { s.Instrument.Dilation.Auto, s.Instrument.Workers = true, 2 },
 		`instrument.dilation: got "2", want none with controlPlane.name still, of which it is not known what is a matter of time`: func(s *Spec) {
 			s.Instrument.Dilation.Factor, s.ControlPlane.Name = 2, "still"
-			s.Drivers = []controlplane.Driver{{Name: "still", Dataplane: controlplane.Dataplane{Modes: controlplane.StandardModes(), Proxy: controlplane.Proxy{XDS: controlplane.BothVariants()}}, CheckKnobs: controlplane.Knobs.Validate}}
+			s.Drivers = []controlplane.Driver{{Name: "still", Dataplane: controlplane.Dataplane{Modes: controlplane.StandardModes(), Proxy: controlplane.Proxy{XDS: controlplane.BothVariants()}}, CheckKnobs: scenario.Settings.Validate}}
 		},
 	} {
 		s := DefaultSpec()

@@ -15,7 +15,7 @@ func TestDriverOfAnotherKind(t *testing.T) {
 	another := controlplane.Driver{
 		Name: "another",
 		Dataplane: controlplane.Dataplane{
-			Modes: []controlplane.Mode{{Name: "open", Knobs: controlplane.Knobs{MTLS: "always", Scope: "none", Authz: "none"}}, {Name: "closed"}},
+			Modes: []controlplane.Mode{{Name: "open", Knobs: scenario.Settings{MTLS: "always", Scope: "none", Authz: "none"}}, {Name: "closed"}},
 			Proxy: controlplane.Proxy{XDS: &controlplane.XDS{Variants: []string{"sotw"}}, Certificates: &controlplane.Certificates{}},
 		},
 	}

@@ -13,14 +13,14 @@ import (
 
 // Knobs returns the mesh's settings: those of the mode, each replaced by what was
 // asked for it alone.
-func (s Spec) Knobs() controlplane.Knobs {
+func (s Spec) Knobs() scenario.Settings {
 	if s.Captured != nil {
 		return capturedKnobs
 	}
 	driver, _ := s.Driver() // Validate refuses an unknown one
 	mode, _ := driver.Mode(s.Mode())
 	own := s.Mesh.Settings
-	return controlplane.Knobs{
+	return scenario.Settings{
 		MTLS: cmp.Or(own.MTLS, mode.Knobs.MTLS), Scope: cmp.Or(own.Scope, mode.Knobs.Scope), Authz: cmp.Or(own.Authz, mode.Knobs.Authz),
 	}
 }
@@ -63,7 +63,7 @@ func (s Spec) preset() string {
 
 // Name returns the run's name, also its folder's in the record: control plane, mode
 // and size, as in istiod-strict-200. When knobs were set by themselves all three
-// take the mode's place, in the order of controlplane.Knobs:
+// take the mode's place, in the order of scenario.Settings:
 // istiod-permissive-declared-none-200. The repeats of a run carry their number,
 // from -r2 on. A data plane other than sidecars follows the control plane:
 // istiod-ambient-strict-200, and then what has waypoints:

@@ -17,18 +17,18 @@ func TestKnobs(t *testing.T) {
 	for _, c := range []struct {
 		mode       string
 		own        scenario.Settings
-		want       controlplane.Knobs
+		want       scenario.Settings
 		preset     string
 		name       string
 		complaints string // of Validate; "" means none
 	}{
 		{"permissive", scenario.Settings{}, permissive, "permissive", "istiod-permissive-200", ""},
 		{"strict", scenario.Settings{}, strict, "strict", "istiod-strict-200", ""},
-		{"permissive", scenario.Settings{Scope: "declared"}, controlplane.Knobs{MTLS: "permissive", Scope: "declared", Authz: "none"}, "", "istiod-permissive-declared-none-200", ""},
-		{"strict", scenario.Settings{MTLS: "permissive"}, controlplane.Knobs{MTLS: "permissive", Scope: "declared", Authz: "declared"}, "", "istiod-permissive-declared-declared-200", ""},
-		{"permissive", scenario.Settings(strict), strict, "", "istiod-strict-declared-declared-200", ""},
-		{"lenient", scenario.Settings{}, controlplane.Knobs{}, "lenient", "istiod-lenient-200", "mesh.mode"},
-		{"strict", scenario.Settings{Authz: "maybe"}, controlplane.Knobs{MTLS: "strict", Scope: "declared", Authz: "maybe"}, "", "istiod-strict-declared-maybe-200", "mesh.settings.authz"},
+		{"permissive", scenario.Settings{Scope: "declared"}, scenario.Settings{MTLS: "permissive", Scope: "declared", Authz: "none"}, "", "istiod-permissive-declared-none-200", ""},
+		{"strict", scenario.Settings{MTLS: "permissive"}, scenario.Settings{MTLS: "permissive", Scope: "declared", Authz: "declared"}, "", "istiod-permissive-declared-declared-200", ""},
+		{"permissive", strict, strict, "", "istiod-strict-declared-declared-200", ""},
+		{"lenient", scenario.Settings{}, scenario.Settings{}, "lenient", "istiod-lenient-200", "mesh.mode"},
+		{"strict", scenario.Settings{Authz: "maybe"}, scenario.Settings{MTLS: "strict", Scope: "declared", Authz: "maybe"}, "", "istiod-strict-declared-maybe-200", "mesh.settings.authz"},
 	} {
 		s := DefaultSpec()
 		s.Mesh.Mode, s.Mesh.Settings = []string{c.mode}, c.own

@@ -154,7 +154,7 @@ func TestLadderValidate(t *testing.T) {
 		{"parts for the larger alone", []int{20, 400}, both, func(s *Spec) { s.Mesh.Parts.DestinationRules = new(30) }, "mesh.parts.destinationRules: got 30, want 0 to 2, no more than services"},
 		{"keep with one", []int{200}, []string{"strict"}, func(s *Spec) { s.Keep = true }, ""},
 		{"keep with several", []int{200}, both, func(s *Spec) { s.Keep = true }, "keep: want it with"},
-		{"modes that do not differ", []int{200}, both, func(s *Spec) { s.Mesh.Settings = scenario.Settings(controlplane.Modes["strict"]) }, "mesh.mode: want it without mesh.settings.mtls"},
+		{"modes that do not differ", []int{200}, both, func(s *Spec) { s.Mesh.Settings = controlplane.Modes["strict"] }, "mesh.mode: want it without mesh.settings.mtls"},
 		{"no size", nil, both, nil, "mesh.pods: want one value at least"},
 		{"no mode", []int{200}, nil, nil, "mesh.mode: want one value at least"},
 		{"processors of another machine", []int{200}, both, func(s *Spec) { s.ControlPlane.Processors, s.Instrument.Workers = 1000, 2 }, "controlPlane.processors: got 1000, want "},

@@ -41,7 +41,7 @@ type MeshFile struct {
 }
 
 // capturedKnobs are the knobs of a captured mesh: its own configuration decides.
-var capturedKnobs = controlplane.Knobs{MTLS: topology.Captured, Scope: topology.Captured, Authz: topology.Captured}
+var capturedKnobs = scenario.Settings{MTLS: topology.Captured, Scope: topology.Captured, Authz: topology.Captured}
 
 // ReadMesh reads the file of a captured mesh, or a sample. The error names the field, mesh.file.
 func ReadMesh(path string) (*MeshFile, error) {

@@ -41,7 +41,7 @@ func newRecord(spec Spec) record.Run {
 			Kernel:      place.Kernel(),
 			PodStatus:   record.StatusOfEachStep,
 			Scaler:      component.ScalerVersion(),
-			Knobs:       record.Knobs(knobs),
+			Knobs:       knobs,
 			Processor:   processor,
 		},
 		Pods: &record.Pods{Requested: t.Pods},

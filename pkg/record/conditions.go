@@ -187,11 +187,6 @@ func (r *Run) programSource() string {
 	return ""
 }
 
-// Text is the settings as words.
-func (k Knobs) Text() string {
-	return fmt.Sprintf("mtls %s, scope %s, authz %s", cmp.Or(k.MTLS, "none"), cmp.Or(k.Scope, "none"), cmp.Or(k.Authz, "none"))
-}
-
 // Text states by what the control plane ran before scaler, and scaler before the cluster.
 func (p *Priority) Text() string {
 	if p == nil {

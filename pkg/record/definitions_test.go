@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // What documents other than a run state, and what a run states of its conditions, is defined in
@@ -24,7 +26,7 @@ func TestOtherFieldsAreDefined(t *testing.T) {
 		}
 		text = append(text, part...)
 	}
-	for _, figures := range []any{Mesh{}, NotChecked{}, Priority{}, Dilation{}, ContainerUsage{}, Knobs{}, WorkerClock{}, Warning{}, XDSSidecars{}, XDSWindow{}, CalibrationPoint{}, FanOut{}, ControlPlaneSource{}, ClusterProgram{}, Limits{}, ByProcessors{}, Moment{}, Load{}, PodStartup{}, Startup{}, LatencyRow{}, PublishedLatency{}, LatencyFigure{}, Interval{}, Added{}, LatencySidecars{}, LatencySidecar{}, LatencyRepeat{}, LatencySecond{}, FidelityCase{}, Sameness{}, HeldResources{}, StartTimes{}, TimeTest{}, Spread{}, Difference{}} {
+	for _, figures := range []any{Mesh{}, NotChecked{}, Priority{}, Dilation{}, ContainerUsage{}, scenario.Settings{}, WorkerClock{}, Warning{}, XDSSidecars{}, XDSWindow{}, CalibrationPoint{}, FanOut{}, ControlPlaneSource{}, ClusterProgram{}, Limits{}, ByProcessors{}, Moment{}, Load{}, PodStartup{}, Startup{}, LatencyRow{}, PublishedLatency{}, LatencyFigure{}, Interval{}, Added{}, LatencySidecars{}, LatencySidecar{}, LatencyRepeat{}, LatencySecond{}, FidelityCase{}, Sameness{}, HeldResources{}, StartTimes{}, TimeTest{}, Spread{}, Difference{}} {
 		for field := range reflect.TypeOf(figures).Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if name == "" || name == "note" {

@@ -1,6 +1,10 @@
 package record
 
-import "time"
+import (
+	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
+)
 
 // Environment is what a run was measured on; "" and 0 mean not known.
 type Environment struct {
@@ -17,7 +21,7 @@ type Environment struct {
 	// cluster.
 	Processor    *Processor         `json:"processor,omitempty"`
 	ControlPlane ControlPlaneSource `json:"controlPlane,omitzero"`
-	Knobs        Knobs              `json:"knobs,omitzero"`
+	Knobs        scenario.Settings  `json:"knobs,omitzero"`
 	// Priority is which programs ran first where they competed for processors; nil
 	// where all were alike.
 	Priority *Priority `json:"priority,omitempty"`
@@ -181,13 +185,3 @@ type ControlPlaneSource struct {
 	// WorkingSetUnknown is why its working set was not measured; "" = it was.
 	WorkingSetUnknown string `json:"workingSetUnknown,omitempty"`
 }
-
-// Knobs are the mesh's settings.
-type Knobs struct {
-	MTLS  string `json:"mtls,omitempty"`  // permissive or strict
-	Scope string `json:"scope,omitempty"` // all: every sidecar is configured for every service; declared: only for what it calls
-	Authz string `json:"authz,omitempty"` // none or declared
-}
-
-// ScopeDeclared is Knobs.Scope where a sidecar is configured only for what it calls.
-const ScopeDeclared = "declared"

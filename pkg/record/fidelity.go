@@ -1,6 +1,10 @@
 package record
 
-import "time"
+import (
+	"time"
+
+	"scaler.mesh/scaler/pkg/scenario"
+)
 
 // FidelityKind is the kind of a Fidelity.
 const FidelityKind = "Fidelity"
@@ -28,8 +32,8 @@ type Fidelity struct {
 
 // FidelityCase is the comparison under one setting of the knobs.
 type FidelityCase struct {
-	Name  string `json:"name"`
-	Knobs Knobs  `json:"knobs"`
+	Name  string            `json:"name"`
+	Knobs scenario.Settings `json:"knobs"`
 	// Unfinished states why what follows is not all that there was to compare; ""
 	// when it is.
 	Unfinished string `json:"unfinished,omitempty"`

@@ -157,7 +157,7 @@ func TestRoundTrip(t *testing.T) {
 		Scenario: scenario.Scenario{Mesh: scenario.Mesh{Pods: scenario.List[int]{200}, Services: 20, Namespaces: 1, Topology: "star", FanOut: 3, Seed: 7, Mode: scenario.List[string]{"strict"}, Sidecars: scenario.Sidecars{XDS: "sotw"}}, Load: scenario.Load{Arrival: scenario.Arrival{Size: 100, Interval: 10 * time.Second}, Probes: 20}, Phases: scenario.Phases{Steady: scenario.Duration(60 * time.Second)}},
 		Environment: Environment{CPUs: 2, MemoryBytes: 1 << 34, Kernel: "6.1", Kubernetes: "v1.36.3", Kwok: "v0.8.0", Scaler: "dev",
 			ControlPlane: ControlPlaneSource{Name: "istiod", Version: "1.31", Replicas: 1, GOMAXPROCS: 2, Settings: map[string]string{"PILOT_X": "1"}},
-			Knobs:        Knobs{MTLS: "strict", Scope: "declared", Authz: "declared"}},
+			Knobs:        scenario.Settings{MTLS: "strict", Scope: "declared", Authz: "declared"}},
 		Phases:       []Phase{{Name: PhaseRollout, Start: time.Date(2026, 1, 2, 3, 4, 15, 0, time.UTC), End: new(time.Date(2026, 1, 2, 3, 5, 15, 0, time.UTC)), Seconds: new(60.0), EndedBy: EndedByConverged}},
 		Arrival:      &Arrival{OfferedPerSecond: new(10.0), AchievedPerSecond: new(9.5)},
 		Pods:         &Pods{Requested: 200, Created: new(200), Ready: new(0), Connected: new(3), Complete: new(2), Converged: new(1)},

@@ -11,6 +11,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -67,11 +68,41 @@ type Mesh struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// Settings replace single settings of the mode; "" leaves the mode's.
+// Settings are those of a mesh, independent of each other. In a scenario they replace those of the mode, and "" leaves the mode's. A
+// control plane may have other values, which its adapter defines.
 type Settings struct {
-	MTLS  string `json:"mtls,omitempty"`  // permissive or strict
-	Scope string `json:"scope,omitempty"` // all or declared
-	Authz string `json:"authz,omitempty"` // none or declared
+	MTLS string `json:"mtls,omitempty"` // permissive or strict: whether plaintext is accepted
+	// Scope is all: a sidecar is configured for every service; or declared: only for those it calls; "" where there are no sidecars.
+	Scope string `json:"scope,omitempty"`
+	Authz string `json:"authz,omitempty"` // none, or declared: only declared calls are allowed
+}
+
+// ScopeDeclared is Settings.Scope where a sidecar is configured only for what it calls.
+const ScopeDeclared = "declared"
+
+// Text states the settings in words.
+func (s Settings) Text() string {
+	return fmt.Sprintf("mtls %s, scope %s, authz %s", cmp.Or(s.MTLS, "none"), cmp.Or(s.Scope, "none"), cmp.Or(s.Authz, "none"))
+}
+
+// Validate states which setting has a value that it cannot have in a mesh with sidecars or without them.
+func (s Settings) Validate() error {
+	if s.Scope == "" {
+		s.Scope = "all"
+	}
+	for _, one := range []struct {
+		name, value string
+		want        [2]string
+	}{
+		{"mtls", s.MTLS, [2]string{"permissive", "strict"}},
+		{"scope", s.Scope, [2]string{"all", ScopeDeclared}},
+		{"authz", s.Authz, [2]string{"none", "declared"}},
+	} {
+		if one.value != one.want[0] && one.value != one.want[1] {
+			return Refuse("mesh.settings."+one.name, one.value, "%s or %s", one.want[0], one.want[1])
+		}
+	}
+	return nil
 }
 
 // Parts are what a mesh contains in addition to uniform HTTP services. A part that is not

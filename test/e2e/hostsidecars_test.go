@@ -34,6 +34,7 @@ import (
 	"scaler.mesh/scaler/internal/sidecar"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // hostMesh is a cluster with a control plane and nothing else.
@@ -91,7 +92,7 @@ var hostResources = map[string]string{
 // run starts sidecars for workloads and ends them with the spec.
 func (m *hostMesh) run(ctx context.Context, services []controlplane.HostService, workloads []controlplane.HostWorkload) map[string]*sidecar.Sidecar {
 	GinkgoHelper()
-	knobs := controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}
+	knobs := scenario.Settings{MTLS: "strict", Scope: "all", Authz: "none"}
 	objects := append(m.place.Adapter.Mesh.Objects(topology.Mesh{}, knobs), m.place.Adapter.Real.Host.HostObjects(services, workloads)...)
 	for _, o := range objects {
 		gvk := o.GroupVersionKind()

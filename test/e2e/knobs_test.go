@@ -96,7 +96,7 @@ var _ = Describe("a ladder of both modes, and each knob alone", Ordered, accepta
 	})
 
 	It("is recorded, with a mode only where no knob was set by itself", func() {
-		for name, want := range map[string]record.Knobs{
+		for name, want := range map[string]scenario.Settings{
 			"permissive": {MTLS: "permissive", Scope: "all", Authz: "none"},
 			"mtls":       {MTLS: "strict", Scope: "all", Authz: "none"},
 			"scope":      {MTLS: "permissive", Scope: "declared", Authz: "none"},

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 var _ = Describe("Open Service Mesh", func() {
@@ -35,7 +36,7 @@ var _ = Describe("Open Service Mesh", func() {
 		By("what differs from Istio: the state of the world, secrets over it, no tokens, knobs of its own")
 		Expect(run.Name).To(Equal("osm-strict-30"))
 		Expect(run.Scenario.Mesh.Sidecars.XDS).To(Equal("sotw"))
-		Expect(run.Environment.Knobs).To(Equal(record.Knobs{MTLS: "strict", Scope: record.ScopeDeclared, Authz: "declared"}))
+		Expect(run.Environment.Knobs).To(Equal(scenario.Settings{MTLS: "strict", Scope: scenario.ScopeDeclared, Authz: "declared"}))
 		Expect(run.XDS.Responses["SDS"]).To(BeNumerically(">=", pods-real))
 		Expect(run.XDS.Bytes["SDS"]).To(BeNumerically(">", 0))
 		Expect(run.Latencies.Token).To(BeNil(), "there are no tokens")

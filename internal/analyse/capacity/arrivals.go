@@ -49,7 +49,7 @@ func layout(r *record.Run, pods, services int) (topology.Mesh, error) {
 // holders returns, for each service, the services whose sidecars hold it: its callers if
 // scope is declared; nil, for all, otherwise.
 func holders(r *record.Run, mesh topology.Mesh) [][]int {
-	if r.Environment.Knobs.Scope != record.ScopeDeclared {
+	if r.Environment.Knobs.Scope != scenario.ScopeDeclared {
 		return nil
 	}
 	all := make([][]int, len(mesh.Services))

@@ -76,7 +76,7 @@ func (w world) run(n int, random *rand.Rand) record.Run {
 		Environment: record.Environment{
 			CPUs:         2,
 			ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31.0", Replicas: 1, GOMAXPROCS: 2, Limits: limits},
-			Knobs:        record.Knobs{MTLS: w.mode, Scope: map[string]string{"permissive": "all", "strict": "declared"}[w.mode], Authz: "none"},
+			Knobs:        scenario.Settings{MTLS: w.mode, Scope: map[string]string{"permissive": "all", "strict": "declared"}[w.mode], Authz: "none"},
 		},
 		Phases:  []record.Phase{{Name: record.PhaseRollout, Seconds: noise(1.2 * (1 + w.late) * pods / 25), EndedBy: record.EndedByConverged}},
 		Arrival: &record.Arrival{AchievedPerSecond: new(50.0)},

@@ -18,7 +18,7 @@ func captured(repeats int, scales ...int) []record.Run {
 			r.Pods = &record.Pods{Requested: 4 + 20*scale}
 			r.Mesh = &record.Mesh{Digest: "0123456789ab", Services: 3 + 5*scale, Namespaces: 1 + scale}
 			r.Scenario.Mesh = scenario.Mesh{File: "mesh.yaml", Scale: scenario.List[int]{scale}}
-			r.Environment.Knobs = record.Knobs{MTLS: "captured", Scope: "captured", Authz: "captured"}
+			r.Environment.Knobs = scenario.Settings{MTLS: "captured", Scope: "captured", Authz: "captured"}
 			all = append(all, r)
 		}
 	}

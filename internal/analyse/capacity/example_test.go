@@ -21,7 +21,7 @@ func measured(pods int) record.Run {
 		Environment: record.Environment{
 			CPUs:         2,
 			ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31.0", Replicas: 1, GOMAXPROCS: 2},
-			Knobs:        record.Knobs{MTLS: "strict", Scope: "declared", Authz: "declared"},
+			Knobs:        scenario.Settings{MTLS: "strict", Scope: "declared", Authz: "declared"},
 		},
 		Phases:  []record.Phase{{Name: record.PhaseRollout, Seconds: new(n / 20), EndedBy: record.EndedByConverged}},
 		Arrival: &record.Arrival{AchievedPerSecond: new(50.0)},

@@ -111,14 +111,14 @@ type Target struct {
 	// Dataplane is the data plane of the pods; "" = a sidecar each. The following are
 	// for other data planes: each node has a proxy, called Proxy, that serves its
 	// pods. PodsPerNode is 0 of a captured mesh, and Proxies counts all, sidecars and waypoints among them.
-	Dataplane    string       `json:"dataplane,omitempty"`
-	PodsPerNode  int          `json:"podsPerNode,omitempty"`
-	Nodes        int          `json:"nodes,omitempty"`
-	Proxy        string       `json:"proxy,omitempty"`
-	Proxies      int          `json:"proxies,omitempty"`
-	Knobs        record.Knobs `json:"knobs"`
-	ControlPlane string       `json:"controlPlane"`
-	Version      string       `json:"version,omitempty"`
+	Dataplane    string            `json:"dataplane,omitempty"`
+	PodsPerNode  int               `json:"podsPerNode,omitempty"`
+	Nodes        int               `json:"nodes,omitempty"`
+	Proxy        string            `json:"proxy,omitempty"`
+	Proxies      int               `json:"proxies,omitempty"`
+	Knobs        scenario.Settings `json:"knobs"`
+	ControlPlane string            `json:"controlPlane"`
+	Version      string            `json:"version,omitempty"`
 	// ConfigurationBytes is the size of the configuration that a proxy will hold; 0 = not
 	// known.
 	ConfigurationBytes float64 `json:"configurationBytes,omitempty"`

@@ -407,7 +407,7 @@ func TestWorkOfPodsWithTheirPushes(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	run := func(n int) record.Run {
 		r := worked(t, n, 0, random)
-		r.Environment.Knobs.Scope = record.ScopeDeclared
+		r.Environment.Knobs.Scope = scenario.ScopeDeclared
 		r.Phases = r.Phases[:1]
 		rollout, err := rolloutOf(&r)
 		if err != nil {

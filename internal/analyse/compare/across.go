@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Plane describes one of two control planes that are compared.
@@ -217,12 +218,12 @@ func (s *across) modes(p pair) *Modes {
 }
 
 // knobsMean describes in a clause what a mesh with these settings does.
-func knobsMean(k record.Knobs) string {
+func knobsMean(k scenario.Settings) string {
 	words := map[string]string{
 		"mtls permissive": "plaintext is accepted", "mtls strict": "plaintext is refused",
-		"scope all":                     "each proxy is configured for every service",
-		"scope " + record.ScopeDeclared: "each proxy is configured for the services that its workload calls",
-		"authz none":                    "every call of the mesh is allowed", "authz declared": "only declared calls are allowed",
+		"scope all":                       "each proxy is configured for every service",
+		"scope " + scenario.ScopeDeclared: "each proxy is configured for the services that its workload calls",
+		"authz none":                      "every call of the mesh is allowed", "authz declared": "only declared calls are allowed",
 	}
 	var all []string
 	for _, knob := range [][2]string{{"mtls", k.MTLS}, {"scope", k.Scope}, {"authz", k.Authz}} {

@@ -29,7 +29,7 @@ func certified(r *record.Run) {
 // ofOther makes a run one of the other control plane.
 func ofOther(r *record.Run) {
 	r.Environment.ControlPlane = record.ControlPlaneSource{Name: "other", Version: "2", Replicas: 1, GOMAXPROCS: 2}
-	r.Environment.Knobs = record.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}
+	r.Environment.Knobs = scenario.Settings{MTLS: "strict", Scope: "all", Authz: "none"}
 	r.Scenario.Mesh.Sidecars.XDS = "sotw"
 	r.ControlPlane.Rollout.CPUSeconds = new(2.0)
 	r.Cluster = map[string]record.ByPhase[*record.Usage]{"other-helper": {Rollout: &record.Usage{
@@ -43,7 +43,7 @@ func ofIstiod(r *record.Run) {
 
 func permissively(r *record.Run) {
 	r.Scenario.Mesh.Mode = scenario.List[string]{"permissive"}
-	r.Environment.Knobs = record.Knobs{MTLS: "permissive", Scope: "all", Authz: "none"}
+	r.Environment.Knobs = scenario.Settings{MTLS: "permissive", Scope: "all", Authz: "none"}
 }
 
 func TestAcrossControlPlanes(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"scaler.mesh/scaler/internal/analyse/stats"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // ErrNotComparable is in the error of Compare if the two sides differ in more than the
@@ -68,14 +69,14 @@ type Result struct {
 
 // Group compares the runs of both sides of one size, mesh and machine.
 type Group struct {
-	Label   string       `json:"label"`
-	Pods    int          `json:"pods"`
-	Knobs   record.Knobs `json:"knobs"`
-	A       Side         `json:"a"`
-	B       Side         `json:"b"`
-	Modes   *Modes       `json:"modes,omitempty"`   // of two control planes, in place of Knobs
-	Differs []Differing  `json:"differs,omitempty"` // what is compared: version and settings of the control plane
-	Forced  []Differing  `json:"forced,omitempty"`  // what makes the sides not comparable
+	Label   string            `json:"label"`
+	Pods    int               `json:"pods"`
+	Knobs   scenario.Settings `json:"knobs"`
+	A       Side              `json:"a"`
+	B       Side              `json:"b"`
+	Modes   *Modes            `json:"modes,omitempty"`   // of two control planes, in place of Knobs
+	Differs []Differing       `json:"differs,omitempty"` // what is compared: version and settings of the control plane
+	Forced  []Differing       `json:"forced,omitempty"`  // what makes the sides not comparable
 	// Order is that of the compared runs in time, as in ABBAABBA; "" = not known.
 	// Interleaved reports that the sides took turns, so that drift affects both alike.
 	Order       string   `json:"order,omitempty"`

@@ -33,7 +33,7 @@ func runs(side string, n int, seed uint64, alters ...alter) []record.Run {
 			Environment: record.Environment{
 				CPUs: 2, MemoryBytes: 25e9, Kernel: "6.1", Kubernetes: "v1.36.3", Kwok: "v0.8.0", Scaler: "v1",
 				ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31.0", Replicas: 1, GOMAXPROCS: 2},
-				Knobs:        record.Knobs{MTLS: "strict", Scope: "declared", Authz: "declared"},
+				Knobs:        scenario.Settings{MTLS: "strict", Scope: "declared", Authz: "declared"},
 			},
 			Phases: []record.Phase{{Name: record.PhaseRollout, Seconds: about(4), EndedBy: record.EndedByConverged}},
 			ControlPlane: &record.ByPhase[*record.Usage]{

@@ -25,7 +25,7 @@ func climbed(pods ...int) []record.Run {
 			r.Name, r.Warnings = "istiod-"+mode+"-"+strings.Repeat("x", i), nil
 			r.Repeat = i/len(pods) + 1
 			r.Scenario.Mesh.Pods, r.Scenario.Mesh.Services, r.Scenario.Mesh.Mode = scenario.List[int]{n}, n/10, scenario.List[string]{mode}
-			r.Environment.Knobs = record.Knobs{MTLS: mode, Scope: map[string]string{"permissive": "all", "strict": "declared"}[mode], Authz: "none"}
+			r.Environment.Knobs = scenario.Settings{MTLS: mode, Scope: map[string]string{"permissive": "all", "strict": "declared"}[mode], Authz: "none"}
 			configuration := 14e3
 			if mode == "permissive" {
 				configuration = 26e3 + 150*float64(n)

@@ -328,8 +328,8 @@ func TestCoresChart(t *testing.T) {
 // what each is, at its table and at each chart by size.
 func TestHTMLModesOfControlPlanes(t *testing.T) {
 	ours, others := fullRun(), fullRun()
-	ours.Name, ours.Scenario.Mesh.Mode, ours.Environment.Knobs = "ours", scenario.List[string]{"permissive"}, record.Knobs{MTLS: "permissive", Scope: "all", Authz: "none"}
-	others.Name, others.Scenario.Mesh.Mode, others.Environment.Knobs = "others", scenario.List[string]{"permissive"}, record.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}
+	ours.Name, ours.Scenario.Mesh.Mode, ours.Environment.Knobs = "ours", scenario.List[string]{"permissive"}, scenario.Settings{MTLS: "permissive", Scope: "all", Authz: "none"}
+	others.Name, others.Scenario.Mesh.Mode, others.Environment.Knobs = "others", scenario.List[string]{"permissive"}, scenario.Settings{MTLS: "strict", Scope: "all", Authz: "none"}
 	others.Environment.ControlPlane.Name = "othermesh"
 	page := readable(text(t, asHTML, []record.Run{ours, others}))
 	if want := "Mode permissive is mtls permissive, scope all, authz none with istiod; mtls strict, scope all, authz none with othermesh."; !strings.Contains(page, want) {

@@ -47,7 +47,7 @@ func fullRun() record.Run {
 		Scenario: full,
 		Environment: record.Environment{CPUs: 2, MemoryBytes: 25_200_000_000, Kernel: "6.1.0", Kubernetes: "v1.36.3", Kwok: "v0.8.0", Scaler: "v0.1.0",
 			ControlPlane: record.ControlPlaneSource{Name: "istiod", Version: "1.31", Replicas: 1, GOMAXPROCS: 2, Settings: map[string]string{"PILOT_DEBOUNCE_AFTER": "1s", "A": "b"}},
-			Knobs:        record.Knobs{MTLS: "strict", Scope: "declared", Authz: "declared"}},
+			Knobs:        scenario.Settings{MTLS: "strict", Scope: "declared", Authz: "declared"}},
 		Phases: []record.Phase{
 			phase(record.PhaseBaseline, 4, 14, record.EndedByDuration), phase(record.PhaseRollout, 14, 45.4, record.EndedByConverged),
 			phase(record.PhaseSettle, 45.4, 55.4, record.EndedByDuration), phase(record.PhaseSteady, 55.4, 115.4, record.EndedByDuration),
@@ -100,7 +100,7 @@ func killedRun() record.Run {
 	return record.Run{
 		APIVersion: record.APIVersion, Kind: record.Kind, Schema: record.Schema, Name: "istiod-permissive-400", Status: record.StatusInterrupted, Started: start,
 		Scenario:    asked(400, "permissive"),
-		Environment: record.Environment{CPUs: 2, ControlPlane: record.ControlPlaneSource{Name: "istiod"}, Knobs: record.Knobs{MTLS: "permissive", Scope: "all", Authz: "none"}},
+		Environment: record.Environment{CPUs: 2, ControlPlane: record.ControlPlaneSource{Name: "istiod"}, Knobs: scenario.Settings{MTLS: "permissive", Scope: "all", Authz: "none"}},
 		Phases:      []record.Phase{{Name: record.PhaseBaseline, Start: start.Add(4 * time.Second)}},
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/test/credential"
 )
 
@@ -189,7 +190,7 @@ func TestSidecarsOfAnADSServer(t *testing.T) {
 			}
 			spec, err := parts.Proxies.Spec(pod)
 			g.Expect(err).NotTo(HaveOccurred())
-			tracker.Add(spec.ID, tracker.Scope(parts.Mesh.Wants(only, controlplane.Knobs{}, 0)))
+			tracker.Add(spec.ID, tracker.Scope(parts.Mesh.Wants(only, scenario.Settings{}, 0)))
 			health, sent := parts.Mesh.EndpointHealth(true, true, false)
 			g.Expect(sent).To(BeTrue())
 			tracker.SetEndpoints("a/one:http", convergence.Endpoints{netip.MustParseAddrPort("10.0.0.9:8080"): health}, time.Now())

@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -145,7 +146,7 @@ func (c ambient) spec(pod *corev1.Pod) proxy.Spec {
 }
 
 // Wants is part of controlplane.Nodes.
-func (c ambient) Wants(mesh topology.Mesh, knobs controlplane.Knobs) []convergence.Want {
+func (c ambient) Wants(mesh topology.Mesh, knobs scenario.Settings) []convergence.Want {
 	var wants []convergence.Want
 	via := map[int][]string{} // the waypoint of each service
 	for _, w := range c.waypoints(mesh) {
@@ -174,7 +175,7 @@ func (c ambient) Wants(mesh topology.Mesh, knobs controlplane.Knobs) []convergen
 }
 
 // Holds is part of controlplane.Nodes.
-func (c ambient) Holds(mesh topology.Mesh, knobs controlplane.Knobs, pods []string) []convergence.Key {
+func (c ambient) Holds(mesh topology.Mesh, knobs scenario.Settings, pods []string) []convergence.Key {
 	if !expected(c.report.Version) {
 		return nil
 	}
@@ -228,7 +229,7 @@ func preferClose(namespace, name string, made bool) *controlplane.ServiceChange 
 }
 
 // authorizations are what the knobs' policies become.
-func (c ambient) authorizations(mesh topology.Mesh, knobs controlplane.Knobs) []convergence.Key {
+func (c ambient) authorizations(mesh topology.Mesh, knobs scenario.Settings) []convergence.Key {
 	var keys []convergence.Key
 	add := func(namespace, name string) {
 		keys = append(keys, convergence.Key{Type: ztunnel.Authorization, Name: namespace + "/" + name})

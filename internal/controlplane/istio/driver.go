@@ -6,6 +6,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Name is that of the control plane and of its process.
@@ -22,7 +23,7 @@ func Driver() controlplane.Driver {
 			{Name: Ambient, Dataplane: ambientDataplane(), Waypoints: new(waypointDataplane())},
 			{Name: mixedName, Dataplane: mixedDataplane()},
 		},
-		CheckKnobs:   controlplane.Knobs.Validate,
+		CheckKnobs:   scenario.Settings.Validate,
 		CheckSetting: checkSetting,
 		Profiles:     true,
 		Captured:     &controlplane.CapturedMeshes{Check: checkMesh, Env: meshEnv},

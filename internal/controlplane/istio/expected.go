@@ -6,7 +6,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
-	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // configuration is what the objects and the configuration of a mesh are to istiod.
@@ -34,7 +34,7 @@ const (
 //
 // Names follow BuildSubsetKey, BuildInboundSubsetKey and the outbound listener
 // builder of this version's pilot/pkg.
-func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
+func (c configuration) Wants(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Want {
 	own := mesh.Services[service]
 	if own.Gateway {
 		return gatewayWants(mesh, own)
@@ -71,7 +71,7 @@ func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 			hosts[port.Number] = append(hosts[port.Number], host)
 		}
 	}
-	if knobs.Scope != record.ScopeDeclared {
+	if knobs.Scope != scenario.ScopeDeclared {
 		more, routes := profileWants(mesh)
 		wants = append(wants, more...)
 		if len(routes) > 0 {
@@ -88,7 +88,7 @@ func (c configuration) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 
 // wantInbound is the listener of what reaches a workload. Its members distinguish the
 // generation of the policies that it carries.
-func (c configuration) wantInbound(mesh topology.Mesh, knobs controlplane.Knobs, service int) convergence.Want {
+func (c configuration) wantInbound(mesh topology.Mesh, knobs scenario.Settings, service int) convergence.Want {
 	own, inbound := mesh.Services[service], convergence.WantOf(convergence.LDS, virtualInbound)
 	for _, port := range own.Ports {
 		if knobs.MTLS == "strict" {
@@ -107,8 +107,8 @@ func (c configuration) wantInbound(mesh topology.Mesh, knobs controlplane.Knobs,
 
 // scope are the services of the mesh that a service's sidecars are configured
 // for. With scope all that is every one, its own included.
-func scope(mesh topology.Mesh, knobs controlplane.Knobs, service int) []topology.Service {
-	if knobs.Scope != record.ScopeDeclared {
+func scope(mesh topology.Mesh, knobs scenario.Settings, service int) []topology.Service {
+	if knobs.Scope != scenario.ScopeDeclared {
 		return mesh.Services
 	}
 	var services []topology.Service

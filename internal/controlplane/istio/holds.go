@@ -4,17 +4,16 @@ import (
 	"fmt"
 	"slices"
 
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
-	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Holds are the keys of all resources that a sidecar of the service with this
 // index holds when converged, sorted: those that are wanted, those that istiod
 // sends to every proxy, and those of the services that are not part of the mesh:
 // a gateway always has these, and a sidecar unless the scope is declared.
-func (c configuration) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+func (c configuration) Holds(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Key {
 	if !expected(c.report.Version) {
 		return nil
 	}
@@ -27,7 +26,7 @@ func (c configuration) Holds(mesh topology.Mesh, knobs controlplane.Knobs, servi
 	for _, name := range names {
 		keys = append(keys, convergence.Key{Type: convergence.CDS, Name: name})
 	}
-	if gateway || knobs.Scope != record.ScopeDeclared {
+	if gateway || knobs.Scope != scenario.ScopeDeclared {
 		for _, o := range c.others {
 			keys = append(keys, o.held(gateway)...)
 		}

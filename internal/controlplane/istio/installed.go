@@ -32,7 +32,6 @@ import (
 	"scaler.mesh/scaler/internal/place/existing"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
-	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -247,7 +246,7 @@ func readMeshConfig(ctx context.Context, client kubernetes.Interface, i *control
 
 // checkInstallation refuses knobs whose expectations the installation's own configuration
 // would break.
-func checkInstallation(i controlplane.Installation, knobs controlplane.Knobs) string {
+func checkInstallation(i controlplane.Installation, knobs scenario.Settings) string {
 	if i.Deployment != "" && i.Ready < i.Replicas {
 		return fmt.Sprintf("Deployment %s/%s has %d of %d replicas ready: want all", i.Namespace, i.Deployment, i.Ready, i.Replicas)
 	}
@@ -255,7 +254,7 @@ func checkInstallation(i controlplane.Installation, knobs controlplane.Knobs) st
 		return "istiod serves ztunnels (" + ambientSetting + "), which see what is exported to other namespaces: want a cluster without ambient mode for a captured mesh"
 	}
 	switch {
-	case i.Settings[rootSidecar] == "", knobs.Scope == record.ScopeDeclared:
+	case i.Settings[rootSidecar] == "", knobs.Scope == scenario.ScopeDeclared:
 	case knobs.Scope == topology.Captured:
 		return fmt.Sprintf("Sidecar %s/%s applies to every namespace: want a cluster without one for a captured mesh", i.Namespace, i.Settings[rootSidecar])
 	default:
@@ -384,7 +383,7 @@ func (a attached) Endpoints() controlplane.Endpoints {
 // Objects are those of configuration, with one PeerAuthentication for each namespace of the
 // run in place of that of the mesh, which would reach the cluster's own workloads. Either
 // mode has one, since the cluster's own may be the other.
-func (a attached) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*unstructured.Unstructured {
+func (a attached) Objects(mesh topology.Mesh, knobs scenario.Settings) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for _, o := range a.configuration.Objects(mesh, knobs) {
 		if o.GetNamespace() != namespace {
@@ -400,7 +399,7 @@ func (a attached) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*unstr
 }
 
 // Holds is not known: the cluster has services of its own, which come and go.
-func (a attached) Holds(topology.Mesh, controlplane.Knobs, int) []convergence.Key { return nil }
+func (a attached) Holds(topology.Mesh, scenario.Settings, int) []convergence.Key { return nil }
 
 // reportedVersion is the version that an istiod states at the path /version of the port of its
 // metrics; "" where that is not the number of a release.

@@ -5,9 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
-	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // nowhere is the egress host of a workload that calls nobody: a Sidecar that
@@ -29,14 +28,14 @@ const nowhere = "~/*"
 //     has a policy without rules, which allows nobody.
 //
 // In addition there are the objects of the mesh's profile.
-func (c configuration) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*unstructured.Unstructured {
+func (c configuration) Objects(mesh topology.Mesh, knobs scenario.Settings) []*unstructured.Unstructured {
 	objects := profileObjects(mesh)
 	if knobs.MTLS == "strict" {
 		objects = append(objects, object("security.istio.io/v1", "PeerAuthentication", namespace, "default", map[string]any{
 			"mtls": map[string]any{"mode": "STRICT"},
 		}))
 	}
-	if knobs.Scope == record.ScopeDeclared {
+	if knobs.Scope == scenario.ScopeDeclared {
 		for _, s := range mesh.WithoutGateways() {
 			if c.hasSidecars(mesh, s.Namespace) {
 				objects = append(objects, scopeOf(mesh, s))

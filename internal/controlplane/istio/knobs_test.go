@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // chain is a -> b -> c in two namespaces: a is called by nobody, c calls nobody.
@@ -28,7 +29,7 @@ func chain() topology.Mesh {
 	}
 }
 
-var knobsAlone = map[string]controlplane.Knobs{
+var knobsAlone = map[string]scenario.Settings{
 	"permissive": controlplane.Modes["permissive"],
 	"mtls":       {MTLS: "strict", Scope: "all", Authz: "none"},
 	"scope":      {MTLS: "permissive", Scope: "declared", Authz: "none"},
@@ -93,7 +94,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-func checkObjects(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, callers [][]int, objects []*unstructured.Unstructured) {
+func checkObjects(t *testing.T, mesh topology.Mesh, knobs scenario.Settings, callers [][]int, objects []*unstructured.Unstructured) {
 	got, want := map[string]int{}, map[string]int{}
 	names := map[string]bool{}
 	for _, o := range objects {
@@ -120,7 +121,7 @@ func checkObjects(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, ca
 	}
 }
 
-func checkWants(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, service, callers int, wants []convergence.Want) {
+func checkWants(t *testing.T, mesh topology.Mesh, knobs scenario.Settings, service, callers int, wants []convergence.Want) {
 	reached := len(mesh.Services)
 	if knobs.Scope == "declared" {
 		reached = len(mesh.Services[service].Calls)
@@ -155,7 +156,7 @@ func checkWants(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, serv
 	}
 }
 
-func checkHolds(t *testing.T, mesh topology.Mesh, knobs controlplane.Knobs, service int, wants []convergence.Want, holds []convergence.Key) {
+func checkHolds(t *testing.T, mesh topology.Mesh, knobs scenario.Settings, service int, wants []convergence.Want, holds []convergence.Key) {
 	others := map[convergence.Type]int{convergence.CDS: 3}
 	if knobs.Scope == "all" { // three ports, one of them 80, whose listener and route are there already
 		others = map[convergence.Type]int{convergence.CDS: 3 + 3, convergence.EDS: 3, convergence.LDS: 2, convergence.RDS: 1}

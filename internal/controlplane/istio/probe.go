@@ -8,13 +8,14 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Probe is a VirtualService that routes a service to itself, its marker the
 // route's name, or that of the mesh's profile, its marker the name of the first route; an AuthorizationPolicy that denies a service to a principal that does not
 // exist, its marker; or an EnvoyFilter of the root namespace, which applies to every
 // sidecar and names the statistics of its inbound listener by the marker.
-func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
+func (c configuration) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs scenario.Settings, service int, marker string) (*unstructured.Unstructured, []int) {
 	s := mesh.Services[service]
 	if c.hasZtunnels() && !c.mixed() && kind != controlplane.PolicyProbe && (kind != controlplane.RouteProbe || !c.withWaypoints()) {
 		return nil, nil // a ztunnel has no routes, and no listeners to be changed

@@ -18,6 +18,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // captured replays captured meshes.
@@ -355,7 +356,7 @@ func (e egress) sees(from string, v visible) bool {
 }
 
 // Objects are those that were captured. With waypoints, whose Gateways are made before, istiod leaves all other Gateways alone.
-func (r *replayed) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Unstructured {
+func (r *replayed) Objects(topology.Mesh, scenario.Settings) []*unstructured.Unstructured {
 	if r.mesh.Waypoints == nil {
 		return r.mesh.Objects
 	}
@@ -377,7 +378,7 @@ func (r *replayed) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Un
 // hosts outside the cluster; for a workload with a sidecar also its listeners of all traffic, an inbound
 // cluster for each port of a service that selects it, and the route configuration of each port that
 // HTTP services in scope share, with the hosts that nothing else routes.
-func (r *replayed) Wants(_ topology.Mesh, _ controlplane.Knobs, service int) []convergence.Want {
+func (r *replayed) Wants(_ topology.Mesh, _ scenario.Settings, service int) []convergence.Want {
 	w, e := &r.mesh.Workloads[service], r.scopes[service]
 	if !w.Spec.HasSidecar() {
 		return nil
@@ -489,7 +490,7 @@ func (r *replayed) on(name string, otherwise bool) bool {
 }
 
 // Holds is not known: the services decide about the least that a sidecar holds.
-func (r *replayed) Holds(topology.Mesh, controlplane.Knobs, int) []convergence.Key { return nil }
+func (r *replayed) Holds(topology.Mesh, scenario.Settings, int) []convergence.Key { return nil }
 
 // Machines are the endpoints of WorkloadEntries that services select.
 func (c captured) Machines(mesh *capture.Mesh) map[string]convergence.Endpoints {

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"scaler.mesh/scaler/internal/capture"
-	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // meshHead is a mesh of two namespaces: a client in one, services with and without an address in the other.
@@ -162,7 +162,7 @@ func replayedWants(t *testing.T, objects string, workload int) []string {
 // textsOf is what the pods of a workload must hold, as text.
 func textsOf(r *replayed, workload int) []string {
 	var all []string
-	for _, w := range r.Wants(topology.Mesh{}, controlplane.Knobs{}, workload) {
+	for _, w := range r.Wants(topology.Mesh{}, scenario.Settings{}, workload) {
 		text := w.Key.String()
 		if w.Service != "" {
 			text += " of " + w.Service

@@ -10,6 +10,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/internal/ztunnel"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // replayedNodes are the ztunnels of a captured mesh.
@@ -25,7 +26,7 @@ func (n replayedNodes) Serves(topology.Mesh, string) (m controlplane.Membership,
 
 // Wants are the least that a ztunnel holds: the services, and the endpoints of those all of whose pods a rollout follows. Policies, and
 // hosts and machines of ServiceEntries and WorkloadEntries, are not compared.
-func (n replayedNodes) Wants(topology.Mesh, controlplane.Knobs) []convergence.Want {
+func (n replayedNodes) Wants(topology.Mesh, scenario.Settings) []convergence.Want {
 	var wants []convergence.Want
 	for _, v := range n.of.services {
 		if v.external() {
@@ -92,7 +93,7 @@ func (n replayedNodes) ServiceProbe(_ topology.Mesh, workload int, made bool) *c
 }
 
 // Holds is not known, as that of sidecars.
-func (n replayedNodes) Holds(topology.Mesh, controlplane.Knobs, []string) []convergence.Key {
+func (n replayedNodes) Holds(topology.Mesh, scenario.Settings, []string) []convergence.Key {
 	return nil
 }
 

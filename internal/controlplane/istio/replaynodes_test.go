@@ -10,6 +10,7 @@ import (
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // A ztunnel of a captured mesh holds all services, and the endpoints of those whose pods are all followed.
@@ -34,7 +35,7 @@ spec: {owner: Job, replicas: 1, proxy: none, labels: {app: job, tier: all}, cont
 	c := captured{&ControlPlane{}}
 	nodes := c.parts().Nodes(&by)
 	var got []string
-	for _, w := range nodes.Wants(topology.Mesh{}, controlplane.Knobs{}) {
+	for _, w := range nodes.Wants(topology.Mesh{}, scenario.Settings{}) {
 		got = append(got, strings.TrimSpace(w.Key.Name+" "+w.Service))
 	}
 	slices.Sort(got)
@@ -61,7 +62,7 @@ spec: {owner: Job, replicas: 1, proxy: none, labels: {app: job, tier: all}, cont
 
 	web := slices.IndexFunc(by.Workloads, func(w capture.Workload) bool { return w.Name == "web" })
 	probes, _ := c.Probes(&by)
-	if object, concerned := probes.Probe(controlplane.PolicyProbe, by.Topology(), controlplane.Knobs{}, web, "marker"); object == nil || concerned != nil {
+	if object, concerned := probes.Probe(controlplane.PolicyProbe, by.Topology(), scenario.Settings{}, web, "marker"); object == nil || concerned != nil {
 		t.Errorf("a policy for pods in ambient mode is %v, and concerns the sidecars of %v", object, concerned)
 	}
 	for _, want := range []string{"named", "peers"} {

@@ -13,6 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // replayedProbes are changes of a captured mesh. Each is an object of its own, which is deleted afterwards: no
@@ -50,7 +51,7 @@ func (p *replayedProbes) findRoutes() {
 			continue
 		}
 		routed := map[string]bool{}
-		for _, want := range p.Wants(topology.Mesh{}, controlplane.Knobs{}, i) {
+		for _, want := range p.Wants(topology.Mesh{}, scenario.Settings{}, i) {
 			if want.Type == convergence.RDS {
 				for _, host := range want.Members {
 					routed[host] = true
@@ -109,7 +110,7 @@ func (p *replayedProbes) routedBy(v visible) string {
 // Probe is part of controlplane.Probes: a VirtualService that routes a service of the workload to itself, its marker the
 // route's name; an AuthorizationPolicy that denies the workload to a principal that does not exist, its marker; or an EnvoyFilter of the
 // root namespace, as for a synthetic mesh. It is nil where it is not certain which sidecars have the marker. Every ztunnel has that of a policy.
-func (p *replayedProbes) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ controlplane.Knobs, workload int, marker string) (*unstructured.Unstructured, []int) {
+func (p *replayedProbes) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ scenario.Settings, workload int, marker string) (*unstructured.Unstructured, []int) {
 	if p.removes {
 		return nil, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Probes of a captured mesh concern the sidecars that certainly have the marker, and objects of the mesh that make that
@@ -50,7 +51,7 @@ func TestCapturedProbes(t *testing.T) {
 		mesh := readMesh(t, c.objects)
 		probes, unprobed := captured{&ControlPlane{}}.Probes(mesh)
 		made := func(marker string) (*unstructured.Unstructured, []int) {
-			return probes.Probe(c.kind, mesh.Topology(), controlplane.Knobs{}, c.workload, marker)
+			return probes.Probe(c.kind, mesh.Topology(), scenario.Settings{}, c.workload, marker)
 		}
 		object, concerned := made("marker-1")
 		if !slices.Equal(concerned, c.want) || (object == nil) != (c.want == nil) {
@@ -91,7 +92,7 @@ func TestRootNamespace(t *testing.T) {
 		}
 		of := captured{&ControlPlane{home: c.home}}
 		probes, _ := of.Probes(mesh)
-		if object, _ := probes.Probe(controlplane.MeshProbe, mesh.Topology(), controlplane.Knobs{}, 0, "marker"); object.GetNamespace() != c.want {
+		if object, _ := probes.Probe(controlplane.MeshProbe, mesh.Topology(), scenario.Settings{}, 0, "marker"); object.GetNamespace() != c.want {
 			t.Errorf("%+v: the change of the whole mesh is in namespace %s", c, object.GetNamespace())
 		}
 		d := convergence.Difference{Key: convergence.Key{Type: convergence.EDS, Name: "outbound|80||web.b.svc.cluster.local"}, Sidecar: "a/client-1", Absent: true}

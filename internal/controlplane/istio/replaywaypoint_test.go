@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"scaler.mesh/scaler/internal/capture"
-	"scaler.mesh/scaler/internal/controlplane"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // ofWaypoint are a Gateway that is a waypoint, its pods and its Service.
@@ -85,13 +85,13 @@ func TestReplayedWaypoints(t *testing.T) {
 			t.Errorf("%s: %q", name, keys)
 		}
 		through := false
-		for _, want := range (replayedNodes{ambient(r.configuration), r}).Wants(by.Topology(), controlplane.Knobs{}) {
+		for _, want := range (replayedNodes{ambient(r.configuration), r}).Wants(by.Topology(), scenario.Settings{}) {
 			through = through || strings.Contains(want.Name, "web.b") && len(want.Members) == 1
 		}
 		if through != served {
 			t.Errorf("%s: ztunnels know the waypoint: %v", name, through)
 		}
-		if got := len(r.Objects(by.Topology(), controlplane.Knobs{})); got != len(by.Objects)-1 {
+		if got := len(r.Objects(by.Topology(), scenario.Settings{})); got != len(by.Objects)-1 {
 			t.Errorf("%s: %d objects are made with the mesh, of %d", name, got, len(by.Objects))
 		}
 		if env := meshEnv(&by); env != nil {

@@ -17,6 +17,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/linkerd/linkerdproxy"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -91,7 +92,7 @@ func meanings() map[string]string {
 // modes are the one that this release has: it has no policies. Proxies encrypt what they send to each
 // other and accept plaintext, and look up what their workload calls.
 func modes() []controlplane.Mode {
-	return []controlplane.Mode{{Name: "automatic", Knobs: controlplane.Knobs{MTLS: "permissive", Scope: record.ScopeDeclared, Authz: "none"}}}
+	return []controlplane.Mode{{Name: "automatic", Knobs: scenario.Settings{MTLS: "permissive", Scope: scenario.ScopeDeclared, Authz: "none"}}}
 }
 
 func newProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {

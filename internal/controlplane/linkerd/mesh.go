@@ -10,16 +10,17 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/linkerd/linkerdproxy"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Objects is part of controlplane.Mesh: there is nothing to configure.
-func (c *controlPlane) Objects(topology.Mesh, controlplane.Knobs) []*unstructured.Unstructured {
+func (c *controlPlane) Objects(topology.Mesh, scenario.Settings) []*unstructured.Unstructured {
 	return nil
 }
 
 // Wants is part of controlplane.Mesh: the profiles of a service's own ports, which its proxies look up for
 // what they receive, and for each port that it calls the profile and the endpoints.
-func (c *controlPlane) Wants(mesh topology.Mesh, _ controlplane.Knobs, service int) []convergence.Want {
+func (c *controlPlane) Wants(mesh topology.Mesh, _ scenario.Settings, service int) []convergence.Want {
 	own := mesh.Services[service]
 	var wants []convergence.Want
 	for _, p := range own.Ports {
@@ -37,7 +38,7 @@ func (c *controlPlane) Wants(mesh topology.Mesh, _ controlplane.Knobs, service i
 }
 
 // Holds is part of controlplane.Mesh: the wanted resources and no others.
-func (c *controlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+func (c *controlPlane) Holds(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Key {
 	return convergence.Keys(c.Wants(mesh, knobs, service))
 }
 
@@ -49,7 +50,7 @@ func (c *controlPlane) EndpointHealth(ready, _, _ bool) (convergence.Health, boo
 
 // Probe is part of controlplane.Probes: a ServiceProfile with one route, of a path that nobody calls,
 // whose name is the marker. It concerns those who call the service, and the service.
-func (c *controlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
+func (c *controlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ scenario.Settings, service int, marker string) (*unstructured.Unstructured, []int) {
 	if kind != controlplane.RouteProbe {
 		return nil, nil // this release has no policies
 	}

@@ -18,6 +18,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -97,8 +98,8 @@ const permissive = "permissive"
 // both, sidecars accept no plaintext.
 func modes() []controlplane.Mode {
 	return []controlplane.Mode{
-		{Name: permissive, Knobs: controlplane.Knobs{MTLS: "strict", Scope: "all", Authz: "none"}},
-		{Name: "strict", Knobs: controlplane.Knobs{MTLS: "strict", Scope: record.ScopeDeclared, Authz: "declared"}},
+		{Name: permissive, Knobs: scenario.Settings{MTLS: "strict", Scope: "all", Authz: "none"}},
+		{Name: "strict", Knobs: scenario.Settings{MTLS: "strict", Scope: scenario.ScopeDeclared, Authz: "declared"}},
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
-	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Names of resources, from pkg/envoy of its module.
@@ -33,8 +33,8 @@ const (
 
 // Objects is part of controlplane.Mesh: where traffic needs a policy, a TrafficTarget for each
 // service that is called, which lets its callers do so, and the routes that these name.
-func (c *controlPlane) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*unstructured.Unstructured {
-	if knobs.Scope != record.ScopeDeclared {
+func (c *controlPlane) Objects(mesh topology.Mesh, knobs scenario.Settings) []*unstructured.Unstructured {
+	if knobs.Scope != scenario.ScopeDeclared {
 		return nil
 	}
 	var objects []*unstructured.Unstructured
@@ -75,7 +75,7 @@ func subject(s topology.Service) map[string]any {
 }
 
 // Wants is part of controlplane.Mesh.
-func (c *controlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
+func (c *controlPlane) Wants(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Want {
 	own := mesh.Services[service]
 	wants := []convergence.Want{
 		convergence.WantOf(convergence.CDS, passthrough),
@@ -119,13 +119,13 @@ func outbound(s topology.Service) (wants []convergence.Want) {
 // reached are the services with pods that the sidecars of one are configured for: with policies, those
 // whose account it may call. A service without pods is not found by its account, and has no cluster
 // of its port.
-func reached(mesh topology.Mesh, knobs controlplane.Knobs, service int) (all []int) {
+func reached(mesh topology.Mesh, knobs scenario.Settings, service int) (all []int) {
 	allowed := map[string]bool{}
 	for _, i := range mesh.Services[service].Calls {
 		allowed[identity(mesh.Services[i])] = true
 	}
 	for i, s := range mesh.Services {
-		if s.Pods > 0 && (knobs.Scope != record.ScopeDeclared || allowed[identity(s)]) {
+		if s.Pods > 0 && (knobs.Scope != scenario.ScopeDeclared || allowed[identity(s)]) {
 			all = append(all, i)
 		}
 	}
@@ -133,7 +133,7 @@ func reached(mesh topology.Mesh, knobs controlplane.Knobs, service int) (all []i
 }
 
 // Holds is part of controlplane.Mesh: the wanted resources and no others.
-func (c *controlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+func (c *controlPlane) Holds(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Key {
 	seen := map[convergence.Key]bool{}
 	return slices.DeleteFunc(convergence.Keys(c.Wants(mesh, knobs, service)), func(key convergence.Key) bool {
 		again := seen[key]
@@ -152,7 +152,7 @@ func (c *controlPlane) EndpointHealth(ready, _, _ bool) (convergence.Health, boo
 // more than there ever are, with a marker in a header of the answers to what is over the limit. It is in
 // the inbound routes of the service's own sidecars. Nothing that a service is reached by, or that is of the whole
 // mesh, can carry a marker without changing traffic.
-func (c *controlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
+func (c *controlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ scenario.Settings, service int, marker string) (*unstructured.Unstructured, []int) {
 	if kind != controlplane.PolicyProbe {
 		return nil, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // mesh is a service that calls another one of another namespace, and a third that nobody calls.
@@ -22,7 +23,7 @@ func mesh() topology.Mesh {
 }
 
 // knobs are those of a mode.
-func knobs(mode string) controlplane.Knobs {
+func knobs(mode string) scenario.Settings {
 	of, _ := Driver().Mode(mode)
 	return of.Knobs
 }

@@ -7,6 +7,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Driver is scaler's own reference control plane, which is part of scaler's
@@ -25,7 +26,7 @@ func Driver() controlplane.Driver {
 			Latency:         &controlplane.LatencyPath{},
 			Metrics:         metrics(),
 		},
-		CheckKnobs: controlplane.Knobs.Validate,
+		CheckKnobs: scenario.Settings.Validate,
 		Dilation:   &controlplane.Dilation{Dilate: dilate},
 		Figures: controlplane.Figures{
 			Work:     "the reference control plane: configuration and certificates, without injection",

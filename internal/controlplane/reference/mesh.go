@@ -11,13 +11,13 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/reference/server"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
-	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // Objects are one ConfigMap with the knobs, and one for each service that says
 // who its pods are and whom they call: the reference control plane's own rules,
 // see server.ConfigLabel. At the most permissive knobs there is nothing to say.
-func (c *ControlPlane) Objects(mesh topology.Mesh, knobs controlplane.Knobs) []*unstructured.Unstructured {
+func (c *ControlPlane) Objects(mesh topology.Mesh, knobs scenario.Settings) []*unstructured.Unstructured {
 	if knobs == controlplane.Modes["permissive"] {
 		return nil
 	}
@@ -52,7 +52,7 @@ func config(kind, namespace, name string, data map[string]any) *unstructured.Uns
 // index must come to hold: a cluster, and its endpoints, for every port of
 // every service in scope; its own inbound clusters; both listeners; and the
 // route configuration with the domains of the services in scope.
-func (c *ControlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Want {
+func (c *ControlPlane) Wants(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Want {
 	own := mesh.Services[service]
 	wants := []convergence.Want{
 		convergence.WantOf(convergence.LDS, server.OutboundListener),
@@ -65,7 +65,7 @@ func (c *ControlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 		}
 		inbound[p.Target] = true
 	}
-	route := convergence.WantOf(convergence.RDS, server.Route(knobs.Scope == record.ScopeDeclared, server.Workload(own.Namespace, own.Name)))
+	route := convergence.WantOf(convergence.RDS, server.Route(knobs.Scope == scenario.ScopeDeclared, server.Workload(own.Namespace, own.Name)))
 	for _, i := range scope(mesh, knobs, service) {
 		s := mesh.Services[i]
 		for n, p := range s.Ports {
@@ -80,13 +80,13 @@ func (c *ControlPlane) Wants(mesh topology.Mesh, knobs controlplane.Knobs, servi
 }
 
 // Holds are the keys of the wanted resources: the server sends no others.
-func (c *ControlPlane) Holds(mesh topology.Mesh, knobs controlplane.Knobs, service int) []convergence.Key {
+func (c *ControlPlane) Holds(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Key {
 	return convergence.Keys(c.Wants(mesh, knobs, service))
 }
 
 // scope are the services that the sidecars of one are configured for.
-func scope(mesh topology.Mesh, knobs controlplane.Knobs, service int) []int {
-	if knobs.Scope == record.ScopeDeclared {
+func scope(mesh topology.Mesh, knobs scenario.Settings, service int) []int {
+	if knobs.Scope == scenario.ScopeDeclared {
 		return mesh.Services[service].Calls
 	}
 	return every(mesh)
@@ -108,7 +108,7 @@ func (c *ControlPlane) EndpointHealth(ready, serving, terminating bool) (health 
 
 // Probe names the route to a service, a policy of it that is not enforced, or such a
 // policy of all services.
-func (c *ControlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs controlplane.Knobs, service int, marker string) (*unstructured.Unstructured, []int) {
+func (c *ControlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, knobs scenario.Settings, service int, marker string) (*unstructured.Unstructured, []int) {
 	s := mesh.Services[service]
 	data := map[string]any{"service": s.Name, "name": marker}
 	if kind == controlplane.MeshProbe {

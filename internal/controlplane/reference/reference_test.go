@@ -28,6 +28,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -139,7 +140,7 @@ func apply(client *fake.Clientset, object *unstructured.Unstructured) {
 }
 
 var _ = Describe("what the adapter expects", func() {
-	knobs := map[string]controlplane.Knobs{
+	knobs := map[string]scenario.Settings{
 		"at the most permissive":    controlplane.Modes["permissive"],
 		"at the strictest":          controlplane.Modes["strict"],
 		"with a declared scope":     {MTLS: "permissive", Scope: "declared", Authz: "none"},

@@ -47,7 +47,7 @@ type check struct {
 
 // checks are all of them, in their order: each needs what those before it have found. run is the
 // value of the run's label.
-func checks(d controlplane.Driver, t Target, knobs []controlplane.Knobs, run string) []check {
+func checks(d controlplane.Driver, t Target, knobs []scenario.Settings, run string) []check {
 	return []check{
 		{"kubeconfig", "name a context of the kubeconfig", func(_ context.Context, f *Found) (detail string, err error) {
 			if f.Cluster, err = t.Open(); err != nil {

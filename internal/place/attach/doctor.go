@@ -11,6 +11,7 @@ import (
 	"scaler.mesh/scaler/internal/doctor"
 	"scaler.mesh/scaler/internal/measure"
 	"scaler.mesh/scaler/internal/place/existing"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // dialTimeout is for a connection to the control plane.
@@ -18,10 +19,10 @@ const dialTimeout = 5 * time.Second
 
 // Doctor checks what a cluster lacks for a run, until a check fails that the others need.
 // Last it connects to the control plane, which no other does. It creates nothing.
-func Doctor(ctx context.Context, d controlplane.Driver, t Target, knobs controlplane.Knobs) []doctor.Result {
+func Doctor(ctx context.Context, d controlplane.Driver, t Target, knobs scenario.Settings) []doctor.Result {
 	var results []doctor.Result
 	f := &Found{}
-	all := append(checks(d, t, []controlplane.Knobs{knobs}, "doctor"), check{
+	all := append(checks(d, t, []scenario.Settings{knobs}, "doctor"), check{
 		"connection", "see docs/guides/own-cluster.md", func(ctx context.Context, f *Found) (string, error) { return tryConnection(ctx, t, f) },
 	})
 	for _, c := range all {

@@ -67,7 +67,7 @@ type Found struct {
 
 // Inspect looks at the cluster and fails when a run with a label must not start there. It creates
 // nothing. The control plane must be one that can have all of the knobs.
-func (p *Place) Inspect(ctx context.Context, d controlplane.Driver, run string, knobs ...controlplane.Knobs) (*Found, error) {
+func (p *Place) Inspect(ctx context.Context, d controlplane.Driver, run string, knobs ...scenario.Settings) (*Found, error) {
 	f := &Found{Run: run, Removal: p.Target.removal(run)}
 	for _, c := range checks(d, p.Target, knobs, run) {
 		if _, err := c.do(ctx, f); err != nil {

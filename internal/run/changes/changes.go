@@ -36,7 +36,7 @@ type Options struct {
 	Length   time.Duration              // of the phase
 	Timeout  time.Duration              // for the mesh to converge again
 	Mesh     topology.Mesh              // that is changed
-	Knobs    controlplane.Knobs         // that the mesh has
+	Knobs    scenario.Settings          // that the mesh has
 	Adapter  *controlplane.ControlPlane // of the control plane
 	API      place.Clients              // that changes are written to
 	Label    string                     // value of the run label of objects that are created

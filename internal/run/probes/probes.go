@@ -22,6 +22,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
@@ -40,7 +41,7 @@ const (
 type Options struct {
 	Changes  int                        // of each kind
 	Mesh     topology.Mesh              // that is changed
-	Knobs    controlplane.Knobs         // that the mesh has
+	Knobs    scenario.Settings          // that the mesh has
 	Adapter  *controlplane.ControlPlane // of the control plane
 	API      place.Clients              // that changes are written to
 	Label    string                     // value of the run label of objects that are created
