@@ -26,22 +26,16 @@ var ErrSchema = errors.New("which this scaler does not read")
 // error, a folder without runs ErrNoRuns. Latency runs are passed over, and a
 // path that holds nothing else has ErrNoRuns too.
 func Read(paths ...string) ([]Run, error) {
-	for _, path := range paths {
-		runs, latencies, err := ReadAll(path)
-		if err != nil {
-			return nil, err
-		}
-		if len(runs) == 0 {
-			return nil, fmt.Errorf("reading %s: %w of scaler rollout, but %d of scaler latency, which 'scaler report' prints", path, ErrNoRuns, len(latencies))
-		}
-	}
-	runs, _, err := ReadAll(paths...)
+	runs, _, err := read(paths, true)
 	return runs, err
 }
 
 // ReadAll reads what Read reads, and the latency runs among it.
-func ReadAll(paths ...string) (runs []Run, latencies []LatencyRun, err error) {
-	seen := map[string]bool{}
+func ReadAll(paths ...string) ([]Run, []LatencyRun, error) { return read(paths, false) }
+
+// read reads what ReadAll reads; with runsAlone each path must hold a Run.
+func read(paths []string, runsAlone bool) (runs []Run, latencies []LatencyRun, err error) {
+	isRun := map[string]bool{} // by folder, of those that were read
 	for _, path := range paths {
 		dirs, err := runDirs(path)
 		if err != nil {
@@ -50,20 +44,23 @@ func ReadAll(paths ...string) (runs []Run, latencies []LatencyRun, err error) {
 		if len(dirs) == 0 {
 			return nil, nil, fmt.Errorf("reading %s: %w: want a run's folder, which holds %s, or a folder with runs below it", path, ErrNoRuns, runFile)
 		}
+		found := false
 		for _, dir := range dirs {
-			if seen[dir] {
-				continue
+			if _, seen := isRun[dir]; !seen {
+				run, latency, err := readRun(dir)
+				if err != nil {
+					return nil, nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, runFile), err)
+				}
+				if isRun[dir] = latency == nil; latency != nil {
+					latencies = append(latencies, *latency)
+				} else {
+					runs = append(runs, run)
+				}
 			}
-			seen[dir] = true
-			run, latency, err := readRun(dir)
-			switch {
-			case err != nil:
-				return nil, nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, runFile), err)
-			case latency != nil:
-				latencies = append(latencies, *latency)
-			default:
-				runs = append(runs, run)
-			}
+			found = found || isRun[dir]
+		}
+		if runsAlone && !found {
+			return nil, nil, fmt.Errorf("reading %s: %w of scaler rollout, but %d of scaler latency, which 'scaler report' prints", path, ErrNoRuns, len(dirs))
 		}
 	}
 	return runs, latencies, nil
