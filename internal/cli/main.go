@@ -96,27 +96,12 @@ the time until every sidecar has its configuration and its certificate.`,
 	root.SetVersionTemplate("scaler {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(showUsage)
+	addGroup(root, "Measure", newRolloutCommand(s), newUpgradeCommand(s), newLatencyCommand(s), newLimitsCommand(s), newTuneCommand(s), newBenchCommand(s), newXDSCommand(s))
+	addGroup(root, "Your own mesh", endsAtOnce(newCaptureCommand(s)), newDiffCommand(s), newAssessCommand(s))
+	addGroup(root, "Records", endsAtOnce(newReportCommand(s)), endsAtOnce(newCompareCommand(s)), endsAtOnce(newPlanCommand(s), "verify"), newDashboardsCommand(s))
+	addGroup(root, "This machine", endsAtOnce(newDoctorCommand(s)), newComponentsCommand(s), newClusterCommand(s), newCleanupCommand(s), newCalibrateCommand(s))
 	root.AddCommand(
-		newRolloutCommand(s),
-		newBenchCommand(s),
-		newUpgradeCommand(s),
-		newDiffCommand(s),
-		newAssessCommand(s),
-		endsAtOnce(newCaptureCommand(s)),
-		newXDSCommand(s),
-		newLimitsCommand(s),
-		newTuneCommand(s),
 		endsAtOnce(newSchemaCommand(s)),
-		newCalibrateCommand(s),
-		newLatencyCommand(s),
-		endsAtOnce(newReportCommand(s)),
-		endsAtOnce(newCompareCommand(s)),
-		endsAtOnce(newPlanCommand(s), "verify"),
-		newDashboardsCommand(s),
-		newClusterCommand(s),
-		newComponentsCommand(s),
-		endsAtOnce(newDoctorCommand(s)),
-		newCleanupCommand(s),
 		endsAtOnce(newVersionCommand(s)),
 		newReferenceCommand(),
 		newExecEnvoyCommand(),
@@ -131,6 +116,15 @@ the time until every sidecar has its configuration and its certificate.`,
 		onlyRead(root, runtime.GOOS)
 	}
 	return root
+}
+
+// addGroup adds commands that the help lists below a title.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, c := range commands {
+		c.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // errMissed marks a run that finished but did not converge: exit code 3.

@@ -78,7 +78,7 @@ them, which takes less than 20 minutes on two cores; see 'scaler components'.`,
   # recovery after the control plane was killed
   scaler rollout --pods 200 --fault kill-control-plane@steady
 
-  # one knob alone: sidecars know only the services that they call
+  # one setting alone: sidecars know only the services that they call
   scaler rollout --pods 200 --scope declared
 
   # sidecars of 200 pods against an ADS server that runs already

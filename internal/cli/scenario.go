@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -336,11 +337,16 @@ func showUsage(cmd *cobra.Command) error {
 	if cmd.HasExample() {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
-	if cmd.HasAvailableSubCommands() {
-		b.WriteString("\nCommands:\n")
+	others := "Commands"
+	if len(cmd.Groups()) > 0 {
+		others = "Other"
+	}
+	for _, g := range append(slices.Clone(cmd.Groups()), &cobra.Group{Title: others}) {
+		title := "\n" + g.Title + ":\n"
 		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() || c.Name() == "help" {
-				fmt.Fprintf(&b, "  %-*s %s\n", c.NamePadding(), c.Name(), c.Short)
+			if c.GroupID == g.ID && (c.IsAvailableCommand() || c.Name() == "help") {
+				fmt.Fprintf(&b, "%s  %-*s %s\n", title, c.NamePadding(), c.Name(), c.Short)
+				title = ""
 			}
 		}
 	}
