@@ -21,7 +21,7 @@ func TestComment(t *testing.T) {
 		"just too long": {strings.Repeat("\n", CommentBytes-5), "\nend\n", false, note + "\nend\n"},
 		"just enough":   {strings.Repeat("\n", CommentBytes-6), "\nend\n", true, ""},
 	} {
-		got := Comment(test.text, test.end)
+		got := comment(test.text, test.end)
 		if len(got) >= CommentBytes || test.whole != (got == test.text+test.end) || !strings.HasSuffix(got, test.has) {
 			t.Errorf("%s: %d bytes, ends with %q", name, len(got), got[max(0, len(got)-100):])
 		}

@@ -17,32 +17,31 @@ import (
 // answer where there is one, and wide all of it.
 var Formats = []string{"table", "wide", "json", "yaml", "markdown"}
 
-// Print writes an object in one of Formats. text renders it as Markdown or for a
-// terminal; it is called only for these formats. Errors call the object what, as in "a
-// plan".
-func Print(w io.Writer, format, what string, object any, text func(markdown bool) string) error {
-	return PrintAnswer(w, format, what, object, func(int) string { return text(false) }, text)
+// Print writes an object in one of Formats. write writes it as a document; it is called only for a terminal and for Markdown. Errors
+// call the object what, as in "a plan".
+func Print(w io.Writer, format, what string, object any, write func(*Document)) error {
+	return PrintAnswer(w, format, what, object, func(int) string { return Wide(write) }, write)
 }
 
 // PrintAnswer writes an object as Print does, but as a table only its answer, whose lines have
 // at most this width.
-func PrintAnswer(w io.Writer, format, what string, object any, answer func(width int) string, text func(markdown bool) string) error {
-	var written string
+func PrintAnswer(w io.Writer, format, what string, object any, answer func(width int) string, write func(*Document)) error {
+	var text string
 	var err error
 	switch format {
 	case "table":
-		written = answer(Width(w))
+		text = answer(Width(w))
 	case "wide", "markdown":
-		written = text(format == "markdown")
+		text = written(Document{markdown: format == "markdown", level: 3}, write)
 	case "json":
-		written, err = asJSON(object)
+		text, err = asJSON(object)
 	case "yaml":
-		written, err = asYAML(object)
+		text, err = asYAML(object)
 	default:
 		return fmt.Errorf("printing %s as %q: want one of %s", what, format, strings.Join(Formats, ", "))
 	}
 	if err == nil {
-		_, err = io.WriteString(w, written)
+		_, err = io.WriteString(w, text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s as %s: %w", what, format, err)

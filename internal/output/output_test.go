@@ -12,15 +12,10 @@ func TestPrint(t *testing.T) {
 		Name string `json:"name"`
 		Pods []int  `json:"pods"`
 	}{"a<b>&c", []int{}}
-	text := func(markdown bool) string {
-		if markdown {
-			return "# a\n"
-		}
-		return "A\n"
-	}
+	text := func(d *Document) { d.Title("a") }
 	for format, want := range map[string]string{
-		"table":    "A\n",
-		"markdown": "# a\n",
+		"table":    "a\n",
+		"markdown": "### a\n",
 		"json":     "{\n  \"name\": \"a<b>&c\",\n  \"pods\": []\n}\n",
 		"yaml":     "name: a<b>&c\npods: []\n",
 	} {
@@ -41,7 +36,7 @@ type fullDisk struct{}
 func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 
 func TestPrintSaysWhatFailed(t *testing.T) {
-	text := func(bool) string { return "a\n" }
+	text := func(d *Document) { d.Title("a") }
 	for _, tt := range []struct {
 		name, format string
 		to           io.Writer

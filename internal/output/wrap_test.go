@@ -26,19 +26,14 @@ func TestWrap(t *testing.T) {
 }
 
 func TestPrintAnswer(t *testing.T) {
-	for format, want := range map[string]string{"table": "the answer\n", "wide": "all\n", "markdown": "all, marked\n"} {
+	for format, want := range map[string]string{"table": "the answer\n", "wide": "all\n", "markdown": "### all\n"} {
 		var b strings.Builder
 		err := PrintAnswer(&b, format, "a thing", nil, func(width int) string {
 			if width != widest {
 				t.Errorf("width %d where there is no terminal, want %d", width, widest)
 			}
 			return "the answer\n"
-		}, func(markdown bool) string {
-			if markdown {
-				return "all, marked\n"
-			}
-			return "all\n"
-		})
+		}, func(d *Document) { d.Title("all") })
 		if err != nil || b.String() != want {
 			t.Errorf("%s: %q, %v", format, b.String(), err)
 		}

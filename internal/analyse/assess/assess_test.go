@@ -14,6 +14,7 @@ import (
 	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/analyse/diff"
 	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -130,7 +131,7 @@ func TestProcessors(t *testing.T) {
 		if name != "a share of the pods" && !slices.Equal(set, c.set) {
 			t.Errorf("%s: %q is set, want %q", name, set, c.set)
 		}
-		if on := strings.Contains(a.page("out", false), "Cores are those of production's nodes"); on != a.OfNodes {
+		if on := strings.Contains(output.Wide(func(d *output.Document) { a.write(d, "out") }), "Cores are those of production's nodes"); on != a.OfNodes {
 			t.Errorf("%s: the page says %v of production's nodes, want %v", name, on, a.OfNodes)
 		}
 	}
@@ -411,7 +412,7 @@ func TestGrowthText(t *testing.T) {
 		if a.Verdict != verdict {
 			t.Errorf("%s: got %s, want %s", name, a.Verdict, verdict)
 		}
-		if on := strings.Contains(a.page("dir", false), "scaler plan dir/copies --scale 3 --node-speed FILE -o wide"); on != c.nodes {
+		if on := strings.Contains(output.Wide(func(d *output.Document) { a.write(d, "dir") }), "scaler plan dir/copies --scale 3 --node-speed FILE -o wide"); on != c.nodes {
 			t.Errorf("%s: the command has --node-speed: %v, want %v", name, on, c.nodes)
 		}
 		for _, format := range []string{"table", "wide"} {

@@ -20,9 +20,9 @@ const (
 // Print writes an assessment in one of output.PageFormats; a table is an answer of at most 25 lines. dir is its folder.
 func Print(w io.Writer, format, dir string, a *Assessment) error {
 	if format == "html" {
-		return writePage(w, a.title(), a.page(dir, true))
+		return writePage(w, a.title(), output.Markdown(func(d *output.Document) { a.write(d, dir) }))
 	}
-	return output.PrintAnswer(w, format, "the assessment", a, func(width int) string { return a.answer(dir, width) }, func(markdown bool) string { return a.page(dir, markdown) })
+	return output.PrintAnswer(w, format, "the assessment", a, func(width int) string { return a.answer(dir, width) }, func(d *output.Document) { a.write(d, dir) })
 }
 
 // title states the verdict in one line.
@@ -109,103 +109,88 @@ func (c Captured) text() string {
 	return text + "; each with requests " + resources(c.Requests) + "; limits " + resources(c.Limits)
 }
 
-// page is all of the assessment; as Markdown it is shorter than a comment may be.
-func (a *Assessment) page(dir string, markdown bool) string {
-	var b strings.Builder
-	show, escaped := output.Table.Text, output.Plain
-	heading := func(text string) { fmt.Fprintf(&b, "\n%s\n\n", text) }
-	if markdown {
-		show, escaped = output.Table.Markdown, output.Escaped
-		heading = func(text string) { fmt.Fprintf(&b, "\n## %s\n\n", text) }
-		b.WriteString("# ")
-	}
-	fmt.Fprintf(&b, "%s\n\n%s.\n", a.title(), escaped(a.Mesh))
-	heading("Reasons")
-	for _, r := range a.Reasons {
-		fmt.Fprintf(&b, "- %s\n", escaped(r))
-	}
+// write writes all of the assessment; as Markdown it is shorter than a comment may be.
+func (a *Assessment) write(d *output.Document, dir string) {
+	d.Title(a.title())
+	d.Paragraph(a.Mesh + ".")
+	d.Section("Reasons")
+	d.List(a.Reasons...)
 	if len(a.Settings) > 0 {
-		heading("What to set")
+		d.Section("What to set")
 		t := output.Table{Head: []string{"value of the istiod chart", "set", "why"}, Left: 2}
 		for _, s := range a.Settings {
 			t.Add(s.Path, s.Value, s.Why)
 		}
-		b.WriteString(show(t))
+		d.Table(t)
 	}
-	heading("Checks")
+	d.Section("Checks")
 	t := output.Table{Head: []string{"check", "outcome", "what was found"}, Left: 2}
 	for _, c := range a.Checks {
 		t.Add(c.Name, string(c.Outcome), c.Text)
 	}
-	b.WriteString(show(t))
-	heading("What one istiod needed")
-	fmt.Fprintf(&b, "It has: %s.\n", escaped(a.Installed.text()))
-	if a.Room != "" {
-		b.WriteString(escaped(a.Room) + "\n")
-	}
-	b.WriteString("\n")
+	d.Table(t)
+	d.Section("What one istiod needed")
+	d.Paragraph("It has: "+a.Installed.text()+".", a.Room)
 	if a.OfNodes {
-		b.WriteString("Cores are those of production's nodes.\n\n")
+		d.Paragraph("Cores are those of production's nodes.")
 	}
 	t = output.Table{Head: []string{"step", "moment", "version", "memory, peak", "low", "high", "cores, mean", "peak"}, Left: 2}
 	for _, m := range a.Moments {
 		t.Add(m.Step, m.Phase, m.Version, output.Bytes(m.MemoryBytes), output.Bytes(m.Low), output.Bytes(m.High), cores(m.Cores), cores(m.PeakCores))
 	}
-	b.WriteString(show(t))
+	d.Table(t)
 	if a.Growth != nil {
-		heading("What a larger mesh needs")
-		for _, text := range a.Growth.paragraphs() {
-			b.WriteString(escaped(text) + "\n")
-		}
-		command, note := fmt.Sprintf("scaler plan %s --scale %d", escaped(filepath.Join(dir, CopiesFolder)), a.Growth.Scale), ""
+		d.Section("What a larger mesh needs")
+		d.Paragraph(a.Growth.paragraphs()...)
+		command, note := fmt.Sprintf("scaler plan %s --scale %d", filepath.Join(dir, CopiesFolder), a.Growth.Scale), ""
 		if a.Installed.NodeSpeed != nil { // without it, the plan would be for the processors of this machine
 			command, note = command+" --node-speed FILE", ", with the FILE that the assessment had"
 		}
-		fmt.Fprintf(&b, "\n%s -o wide has all of it%s.\n", command, note)
+		d.Paragraph(fmt.Sprintf("%s has all of it%s.", output.Quote(command+" -o wide"), note))
 	}
-	heading("What changes for proxies")
-	a.differences(&b, dir, escaped)
+	d.Section("What changes for proxies")
+	a.writeDifferences(d, dir)
 	if len(a.NotReproduced) > 0 {
-		heading("What of production the rehearsal lacks")
+		d.Section("What of production the rehearsal lacks")
+		var all []string
 		for _, n := range a.NotReproduced {
-			fmt.Fprintf(&b, "- %s\n", escaped(strings.TrimSpace(n.What+" "+n.Value)+": "+n.Changes))
+			all = append(all, strings.TrimSpace(n.What+" "+n.Value)+": "+n.Changes)
 		}
+		d.List(all...)
 	}
-	if markdown {
-		return output.Comment(b.String(), "")
-	}
-	return b.String()
+	d.Comment()
 }
 
-// differences lists what proxies hold otherwise.
-func (a *Assessment) differences(b *strings.Builder, dir string, escaped func(string) string) {
-	d := a.Differences
+// writeDifferences writes what proxies hold otherwise.
+func (a *Assessment) writeDifferences(d *output.Document, dir string) {
+	of := a.Differences
 	switch {
-	case d == nil:
-		b.WriteString("It is not known: a version did not come so far.\n")
+	case of == nil:
+		d.Paragraph("It is not known: a version did not come so far.")
 		return
-	case len(d.Groups) == 0:
-		b.WriteString("Nothing.\n")
+	case len(of.Groups) == 0:
+		d.Paragraph("Nothing.")
 		return
 	}
-	fmt.Fprintf(b, "%d of %d %s change.", d.Changed, d.Sidecars, d.Proxies())
+	change := fmt.Sprintf("%d of %d %s change.", of.Changed, of.Sidecars, of.Proxies())
 	if a.sidecars {
-		b.WriteString(" Pods that the waves restart start with what is new: no connection is cut for it.")
+		change += " Pods that the waves restart start with what is new: no connection is cut for it."
 	}
-	b.WriteString("\n")
-	for i, g := range d.Groups {
+	d.Paragraph(change)
+	var all []string
+	for i, g := range of.Groups {
 		if i == shownGroups {
-			fmt.Fprintf(b, "- and %d more\n", len(d.Groups)-i)
+			all = append(all, fmt.Sprintf("and %d more", len(of.Groups)-i))
 			break
 		}
-		text := fmt.Sprintf("[%s] %d of %d %s: %s %s %s", g.Effect, g.Sidecars, g.OfSidecars, d.Proxies(), g.Class, partText(g), g.Op)
-		text += valueOf(g)
+		text := fmt.Sprintf("[%s] %d of %d %s: %s %s %s%s", g.Effect, g.Sidecars, g.OfSidecars, of.Proxies(), g.Class, partText(g), g.Op, valueOf(g))
 		if g.Meaning != nil {
 			text += ". " + g.Meaning.Text
 		}
-		fmt.Fprintf(b, "- %s\n", escaped(text))
+		all = append(all, text)
 	}
-	fmt.Fprintf(b, "\nscaler diff %s lists all with their values.\n", escaped(dir))
+	d.List(all...)
+	d.Paragraph(output.Quote("scaler diff "+dir) + " lists all with their values.")
 }
 
 // maxValue is how long the values of a difference may be to be listed.

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,7 @@ func (p *Plan) answer(width int) string {
 	a := output.NewAnswer(p.title(), width)
 	a.Paragraphs(p.Paragraphs()...)
 	if v := p.Verification; v != nil {
-		a.Paragraphs(append([]string{shown(v.sentence(), false)}, v.open()...)...)
+		a.Paragraphs(append([]string{v.sentence()}, v.open()...)...)
 	}
 	figures := p.figuresTable(false)
 	var warnings []string
@@ -48,13 +49,8 @@ func (p *Plan) answer(width int) string {
 // nothing is known is "".
 func (p *Plan) Paragraphs() []string {
 	paragraph := func(sentences ...string) string {
-		var all []string
-		for _, s := range sentences {
-			if s = strings.TrimSpace(s); s != "" {
-				all = append(all, s)
-			}
-		}
-		return strings.Join(all, " ")
+		sentences = slices.DeleteFunc(sentences, func(s string) bool { return s == "" })
+		return strings.Join(sentences, " ")
 	}
 	return []string{
 		paragraph(fmt.Sprintf("Forecast from runs of %s pods.", p.runs()), p.Request.sentence(p.Target, p.Request.Resources.text(p.Request.Processors)), p.processorSentence(), p.bindsSentence()),

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -38,7 +39,7 @@ func TestCaptured(t *testing.T) {
 		if cpu := strict().cpu(404); p.Figures[3].Name != rolloutCPU || p.Figures[3].Forecast < cpu*0.8 || p.Figures[3].Forecast > cpu*1.2 {
 			t.Errorf("%s: %+v, want %.3g", name, p.Figures[3], cpu)
 		}
-		text := p.text("", false)
+		text := output.Wide(func(d *output.Document) { p.write(d, "") })
 		for _, want := range []string{
 			"mesh.yaml (0123456789ab) at scale 20: 404 pods, 103 services, on istiod 1.31.0\n",
 			"from runs of 24 (scale 1, 2 runs), 44 (scale 2, 2 runs), 84 (scale 4, 2 runs) pods",
@@ -105,7 +106,7 @@ func TestCapturedProxies(t *testing.T) {
 	if cpu := strict().cpu(404); p.Figures[3].Forecast < cpu*0.8 || p.Figures[3].Forecast > cpu*1.2 {
 		t.Errorf("%+v, want %.3g", p.Figures[3], cpu)
 	}
-	if text := p.text("", false); !strings.Contains(text, "After a restart 260 proxies, 40 ztunnels among them, connect again within") {
+	if text := output.Wide(func(d *output.Document) { p.write(d, "") }); !strings.Contains(text, "After a restart 260 proxies, 40 ztunnels among them, connect again within") {
 		t.Errorf("got\n%s", text)
 	}
 	if p, err := Make(mixed(1, 2, 3, 4), Options{Validate: true}); err != nil || p.Target.Nodes != 8 || p.Figures[0].Measured == nil {

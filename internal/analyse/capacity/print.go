@@ -19,7 +19,7 @@ func Print(w io.Writer, format string, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	return output.PrintAnswer(w, format, "a plan", p, p.answer, func(markdown bool) string { return p.text(request, markdown) })
+	return output.PrintAnswer(w, format, "a plan", p, p.answer, func(d *output.Document) { p.write(d, request) })
 }
 
 // title states what is planned for.
@@ -62,48 +62,39 @@ func (p *Plan) figuresTable(models bool) output.Table {
 	return t
 }
 
-// text renders the plan, with the request as a manifest.
-func (p *Plan) text(request string, markdown bool) string {
-	var b strings.Builder
+// write writes the plan, with the request as a manifest.
+func (p *Plan) write(d *output.Document, request string) {
+	d.Title(p.title())
+	d.Paragraph("from runs of " + p.runs() + " pods")
+	grid(d, p.figuresTable(true))
+	d.Paragraph(p.processorSentence())
+	if p.Request.Replicas > 1 {
+		d.Paragraph("Memory is that of the replica that needs most, processor time that of all replicas together.")
+	}
+	if p.Work != nil {
+		p.Work.write(d)
+	}
+	grid(d, p.statesTable())
+	d.Paragraph(p.Decides.sentence(), p.Reconnect.sentence(p.Target), p.Sidecars.sentence(p.Target.Pods), p.Upgrade.sentence(p.Target.Pods))
+	d.Paragraph(p.Binds + " binds first.")
 	limits := output.Table{Head: []string{"limit", "takes at least", "because"}}
 	for _, l := range p.Limits {
 		limits.Add(l.Name, amount(secondsUnit, &l.Seconds), l.Rule)
 	}
-	heading, fence := "", ""
-	if markdown {
-		heading, fence = "### ", "```"
-	}
-	fmt.Fprintf(&b, "%s%s\n\nfrom runs of %s pods\n\n", heading, shown(p.title(), markdown), p.runs())
-	b.WriteString(grid(p.figuresTable(true), markdown))
-	if text := p.processorSentence(); text != "" {
-		b.WriteString("\n" + text + "\n")
-	}
-	if p.Request.Replicas > 1 {
-		b.WriteString("\nMemory is that of the replica that needs most, processor time that of all replicas together.\n")
-	}
-	b.WriteString(p.Work.text(markdown))
-	fmt.Fprintf(&b, "\n%s\n%s%s", grid(p.statesTable(), markdown), p.Decides.sentence(), p.Reconnect.sentence(p.Target)+p.Sidecars.sentence(p.Target.Pods)+p.Upgrade.sentence(p.Target.Pods))
-	fmt.Fprintf(&b, "\n%s binds first.\n\n%s\n%s\n\n", p.Binds, grid(limits, markdown), p.Request.sentence(p.Target, ""))
+	grid(d, limits)
+	d.Paragraph(p.Request.sentence(p.Target, ""))
 	if p.Install != nil {
-		fmt.Fprintf(&b, "%s\n\n", p.Install.How)
+		d.Paragraph(p.Install.How)
 	}
-	if markdown {
-		fmt.Fprintf(&b, "%syaml\n%s%s\n", fence, request, fence)
-	} else {
-		b.WriteString(request)
+	d.Code("yaml", request)
+	if p.Verification != nil {
+		p.Verification.write(d)
 	}
-	b.WriteString(p.Verification.text(markdown))
-	for i, d := range p.Warnings {
-		if i == 0 {
-			b.WriteString("\n")
-		}
-		if markdown {
-			fmt.Fprintf(&b, "- `%s`: %s\n", d.About, shown(d.Text, true))
-		} else {
-			fmt.Fprintf(&b, "[%d] %s: %s\n", i+1, d.About, shown(d.Text, false))
-		}
+	var warnings []string
+	for i, w := range p.Warnings {
+		warnings = append(warnings, fmt.Sprintf("[%d] %s: %s", i+1, w.About, w.Text))
 	}
-	return b.String()
+	d.List(warnings...)
 }
 
 func (p *Plan) validated() bool {
@@ -197,7 +188,7 @@ func (r Request) sentence(t Target, resources string) string {
 	if r.Burst.IntervalSeconds > 0 {
 		arrival = fmt.Sprintf("%s come every %s", output.Many(r.Burst.Pods, "pod"), duration(r.Burst.IntervalSeconds))
 	}
-	fmt.Fprintf(&b, ".\nIf %s, each %s is served within %s; the last pods come after %s.",
+	fmt.Fprintf(&b, ". If %s, each %s is served within %s; the last pods come after %s.",
 		arrival, who, amount(secondsUnit, &r.Burst.WaitSeconds), amount(secondsUnit, &r.Burst.TotalSeconds))
 	return b.String()
 }
@@ -211,7 +202,7 @@ func (l *Limit) sentence(t Target) string {
 	if t.Proxies > t.Nodes {
 		who = fmt.Sprintf("%d proxies, %s among them,", t.Proxies, who)
 	}
-	return fmt.Sprintf("After a restart %s connect again within %s at least (%s).\n", who, amount(secondsUnit, &l.Seconds), l.Rule)
+	return fmt.Sprintf("After a restart %s connect again within %s at least (%s).", who, amount(secondsUnit, &l.Seconds), l.Rule)
 }
 
 // manifest renders the request as what installs it, where the control plane has such a
@@ -237,14 +228,11 @@ func (p *Plan) manifest() (string, error) {
 	return string(text), nil
 }
 
-// grid renders a table. All columns are left-aligned, including those of numbers, because
+// grid writes a table. All columns are left-aligned, including those of numbers, because
 // they contain words too.
-func grid(t output.Table, markdown bool) string {
+func grid(d *output.Document, t output.Table) {
 	t.Left = len(t.Head) - 1
-	if markdown {
-		return t.Markdown()
-	}
-	return t.Text()
+	d.Table(t)
 }
 
 // amount formats a figure of a unit with three digits; "-" for nil.
@@ -271,11 +259,3 @@ func percent(v *float64) string {
 
 // digits prints three digits and no exponent.
 func digits(v float64) string { return output.Digits(v, 2) }
-
-// shown escapes s, which may come from a record, for Markdown or a terminal.
-func shown(s string, markdown bool) string {
-	if markdown {
-		return output.Escaped(s)
-	}
-	return output.Plain(s)
-}

@@ -97,5 +97,5 @@ func (s *Sidecars) sentence(pods int) string {
 		}
 		return fmt.Sprintf("%s (%s to %s)", amount(bytesUnit, &b.Forecast), amount(bytesUnit, b.Low), amount(bytesUnit, b.High))
 	}
-	return fmt.Sprintf("A real sidecar will hold %s of memory, and those of %s together %s.\n", text(s.MemoryBytes), output.Many(pods, "pod"), text(s.PodsMemoryBytes))
+	return fmt.Sprintf("A real sidecar will hold %s of memory, and those of %s together %s.", text(s.MemoryBytes), output.Many(pods, "pod"), text(s.PodsMemoryBytes))
 }

@@ -233,5 +233,5 @@ func (d Decides) sentence() string {
 		return ""
 	}
 	text := strings.Join(parts, "; ")
-	return strings.ToUpper(text[:1]) + text[1:] + ".\n"
+	return strings.ToUpper(text[:1]) + text[1:] + "."
 }

@@ -39,9 +39,9 @@ func (u *Upgrade) sentence(pods int) string {
 	if u == nil {
 		return ""
 	}
-	text := fmt.Sprintf("\n%s, measured with %d pods", strings.TrimSuffix(u.text, "."), u.Pods)
+	text := fmt.Sprintf("%s, measured with %d pods", strings.TrimSuffix(u.text, "."), u.Pods)
 	if pods != u.Pods {
 		text += fmt.Sprintf("; with %d it was not measured", pods)
 	}
-	return text + ".\n"
+	return text + "."
 }

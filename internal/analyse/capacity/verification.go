@@ -74,16 +74,14 @@ func (v *Verification) Add(checks ...Check) {
 	}
 }
 
-// text renders the verification; "" for nil.
-func (v *Verification) text(markdown bool) string {
-	if v == nil {
-		return ""
-	}
+// write writes with what the plan was verified, and what each check found.
+func (v *Verification) write(d *output.Document) {
+	d.Paragraph(v.sentence())
 	t := output.Table{Head: []string{"check", "verdict", "measured", "low", "high", "why"}}
 	for _, c := range v.Checks {
 		t.Add(c.Name, string(c.Verdict), amount(c.Unit, c.Measured), amount(c.Unit, c.Low), amount(c.Unit, c.High), c.Why)
 	}
-	return "\n" + shown(v.sentence(), markdown) + "\n\n" + grid(t, markdown)
+	grid(d, t)
 }
 
 // sentence states with what the plan was verified, and the verdict.

@@ -497,11 +497,8 @@ func (w *Work) forecast() forecast {
 	return made
 }
 
-// text renders the work; "" for nil.
-func (w *Work) text(markdown bool) string {
-	if w == nil {
-		return ""
-	}
+// write writes what the rollout uses processor time for.
+func (w *Work) write(d *output.Document) {
 	table := output.Table{Head: []string{"work of the rollout", "count", "CPU time of one", "low", "high", "share"}}
 	for _, p := range w.Parts {
 		table.Add(p.Name, digits(p.Count), small(&p.Each.Forecast), small(p.Each.Low), small(p.Each.High), fmt.Sprintf("%.0f%%", 100*p.Share))
@@ -510,7 +507,8 @@ func (w *Work) text(markdown bool) string {
 	if w.Measured != nil {
 		sum += fmt.Sprintf(", measured %s (%s)", amount(secondsUnit, w.Measured), percent(w.Error))
 	}
-	return fmt.Sprintf("\n%s\n%s; changes are pushed in %s, of which %d push more than endpoints.\n", grid(table, markdown), sum, output.Many(w.Rounds, "round"), w.FullRounds)
+	grid(d, table)
+	d.Paragraph(fmt.Sprintf("%s; changes are pushed in %s, of which %d push more than endpoints.", sum, output.Many(w.Rounds, "round"), w.FullRounds))
 }
 
 // small formats a time that may be far below a microsecond.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -122,7 +123,7 @@ func TestWork(t *testing.T) {
 	if f := p.Figures[slices.IndexFunc(p.Figures, func(f Figure) bool { return f.Name == rolloutCPU })]; f.Forecast != p.Work.CPUSeconds.Forecast || len(f.Model) != len(want) {
 		t.Errorf("%+v is not the work", f)
 	}
-	if text := p.Work.text(false); !strings.Contains(text, "CPU TIME OF ONE") || !strings.Contains(text, "160 rounds") {
+	if text := output.Wide(p.Work.write); !strings.Contains(text, "CPU TIME OF ONE") || !strings.Contains(text, "160 rounds") {
 		t.Error(text)
 	}
 

@@ -143,7 +143,7 @@ func TestTooFewRepeats(t *testing.T) {
 		if !tt.tested && (r.Tests != 0 || !strings.Contains(r.headline(), "too few repeats")) {
 			t.Errorf("%d against %d: %d tests, %q", tt.a, tt.b, r.Tests, r.headline())
 		}
-		if text := r.sheet().as(false); strings.HasPrefix(text, "NOT TESTED: too few repeats") == tt.tested || strings.Contains(text, "\nNOT TESTED: TOO FEW REPEATS") == tt.tested {
+		if text := output.Wide(r.write); strings.HasPrefix(text, "NOT TESTED: too few repeats") == tt.tested || strings.Contains(text, "\nNOT TESTED: TOO FEW REPEATS") == tt.tested {
 			t.Errorf("%d against %d: it prints\n%s", tt.a, tt.b, text)
 		}
 	}

@@ -12,55 +12,53 @@ import (
 // Printable is a value that Print prints: a *Result or a *PublishedComparison.
 type Printable interface {
 	answer(width int) string
-	sheet() sheet
+	write(d *output.Document)
 }
 
 // Print writes a comparison in one of output.Formats; as a table its answer.
 func Print(w io.Writer, format string, p Printable) error {
-	return output.PrintAnswer(w, format, "a comparison", p, p.answer, func(markdown bool) string { return p.sheet().as(markdown) })
+	return output.PrintAnswer(w, format, "a comparison", p, p.answer, p.write)
 }
 
-// sheet returns the comparison in reading order: first the differences, then the figures
+// write writes the comparison in reading order: first the differences, then the figures
 // without a significant difference, then those that were not tested.
-func (r *Result) sheet() sheet {
-	s := sheet{title: r.headline()}
-	s.lines = append(s.lines, "A is "+r.A, "B is "+r.B)
-	s.lines = append(s.lines, r.Remarks...)
+func (r *Result) write(d *output.Document) {
+	d.Title(r.headline())
+	d.List(append([]string{"A is " + r.A, "B is " + r.B}, r.Remarks...)...)
 	if len(r.Bounds) > 0 {
-		s.parts = append(s.parts, r.boundsPart())
+		d.Section("Bounds")
+		d.Table(r.boundsTable())
 	}
 	margin := ""
 	if r.EqualWithin != nil {
 		margin = r.margin()
 	}
 	for i := range r.Groups {
-		s.parts = append(s.parts, r.Groups[i].part(margin))
-	}
-	notes := part{title: "How to read it", lines: []string{
-		fmt.Sprintf("A figure of a run is one value. A and B are means over the runs (of what is above zero, the geometric mean), and between what the runs lie. "+
-			"The interval is a figure's own, at 95 %%. p is Welch's, on logarithms of what is above zero, corrected by Holm's method for the %d figures tested: a difference is established at %v.", r.Tests, r.Alpha),
-		`"~" no significant difference, which does not say that there is none: the interval says how large it may be. ` +
-			`NOT TESTED: no difference would be significant, however large: ranks of 3 against 3 are at their extreme in one of ten comparisons of like with like.`,
-	}}
-	if r.EqualWithin != nil {
-		notes.lines = append(notes.lines, r.equivalenceNote())
+		r.Groups[i].write(d, margin)
 	}
 	if len(r.Warnings) > 0 {
-		notes.title = "Warnings"
-		lines := notes.lines
-		notes.lines = nil
+		d.Section("Warnings")
+		var all []string
 		for i, w := range r.Warnings {
 			where := ""
 			if len(r.Groups) > 1 {
 				where = w.Group + ", "
 			}
-			notes.lines = append(notes.lines, fmt.Sprintf("[%d] %s%s, in %s of A and %d of B: %s", i+1, where, w.About, output.Many(w.A, "run"), w.B, w.Text))
+			all = append(all, fmt.Sprintf("[%d] %s%s, in %s of A and %d of B: %s", i+1, where, w.About, output.Many(w.A, "run"), w.B, w.Text))
 		}
-		s.parts = append(s.parts, notes)
-		notes = part{title: "How to read it", lines: lines}
+		d.List(all...)
 	}
-	s.parts = append(s.parts, notes)
-	return s
+	d.Section("How to read it")
+	notes := []string{
+		fmt.Sprintf("A figure of a run is one value. A and B are means over the runs (of what is above zero, the geometric mean), and between what the runs lie. "+
+			"The interval is a figure's own, at 95 %%. p is Welch's, on logarithms of what is above zero, corrected by Holm's method for the %d figures tested: a difference is established at %v.", r.Tests, r.Alpha),
+		`"~" no significant difference, which does not say that there is none: the interval says how large it may be. ` +
+			`NOT TESTED: no difference would be significant, however large: ranks of 3 against 3 are at their extreme in one of ten comparisons of like with like.`,
+	}
+	if r.EqualWithin != nil {
+		notes = append(notes, r.equivalenceNote())
+	}
+	d.List(notes...)
 }
 
 // headline states what came of it.
@@ -88,28 +86,28 @@ func (r *Result) headline() string {
 	}
 }
 
-func (r *Result) boundsPart() part {
+func (r *Result) boundsTable() output.Table {
 	t := output.Table{Head: []string{"bound", "runs", "outcome", "why", "p"}, Left: 3}
 	for _, j := range r.Bounds {
 		t.Add(j.Bound, j.Group, string(j.Outcome), j.Why, pText(j.P))
 	}
-	return part{title: "Bounds", tables: []output.Table{t}}
+	return t
 }
 
-// part returns the part of the sheet with one Group; margin is that of equivalences, "" =
-// there are none.
-func (c *Group) part(margin string) part {
-	p := part{title: c.Label}
-	p.lines = append(p.lines, fmt.Sprintf("runs compared: %d of A, %d of B", len(c.A.Used), len(c.B.Used)))
+// write writes a group as a section; margin is that of equivalences, "" = there are none.
+func (c *Group) write(d *output.Document, margin string) {
+	d.Section(c.Label)
+	about := []string{fmt.Sprintf("runs compared: %d of A, %d of B", len(c.A.Used), len(c.B.Used))}
 	if c.Modes != nil {
-		p.lines = append(p.lines, c.Modes.A.line("A"), c.Modes.B.line("B"))
+		about = append(about, c.Modes.A.line("A"), c.Modes.B.line("B"))
 	}
-	for _, d := range c.Differs {
-		p.lines = append(p.lines, fmt.Sprintf("compared: %s %s in A, %s in B", d.What, d.A, d.B))
+	for _, o := range c.Differs {
+		about = append(about, fmt.Sprintf("compared: %s %s in A, %s in B", o.What, o.A, o.B))
 	}
-	for _, d := range c.Forced {
-		p.lines = append(p.lines, fmt.Sprintf("NOT COMPARABLE: %s %s in A, %s in B", d.What, d.A, d.B))
+	for _, o := range c.Forced {
+		about = append(about, fmt.Sprintf("NOT COMPARABLE: %s %s in A, %s in B", o.What, o.A, o.B))
 	}
+	d.List(about...)
 	columns := []string{"a", "b", "difference", "95% interval", "p", ""}
 	if margin != "" {
 		columns = append(columns, "within "+margin)
@@ -146,11 +144,12 @@ func (c *Group) part(margin string) part {
 	}
 	for _, t := range []output.Table{differ, alike, untested, other} {
 		if len(t.Rows) > 0 {
-			p.tables = append(p.tables, t)
+			d.Table(t)
 		}
 	}
+	var after []string
 	for _, m := range c.Meanings {
-		p.after = append(p.after, fmt.Sprintf("%s in A: %s; in B: %s", m.Path, m.A, m.B))
+		after = append(after, fmt.Sprintf("%s in A: %s; in B: %s", m.Path, m.A, m.B))
 	}
 	for _, list := range []struct {
 		what  string
@@ -161,10 +160,10 @@ func (c *Group) part(margin string) part {
 		{"measured by A alone", onlyA}, {"measured by B alone", onlyB},
 	} {
 		if len(list.names) > 0 {
-			p.after = append(p.after, list.what+": "+strings.Join(list.names, "; "))
+			after = append(after, list.what+": "+strings.Join(list.names, "; "))
 		}
 	}
-	return p
+	d.List(after...)
 }
 
 // row shows a figure of runsA and runsB runs; if not all of them have it, it adds the

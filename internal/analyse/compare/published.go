@@ -353,16 +353,18 @@ func (b PublishedRow) cells() []string {
 	return []string{b.Of, b.Figure, cmp.Or(b.Runs, "-"), cmp.Or(b.Ours, "-"), b.Published, mean, ratio}
 }
 
-func (l *PublishedComparison) sheet() sheet {
-	s := sheet{title: "compared with " + l.Name, lines: append([]string{"source: " + l.Source}, l.Setup...)}
+func (l *PublishedComparison) write(d *output.Document) {
+	d.Title("compared with " + l.Name)
+	d.List(append([]string{"source: " + l.Source}, l.Setup...)...)
 	t := output.Table{Head: publishedHead, Left: 3}
 	for _, b := range l.Rows {
 		t.Add(b.cells()...)
 	}
-	figures := part{title: "Figures", tables: []output.Table{t}}
+	d.Section("Figures")
+	d.Table(t)
+	var statements []string
 	for _, statement := range l.Statements {
-		figures.after = append(figures.after, "the source says: "+statement)
+		statements = append(statements, "the source says: "+statement)
 	}
-	s.parts = []part{figures}
-	return s
+	d.List(statements...)
 }

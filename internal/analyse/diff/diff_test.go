@@ -646,12 +646,12 @@ func TestPrintIsBounded(t *testing.T) {
 	if len(markdown) >= output.CommentBytes {
 		t.Errorf("%d bytes of Markdown", len(markdown))
 	}
-	has(markdown, "\n1. [removed] 90 of 90 sidecars", "- 10 more (-o wide)", "\nThe rest is left out; -o wide has it.\n", "Not compared: 40 ztunnels", rules, "https://example.com")
-	if !strings.HasPrefix(markdown, "istiod name-") || strings.Index(markdown, "\nWarning: ") > strings.Index(markdown, "\n1. ") {
+	has(markdown, "\n1. \\[removed\\] 90 of 90 sidecars", "- 10 more (-o wide)", "\nThe rest is left out; -o wide has it.\n", "Not compared: 40 ztunnels", rules, "https://example.com")
+	if !strings.HasPrefix(markdown, "### istiod name-") || strings.Index(markdown, "\nWarning: ") > strings.Index(markdown, "\n1. ") {
 		t.Errorf("the essentials are not first:\n%.2000s", markdown)
 	}
 	has(wide, "\n1. [removed] 90 of 90 sidecars", fmt.Sprintf("\n%d. [endpoints] 90 of 90 sidecars", len(r.Groups)), rules)
-	if rejected := strings.Count(wide, "  LDS name-"); rejected != 30 || strings.Contains(wide, "-o wide") {
+	if rejected := strings.Count(wide, "\n    LDS"); rejected != 30 || strings.Contains(wide, "-o wide") {
 		t.Errorf("%d rejected resources, or something left out", rejected)
 	}
 

@@ -14,6 +14,8 @@ const (
 	shownValue      = 160 // bytes of a value
 	shownNames      = 2   // of elements and resources
 	shownRejections = 3   // of a page
+
+	listedRejections = 20 // in Markdown, which leaves room for the differences in a comment
 )
 
 // Print writes a result in one of output.PageFormats. A table is a page: the groups with the largest consequences.
@@ -21,7 +23,7 @@ func Print(w io.Writer, format string, r *Result) error {
 	if format == "html" {
 		return HTML(w, r)
 	}
-	return output.PrintAnswer(w, format, "the differences", r, r.answer, r.text)
+	return output.PrintAnswer(w, format, "the differences", r, r.answer, r.write)
 }
 
 // answer is the result in a page at most.
@@ -74,61 +76,35 @@ func (r *Result) answer(width int) string {
 	return a.String()
 }
 
-// text is all of the result; as Markdown it is shorter than a comment may be.
-func (r *Result) text(markdown bool) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", output.Text(r.headline()))
-	for _, warning := range r.warnings() {
-		fmt.Fprintf(&b, "\n%s\n\n", output.Text(warning))
-	}
+// write writes all of the result; as Markdown it is shorter than a comment may be.
+func (r *Result) write(d *output.Document) {
+	d.Title(r.headline())
+	d.Paragraph(r.warnings()...)
+	var effects []output.Item
 	for _, e := range r.Effects {
-		what := e.What
-		if markdown {
-			what = fmt.Sprintf("[%s](%s)", e.What, e.Source)
+		effects = append(effects, output.Item{Text: fmt.Sprintf("%s (%d of %d %s): %s", e.Effect, e.Sidecars, r.Sidecars, r.Proxies(), e.What), Lines: []string{e.Source}})
+	}
+	d.Items(effects...)
+	if v := r.Validation; v != nil {
+		most := len(v.Rejected)
+		if d.IsMarkdown() {
+			most = listedRejections
 		}
-		fmt.Fprintf(&b, "%s%s (%d of %d %s): %s\n", bullet(markdown), e.Effect, e.Sidecars, r.Sidecars, r.Proxies(), wrapped(what, "    ", markdown))
+		d.Items(output.Item{Text: v.answer(), Lines: v.listed(most)})
 	}
-	b.WriteString(r.Validation.text(markdown))
-	quote, separator := output.Text, "\n   "
-	if markdown {
-		quote = func(text string) string { return "`" + strings.ReplaceAll(output.Text(text), "`", "'") + "`" }
-		separator = "\n   - "
+	var groups []output.Item
+	for _, lines := range r.lines(output.Quote) {
+		groups = append(groups, output.Item{Text: lines[0], Lines: lines[1:]})
 	}
-	for i, lines := range r.lines(quote) {
-		for k, line := range lines {
-			lines[k] = wrapped(line, "   ", markdown)
-		}
-		fmt.Fprintf(&b, "\n%d. %s\n", i+1, strings.Join(lines, separator))
-	}
-	var end strings.Builder
+	d.Numbered(groups...)
+	d.Comment()
 	for _, note := range append(r.notes(), r.leftOut()) {
-		fmt.Fprintf(&end, "\n%s\n", output.Text(note))
+		d.Paragraph(note)
 	}
-	if markdown {
-		return output.Comment(b.String(), end.String())
-	}
-	return b.String() + end.String()
 }
 
 // headline is the result in a sentence or two, with the names of both sides.
 func (r *Result) headline() string { return r.sides() + ": " + r.outcome() }
-
-// text is what an Envoy said; "" where none was asked.
-func (v *Validation) text(markdown bool) string {
-	if v == nil {
-		return ""
-	}
-	most := len(v.Rejected)
-	if markdown { // which leaves room for the differences
-		most = 20
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s\n", bullet(markdown), output.Text(v.answer()))
-	for _, one := range v.listed(most) {
-		fmt.Fprintf(&b, "  %s%s\n", bullet(markdown), output.Text(one))
-	}
-	return b.String()
-}
 
 // listed are the first rejected resources, and how many more there are.
 func (v *Validation) listed(most int) (all []string) {
@@ -153,13 +129,6 @@ func (v *Validation) answer() string {
 	}
 	return fmt.Sprintf("Envoy %s validated %s of both sides whole, %d without Istio's own filters, %d not at all, and %s",
 		v.Envoy, output.Many(v.Whole, "resource"), v.Cut, v.NotValidated, verdict)
-}
-
-func bullet(markdown bool) string {
-	if markdown {
-		return "- "
-	}
-	return "  "
 }
 
 // sides are the names of both.
@@ -312,14 +281,6 @@ func workloads(all []Workload) string {
 		texts = append(texts, output.Many(more, "workload")+" more")
 	}
 	return strings.Join(texts, ", ")
-}
-
-// wrapped breaks a sentence into lines for a terminal.
-func wrapped(text, indent string, markdown bool) string {
-	if markdown {
-		return text
-	}
-	return strings.Join(output.Wrap(text, 110, indent), "\n")
 }
 
 // warnings are what makes the result doubtful.

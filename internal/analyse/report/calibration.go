@@ -10,12 +10,12 @@ import (
 
 // PrintCalibration writes a calibration in one of output.Formats.
 func PrintCalibration(w io.Writer, format string, c *record.Calibration) error {
-	return output.Print(w, format, "a calibration", c, func(markdown bool) string { return calibrationDocument(c).as(markdown) })
+	return output.Print(w, format, "a calibration", c, calibrationDocument(c).write)
 }
 
 // PrintSpeed prints the speed of a machine in one of output.Formats.
 func PrintSpeed(w io.Writer, format string, s *record.MachineSpeed) error {
-	return output.Print(w, format, "a speed", s, func(markdown bool) string { return speedDocument(s).as(markdown) })
+	return output.Print(w, format, "a speed", s, speedDocument(s).write)
 }
 
 func speedDocument(s *record.MachineSpeed) document {

@@ -1,14 +1,9 @@
 package report
 
-import (
-	"strings"
+import "scaler.mesh/scaler/internal/output"
 
-	"scaler.mesh/scaler/internal/output"
-)
-
-// document is a report before it is rendered: a title, facts, tables, and the reasons
-// that the tables' marks refer to. Its texts come from records and are not trusted; the
-// renderers escape them.
+// document is a report before it is written: a title, facts, tables, and the reasons
+// that the tables' marks refer to.
 type document struct {
 	title  string
 	facts  facts
@@ -17,10 +12,7 @@ type document struct {
 	limits []limited
 }
 
-const (
-	limitsTitle = "What limits these figures"
-	limitsWidth = 120 // of the lines below it
-)
+const limitsTitle = "What limits these figures"
 
 // fact holds for all the tables.
 type fact struct {
@@ -47,82 +39,28 @@ func (d *document) add(tables ...table) {
 	}
 }
 
-// as prints a document for reading, for Markdown or as text.
-func (d document) as(markdown bool) string {
-	if markdown {
-		return d.markdown()
-	}
-	return d.text()
-}
-
-// text prints a document as aligned columns.
-func (d document) text() string {
-	var b strings.Builder
-	b.WriteString(output.Plain(d.title) + "\n")
-	if len(d.facts) > 0 {
-		facts := output.Table{Left: 1}
-		for _, f := range d.facts {
-			facts.Add(f.name, f.value.String())
-		}
-		b.WriteString("\n")
-		b.WriteString(facts.Text())
-	}
-	for _, t := range d.tables {
-		if t.Title != "" {
-			b.WriteString("\n" + output.Plain(t.Title) + "\n")
-		}
-		b.WriteString("\n")
-		b.WriteString(t.printed().Text())
-	}
-	for i, n := range d.notes {
-		if i == 0 {
-			b.WriteString("\n")
-		}
-		b.WriteString(output.Plain(n) + "\n")
-	}
-	if len(d.limits) > 0 {
-		b.WriteString("\n" + limitsTitle + "\n")
-	}
-	for i, l := range d.limits {
-		b.WriteString("\n" + strings.Join(output.Wrap(l.text(i+1), limitsWidth, "    "), "\n") + "\n")
-		for _, line := range l.lines() {
-			b.WriteString("    " + strings.Join(output.Wrap(line, limitsWidth-4, "      "), "\n") + "\n")
-		}
-	}
-	return b.String()
-}
-
-// markdown prints a document as GitHub shows it.
-func (d document) markdown() string {
-	var b strings.Builder
-	b.WriteString("### " + output.Escaped(d.title) + "\n")
-	if len(d.facts) > 0 {
-		b.WriteString("\n")
-	}
+// write writes a document for a terminal or as Markdown.
+func (d document) write(to *output.Document) {
+	to.Title(d.title)
+	var facts [][2]string
 	for _, f := range d.facts {
-		b.WriteString("- " + output.Escaped(f.name) + ": " + output.Escaped(f.value.String()) + "\n")
+		facts = append(facts, [2]string{f.name, f.value.String()})
 	}
+	to.Facts(facts)
 	for _, t := range d.tables {
 		if t.Title != "" {
-			b.WriteString("\n**" + output.Escaped(t.Title) + "**\n")
+			to.Section(t.Title)
 		}
-		b.WriteString("\n")
-		b.WriteString(t.printed().Markdown())
+		to.Table(t.printed())
 	}
-	for i, n := range d.notes {
-		if i == 0 {
-			b.WriteString("\n")
-		}
-		b.WriteString("- " + output.Escaped(n) + "\n")
+	to.List(d.notes...)
+	if len(d.limits) == 0 {
+		return
 	}
-	if len(d.limits) > 0 {
-		b.WriteString("\n**" + limitsTitle + "**\n\n")
-	}
+	to.Section(limitsTitle)
+	var limits []output.Item
 	for i, l := range d.limits {
-		b.WriteString("- " + output.Escaped(l.text(i+1)) + "\n")
-		for _, line := range l.lines() {
-			b.WriteString("  - " + output.Escaped(line) + "\n")
-		}
+		limits = append(limits, output.Item{Text: l.text(i + 1), Lines: l.lines()})
 	}
-	return b.String()
+	to.Items(limits...)
 }

@@ -14,7 +14,7 @@ import (
 
 // PrintFidelity writes a comparison with a real sidecar in one of output.Formats.
 func PrintFidelity(w io.Writer, format string, f *record.Fidelity) error {
-	return output.Print(w, format, "a comparison with a real sidecar", f, func(markdown bool) string { return fidelityDocument(f).as(markdown) })
+	return output.Print(w, format, "a comparison with a real sidecar", f, fidelityDocument(f).write)
 }
 
 func fidelityDocument(f *record.Fidelity) document {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scaler.mesh/scaler/internal/analyse/stats"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -301,7 +302,7 @@ func TestSettingsOfSpeeds(t *testing.T) {
 	if groups := settings([]record.Run{one, other}); len(groups) != 1 {
 		t.Errorf("got %d settings of equal runs, want 1", len(groups))
 	}
-	if text := runDocument(&one).text(); !strings.Contains(text, "11.1 processors of this machine in the modelled time") {
+	if text := output.Wide(runDocument(&one).write); !strings.Contains(text, "11.1 processors of this machine in the modelled time") {
 		t.Errorf("got\n%.3000s", text)
 	}
 }
@@ -339,7 +340,7 @@ func TestHTMLModesOfControlPlanes(t *testing.T) {
 	if got := strings.Count(page, legend); got < 1+len(otherSizeCharts) {
 		t.Errorf("%d of %d charts by size state %q", got, 1+len(otherSizeCharts), legend)
 	}
-	printed := strings.Join(strings.Fields(summaryDocument([]record.Run{ours, others}).text()), " ")
+	printed := strings.Join(strings.Fields(output.Wide(summaryDocument([]record.Run{ours, others}).write)), " ")
 	for _, want := range []string{"ours completed permissive all none", "others completed strict all none"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("the text lacks the row %q", want)

@@ -15,7 +15,7 @@ import (
 func PrintLatency(w io.Writer, format string, run *record.LatencyRun) error {
 	return output.PrintAnswer(w, format, "a latency run", run,
 		func(width int) string { return latencyBrief(run).text(width) },
-		func(markdown bool) string { return latencyDocument(run).as(markdown) })
+		func(d *output.Document) { latencyDocument(run).write(d) })
 }
 
 // PrintAll writes runs as Print does, and the latency runs after them.
@@ -47,15 +47,13 @@ func PrintAll(w io.Writer, format string, runs []record.Run, latencies []record.
 			parts = append(parts, latencyBrief(&latencies[i]).text(width))
 		}
 		return strings.Join(parts, "\n")
-	}, func(markdown bool) string {
-		var parts []string
+	}, func(d *output.Document) {
 		if len(runs) > 0 {
-			parts = append(parts, build(sorted(runs)).as(markdown))
+			build(sorted(runs)).write(d)
 		}
 		for i := range latencies {
-			parts = append(parts, latencyDocument(&latencies[i]).as(markdown))
+			latencyDocument(&latencies[i]).write(d)
 		}
-		return strings.Join(parts, "\n")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -25,13 +26,13 @@ func TestRealSidecarsByMode(t *testing.T) {
 	// One of the permissive run's sidecars was not measured: its pod came late.
 	permissive := run("permissive", 90e6, 110e6)
 	permissive.Sidecars.Real.Each = append(permissive.Sidecars.Real.Each, record.RealSidecar{})
-	text := summaryDocument([]record.Run{permissive, run("strict", 50e6)}).text()
+	text := output.Wide(summaryDocument([]record.Run{permissive, run("strict", 50e6)}).write)
 	for _, want := range []string{"95.4MiB", "134MiB", "1.50s", "4.00m", "200 pods, 20 services", "2.00\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	none := summaryDocument([]record.Run{{Name: "a"}, {Name: "b"}}).text()
+	none := output.Wide(summaryDocument([]record.Run{{Name: "a"}, {Name: "b"}}).write)
 	if strings.Contains(none, "REAL") {
 		t.Errorf("a table of nothing:\n%s", none)
 	}

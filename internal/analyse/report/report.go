@@ -32,7 +32,7 @@ func Print(w io.Writer, format string, runs []record.Run) error {
 	list := record.RunList{APIVersion: record.APIVersion, Kind: record.ListKind, Items: sorted(runs)}
 	return output.PrintAnswer(w, format, "runs", list,
 		func(width int) string { return briefOf(list.Items).text(width) },
-		func(markdown bool) string { return build(list.Items).as(markdown) })
+		func(d *output.Document) { build(list.Items).write(d) })
 }
 
 // sorted returns runs in the order of every report: by control plane, settings and size,

@@ -10,7 +10,7 @@ import (
 
 // PrintXDS writes the result of `scaler xds` in one of output.Formats.
 func PrintXDS(w io.Writer, format string, run *record.XDSRun) error {
-	return output.Print(w, format, "an xds run", run, func(markdown bool) string { return xdsDocument(run).as(markdown) })
+	return output.Print(w, format, "an xds run", run, xdsDocument(run).write)
 }
 
 // xdsDocument returns a document with the tables of a run for which an XDSRun has

@@ -3,7 +3,6 @@ package limits
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"scaler.mesh/scaler/internal/output"
@@ -135,7 +134,8 @@ func (r *Result) resume(earlier *Result) {
 
 // Print writes the result in one of output.Formats.
 func Print(w io.Writer, format string, r *Result) error {
-	return output.Print(w, format, "the result", r, func(markdown bool) string {
+	return output.Print(w, format, "the result", r, func(d *output.Document) {
+		d.Paragraph(r.Sentence)
 		t := output.Table{Head: []string{string(r.Find), "outcome", r.Objective, "took", "record", ""}}
 		for _, one := range r.Runs {
 			figure := "-"
@@ -144,32 +144,25 @@ func Print(w io.Writer, format string, r *Result) error {
 			}
 			t.Add(r.Find.Print(one.Value), string(one.Outcome), figure, (time.Duration(one.Seconds) * time.Second).String(), one.Record, one.Why)
 		}
-		text := t.Text()
-		if markdown {
-			text = t.Markdown()
-		}
-		return strings.Join([]string{r.Sentence, "", text}, "\n") + r.notes()
+		d.Table(t)
+		d.Paragraph(r.notes()...)
 	})
 }
 
-// notes are the warnings about the ends of the bracket, and what one run of each value means.
-func (r *Result) notes() string {
-	var b strings.Builder
+// notes returns the warnings about the ends of the bracket, and what one run of each value means.
+func (r *Result) notes() (all []string) {
 	for _, end := range []*float64{r.Bracket.Passes, r.Bracket.Fails} {
 		for _, one := range r.Runs {
 			if end == nil || one.Value != *end {
 				continue
 			}
 			for _, warning := range one.Warnings {
-				fmt.Fprintf(&b, "%s: %s\n", r.Find.Print(one.Value), warning)
+				all = append(all, fmt.Sprintf("%s: %s", r.Find.Print(one.Value), warning))
 			}
 		}
 	}
 	if r.Bracket.Passes != nil && r.Bracket.Fails != nil {
-		b.WriteString("Each value was tried once: values near the limit may be met or missed by chance.\n")
+		all = append(all, "Each value was tried once: values near the limit may be met or missed by chance.")
 	}
-	if b.Len() == 0 {
-		return ""
-	}
-	return "\n" + b.String()
+	return all
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/output"
@@ -102,12 +101,8 @@ func (r *Result) resume(o Options, earlier *Result) error {
 
 // Print writes the result in one of output.Formats.
 func Print(w io.Writer, format string, r *Result) error {
-	return output.Print(w, format, "the result", r, func(markdown bool) string {
-		show := output.Table.Text
-		if markdown {
-			show = output.Table.Markdown
-		}
-		parts := []string{strings.Join(r.Sentences, "\n") + "\n"}
+	return output.Print(w, format, "the result", r, func(d *output.Document) {
+		d.Paragraph(r.Sentences...)
 		if len(r.Meets) > 0 {
 			t := output.Table{Head: []string{r.what, r.Objective}}
 			for _, m := range r.Meets {
@@ -117,17 +112,18 @@ func Print(w io.Writer, format string, r *Result) error {
 				}
 				t.Add(m.Variant, text)
 			}
-			parts = append(parts, show(t))
+			d.Table(t)
 		}
-		if r.Effects != nil {
-			if t := r.Effects.Table(r.what); len(t.Rows) > 0 {
-				notes := r.Effects.Notes()
-				if r.Margins != nil {
-					notes = append(notes, marginsText())
-				}
-				parts = append(parts, show(t), strings.Join(notes, "\n")+"\n")
+		if r.Effects == nil {
+			return
+		}
+		if t := r.Effects.Table(r.what); len(t.Rows) > 0 {
+			notes := r.Effects.Notes()
+			if r.Margins != nil {
+				notes = append(notes, marginsText())
 			}
+			d.Table(t)
+			d.Paragraph(notes...)
 		}
-		return strings.Join(parts, "\n")
 	})
 }
