@@ -31,6 +31,26 @@ func printable(s, kept string) string {
 var markdownEscapes = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "&", "&amp;", "[", `\[`, "]", `\]`, "~", `\~`)
 
+// Argument returns s, made Plain, as an argument of a command in a shell: quoted where it must be.
+func Argument(s string) string {
+	s = Plain(s)
+	if s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("/._-+:@%,=", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// Command returns a command with its arguments as a shell reads it.
+func Command(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = Argument(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
 // Escaped returns s, made Plain, with Markdown's special characters escaped.
 func Escaped(s string) string { return markdownEscapes.Replace(Plain(s)) }
 

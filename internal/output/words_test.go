@@ -95,3 +95,16 @@ func TestFirstOf(t *testing.T) {
 		}
 	}
 }
+
+func TestArgument(t *testing.T) {
+	for s, want := range map[string]string{
+		"--pods": "--pods", "100,200": "100,200", "a/b.yaml": "a/b.yaml", "": "''", "my mesh.yaml": "'my mesh.yaml'", "it's": `'it'\''s'`, "a\x1b[31m": "'a [31m'", "$HOME": "'$HOME'",
+	} {
+		if got := Argument(s); got != want {
+			t.Errorf("%q: %s, want %s", s, got, want)
+		}
+	}
+	if got, want := Command("scaler", "rollout", "--mesh", "my mesh.yaml"), "scaler rollout --mesh 'my mesh.yaml'"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

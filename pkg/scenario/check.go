@@ -100,6 +100,44 @@ func (s Scenario) Applicable() Scenario {
 	return s
 }
 
+// Args returns the arguments of a command that asks for the scenario: a flag, or --set, for each field that differs from [Default].
+// Fields that change no figure are left out.
+func (s Scenario) Args(command string) (args []string) {
+	defaults := Default()
+	for _, p := range Parameters {
+		v, field, ok := s.leaf(p.Path)
+		if !ok || p.Compared == Irrelevant || !s.has(p, command) {
+			continue
+		}
+		if was, _, _ := defaults.leaf(p.Path); reflect.DeepEqual(v.Interface(), was.Interface()) {
+			continue
+		}
+		isZero := p.Min == 0 && p.Max > 0 || p.Off // is a value, too
+		if empty(v, field) && !isZero && v.Kind() != reflect.Bool {
+			continue
+		}
+		texts := leafTexts(v)
+		if !adds(v.Type()) {
+			texts = []string{strings.Join(texts, ",")}
+		}
+		if s.ControlPlane.Name == defaults.ControlPlane.Name && slices.Equal(texts, []string{p.Istiod}) {
+			continue
+		}
+		flags := p.Flags(command)
+		for _, text := range texts {
+			switch {
+			case len(flags) == 0:
+				args = append(args, "--set", p.Path+"="+text)
+			case v.Kind() == reflect.Bool:
+				args = append(args, "--"+flags[0]+"="+text)
+			default:
+				args = append(args, "--"+flags[0], text)
+			}
+		}
+	}
+	return args
+}
+
 // has reports whether the scenario has a parameter with a command.
 func (s *Scenario) has(p Parameter, command string) bool {
 	return s.misplaced(p.Where) == "" && p.AppliesTo(command)

@@ -79,6 +79,8 @@ type Parameter struct {
 	Several string
 	// Default states in words what the field is where it is not stated and has no default value.
 	Default string
+	// Istiod is the value that the field has with istiod where it is not stated and has no default value; "" = it depends on more.
+	Istiod  string
 	Choices []string // all values, for completion and the schema; nil = free
 	// Min and Max bound a number, or a duration in seconds, or bytes; without Max there are no bounds.
 	Min, Max float64
@@ -137,7 +139,7 @@ var Parameters = []Parameter{
 	{Path: "mesh.topology", Flag: "topology", Group: MeshGroup, Help: "call graph", Choices: []string{"star", "layers", "random"}, Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.fanOut", Flag: "fanout", Group: MeshGroup, Help: "services that each service calls", Where: SyntheticMesh, Min: 1, Max: MaxPods, Compared: Condition},
 	{Path: "mesh.seed", Flag: "seed", Group: MeshGroup, Help: "seed of the call graph", Compared: Condition},
-	{Path: "mesh.mode", Flag: "mode", Group: MeshGroup, Basic: true, Help: "permissive (everyone may reach everyone) or strict (only declared calls)", Several: "both is one run each", Default: "the control plane's first", Where: SyntheticMesh, Compared: Condition},
+	{Path: "mesh.mode", Flag: "mode", Group: MeshGroup, Basic: true, Help: "permissive (everyone may reach everyone) or strict (only declared calls)", Several: "both is one run each", Default: "the control plane's first", Istiod: "permissive", Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.settings.mtls", Flag: "mtls", Group: MeshGroup, Help: "whether plaintext is refused, in place of the mode's", Choices: []string{"permissive", "strict"}, Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.settings.scope", Flag: "scope", Group: MeshGroup, Help: "what a sidecar is configured for, in place of the mode's: all services, or the declared ones that it calls", Choices: []string{"all", "declared"}, Where: SyntheticMesh, Compared: Condition},
 	{Path: "mesh.settings.authz", Flag: "authz", Group: MeshGroup, Help: "authorization policies, in place of the mode's: none, or only declared calls are allowed", Choices: []string{"none", "declared"}, Where: SyntheticMesh, Compared: Condition},
@@ -159,7 +161,7 @@ var Parameters = []Parameter{
 	{Path: "mesh.parts.outsideChurn", Group: MeshGroup, Help: "pods without sidecars that are created and deleted each second, as those of CronJobs", Commands: measuring, Where: SyntheticMesh, Max: 100, Compared: Condition},
 	{Path: "mesh.parts.replicaSkew", Group: MeshGroup, Help: "exponent of Zipf's law by which pods are dealt to services; 0 deals evenly", Where: SyntheticMesh, Max: 3, Compared: Condition},
 	{Path: "mesh.parts.gracePeriod", Group: MeshGroup, Help: "time for which a pod that is deleted runs on, terminating, with its sidecar; 0s = it is gone at once", Where: SyntheticMesh, Max: 300, Compared: Condition},
-	{Path: "mesh.sidecars.xds", Flag: "xds", Group: MeshGroup, Help: "xDS variant of the sidecars, as far as the control plane speaks it", Default: "the control plane's first", Choices: []string{"delta", "sotw"}, Compared: Condition},
+	{Path: "mesh.sidecars.xds", Flag: "xds", Group: MeshGroup, Help: "xDS variant of the sidecars, as far as the control plane speaks it", Default: "the control plane's first", Istiod: "delta", Choices: []string{"delta", "sotw"}, Compared: Condition},
 	{Path: "mesh.sidecars.version", Flag: "proxy-version", Group: MeshGroup, Help: "version of Istio that simulated sidecars report, as in 1.29.1", Default: "the control plane's", Commands: ofOne, Compared: Subject},
 	{Path: "mesh.sidecars.startDelay", Flag: "start-delay", Group: MeshGroup, Help: "time from a pod's address to its sidecar's start: 2s, uniform:1s-5s or exponential:2s", Where: OwnProxies, Compared: Condition},
 	{Path: "mesh.sidecars.certificateLifetime", Flag: "certificate-lifetime", Group: MeshGroup, Help: "certificate lifetime that sidecars request; they renew after half of it", Default: "24h", Min: 10, Max: 10 * 365 * day, Off: true, Compared: Condition},
@@ -173,7 +175,7 @@ var Parameters = []Parameter{
 	{Path: "controlPlane.name", Flag: "control-plane", Group: ControlPlaneGroup, Basic: true, Help: "control plane under test: istiod, osm, linkerd, reference or xds://HOST:PORT", HelpOf: map[string]string{Latency: "control plane of the sidecars"}, Commands: []string{Rollout, Bench, Limits, Tune, Latency}, Compared: Subject},
 	{Path: "controlPlane.version", Flag: "istio-version", FlagOf: map[string]string{Upgrades: "from", Diff: "from", Assess: "from"}, Group: ControlPlaneGroup, Basic: true, Help: "version of Istio to run, as in 1.30.2, or a line of versions, as in 1.29", Default: "the newest one known", Commands: []string{Rollout, Upgrades, Limits, Tune, Latency, Diff, Assess}, Compared: Subject},
 	{Path: "controlPlane.replicas", Flag: "replicas", Group: ControlPlaneGroup, Basic: true, Help: "replicas of the control plane, of which sidecars choose one at random for each connection; each has processors and memory of its own", Min: 1, Max: 16, Compared: Subject},
-	{Path: "controlPlane.processors", Flag: "control-plane-cpus", Group: ControlPlaneGroup, Basic: true, Help: "processors of the modelled machine of each replica: its GOMAXPROCS, and the most that it may use, whatever this machine has", Default: strconv.Itoa(DefaultProcessors) + "; those of this machine where time cannot be slowed down", Min: 1, Max: 1024, Compared: Subject},
+	{Path: "controlPlane.processors", Flag: "control-plane-cpus", Group: ControlPlaneGroup, Basic: true, Help: "processors of the modelled machine of each replica: its GOMAXPROCS, and the most that it may use, whatever this machine has", Default: strconv.Itoa(DefaultProcessors) + "; those of this machine where time cannot be slowed down", Istiod: strconv.Itoa(DefaultProcessors), Min: 1, Max: 1024, Compared: Subject},
 	{Path: "controlPlane.memory", Flag: "control-plane-memory", Group: ControlPlaneGroup, Basic: true, Help: "memory limit of each replica, as in 512Mi or 2Gi; exceeding it is a result", Default: "none", Min: 64 << 20, Max: 1 << 44, Compared: Subject},
 	{Path: "controlPlane.env", Flag: "control-plane-env", Group: ControlPlaneGroup, Value: "NAME=VALUE", Help: "environment variable of the control plane, repeatable; NAME alone has the value that it has here; values that look like secrets are masked in the record", Compared: Subject},
 	{Path: "controlPlane.set", Flag: "control-plane-set", Group: ControlPlaneGroup, Value: "PATH=VALUE", Help: "setting of istiod's configuration, as in meshConfig.outboundTrafficPolicy.mode=REGISTRY_ONLY, or values.PATH=VALUE for injection, repeatable; the value is YAML", Compared: Subject},

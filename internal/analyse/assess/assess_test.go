@@ -365,7 +365,7 @@ func TestPrintBounds(t *testing.T) {
 			if len(text) >= 60_000 {
 				return fmt.Errorf("%d bytes", len(text))
 			}
-			if !strings.HasPrefix(text, "# NO GO: istiod 1.29.1 to 1.31.0\n") {
+			if !strings.HasPrefix(text, "### NO GO: istiod 1.29.1 to 1.31.0\n") {
 				return fmt.Errorf("it begins with %.80q", text)
 			}
 			return nil

@@ -5,6 +5,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"scaler.mesh/scaler/internal/analyse/diff"
@@ -64,7 +65,7 @@ func (a *Assessment) answer(dir string, width int) string {
 		add(fmt.Sprintf("The rehearsal lacks %s of production (-o wide).", output.Many(n, "part")))
 	}
 	next := output.Table{Left: 1, Rows: [][]string{
-		{"everything", "scaler assess " + dir + " -o wide"}, {"what changes", "scaler diff " + dir}, {"records", "scaler report " + dir + "/upgrade -o wide"},
+		{"everything", output.Command("scaler", "assess", dir, "-o", "wide")}, {"what changes", output.Command("scaler", "diff", dir)}, {"records", output.Command("scaler", "report", filepath.Join(dir, "upgrade"), "-o", "wide")},
 	}}
 	tail = append(tail, "")
 	tail = append(tail, strings.Split(strings.TrimSuffix(next.Text(), "\n"), "\n")...)
@@ -142,7 +143,7 @@ func (a *Assessment) write(d *output.Document, dir string) {
 	if a.Growth != nil {
 		d.Section("What a larger mesh needs")
 		d.Paragraph(a.Growth.paragraphs()...)
-		command, note := fmt.Sprintf("scaler plan %s --scale %d", filepath.Join(dir, CopiesFolder), a.Growth.Scale), ""
+		command, note := output.Command("scaler", "plan", filepath.Join(dir, CopiesFolder), "--scale", strconv.Itoa(a.Growth.Scale)), ""
 		if a.Installed.NodeSpeed != nil { // without it, the plan would be for the processors of this machine
 			command, note = command+" --node-speed FILE", ", with the FILE that the assessment had"
 		}
@@ -190,7 +191,7 @@ func (a *Assessment) writeDifferences(d *output.Document, dir string) {
 		all = append(all, text)
 	}
 	d.List(all...)
-	d.Paragraph(output.Quote("scaler diff "+dir) + " lists all with their values.")
+	d.Paragraph(output.Quote(output.Command("scaler", "diff", dir)) + " lists all with their values.")
 }
 
 // maxValue is how long the values of a difference may be to be listed.

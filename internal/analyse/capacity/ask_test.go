@@ -41,7 +41,7 @@ func TestRefusals(t *testing.T) {
 	for i := range waypoints {
 		waypoints[i].Scenario.Mesh.Dataplane, waypoints[i].Scenario.Mesh.Waypoints, waypoints[i].Proxies = scenario.List[string]{"ambient"}, "service", &record.Proxies{Nodes: 5, Waypoints: &record.Waypoints{}}
 	}
-	const advice = "run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode strict --dilate 1 --repeats 2 --probes 0'"
+	const advice = "run 'scaler rollout --repeats 2 --pods 200,300,400,500,600,700,800 --seed 0 --mode strict --xds delta --arrival all --probes 0 --settle 0s --dilate 1 --priority=false'"
 	for _, c := range []struct {
 		name   string
 		runs   []record.Run
@@ -53,10 +53,10 @@ func TestRefusals(t *testing.T) {
 		{"two sizes", w.runs(nil, 3, 200, 400), Options{Pods: 1600}, "2 sizes were run, 3 are needed: " + advice, true},
 		{"no repeats", w.runs(nil, 1, 200, 400, 800), Options{Pods: 1600}, "every size was run once: repeats are needed, or 5 sizes: " + advice, true},
 		{"four sizes without repeats", w.runs(nil, 1, 200, 400, 600, 800), Options{Pods: 1600}, "every size was run once", true},
-		{"too far", four, Options{Pods: 6401}, "more than 8 times the largest run, of 800 pods: run 'scaler rollout --pods 800,1200,1600,2000,2400,2800,3200 --mode strict", true},
+		{"too far", four, Options{Pods: 6401}, "more than 8 times the largest run, of 800 pods: run 'scaler rollout --repeats 2 --pods 800,1200,1600,2000,2400,2800,3200 --seed 0 --mode strict", true},
 		{"smaller than what was run", four, Options{Pods: 20}, "pods: got 20, want 200 or more, the smallest size run", true},
-		{"nothing completed", broken, Options{Pods: 1600}, "none of them completed undisturbed (6 failed): run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode permissive", false},
-		{"nothing completed in ambient mode", broken, Options{Pods: 1600, Dataplane: "ambient", PodsPerNode: 40}, "--mode permissive --dataplane ambient --pods-per-node 40 --repeats 2", false},
+		{"nothing completed", broken, Options{Pods: 1600}, "none of them completed undisturbed (6 failed): run 'scaler rollout --repeats 2 --pods 200,300,400,500,600,700,800 --probes 0", false},
+		{"nothing completed in ambient mode", broken, Options{Pods: 1600, Dataplane: "ambient", PodsPerNode: 40}, "--dataplane ambient --pods-per-node 40 --probes 0", false},
 		{"disturbed", faulty, Options{Pods: 1600}, "none of them completed undisturbed", false},
 		{"another mode", four, Options{Pods: 1600, Mode: "permissive"}, `mode: got "permissive", want that of a completed run: strict`, false},
 		{"another data plane", four, Options{Pods: 1600, Dataplane: "ambient"}, `dataplane: got "ambient", want that of a completed run: sidecar`, false},
@@ -65,7 +65,7 @@ func TestRefusals(t *testing.T) {
 		{"waypoints", waypoints, Options{Pods: 1600}, "6 runs of data plane ambient with service waypoints: want", false},
 		{"another number of pods for each node", nodes, Options{Pods: 1600, PodsPerNode: 40}, "podsPerNode: got 40, want 20, as all runs have", true},
 		{"pods for each node of sidecars", four, Options{Pods: 1600, PodsPerNode: 40}, "podsPerNode: got 40, want none for runs of a captured mesh, or in which every pod has a proxy", false},
-		{"too few runs with proxies of nodes", nodes[:4], Options{Pods: 1600}, "--mode strict --dilate 1 --dataplane ambient --pods-per-node 20 --repeats 2", true},
+		{"too few runs with proxies of nodes", nodes[:4], Options{Pods: 1600}, "--mode strict --dataplane ambient --xds delta", true},
 		{"different bursts", other, Options{Pods: 1600}, "they differ in arrival (100/10s; all)", true},
 		{"another ratio", four, Options{Pods: 1600, Services: 20}, "services: got 20, want 160, as all runs have 0.1 services for each pod", true},
 		{"validating another size", four, Options{Pods: 1600, Validate: true}, "pods: got 1600, want 800, the largest size", false},
@@ -336,7 +336,7 @@ func TestDifferences(t *testing.T) {
 			r.Scenario.Mesh.Sidecars.CertificateLifetime = scenario.Duration(30 * time.Second)
 		},
 		"memory (1.0 GiB; 2.0 GiB)": func(r *record.Run) { r.Environment.MemoryBytes = 2 << 30 },
-		"profile (--profile typical --set mesh.parts.zones=0; plain)": func(r *record.Run) {
+		"profile (plain; typical zones 0)": func(r *record.Run) {
 			r.Scenario.Mesh.Profile, r.Scenario.Mesh.Parts.Zones = "typical", new(0)
 		},
 		"seed (0; 7)":                        func(r *record.Run) { r.Scenario.Mesh.Seed = 7 },

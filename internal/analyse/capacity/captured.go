@@ -1,10 +1,6 @@
 package capacity
 
 import (
-	"fmt"
-	"strings"
-
-	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -109,22 +105,4 @@ func (s *sample) podsOf(o Options) (int, error) {
 		return 0, scenario.Refuse("scale", o.Scale, "runs that are all of one captured mesh, or the number of pods")
 	}
 	return s.growth.pods.at(o.Scale), nil
-}
-
-// advice is the command for runs that are missing; the conditions are flags that all runs have.
-func (g *growth) advice(pods int, conditions, configuration string) string {
-	planned, _ := g.scaleFor(pods)
-	var scales []string
-	last := 0
-	for sixteenths := 2; sixteenths <= 8; sixteenths++ {
-		last = max(last+1, (planned*sixteenths+15)/16)
-		scales = append(scales, fmt.Sprint(last))
-	}
-	if g.of.Revision != "" {
-		conditions += " --set mesh.revision=" + output.Plain(g.of.Revision)
-	}
-	if configuration == scenario.StockConfiguration {
-		conditions += " --set controlPlane.configuration=" + configuration
-	}
-	return output.Plain(fmt.Sprintf("run 'scaler rollout --mesh %s --scale %s %s --repeats 2 --probes 0'", g.of.File, strings.Join(scales, ","), conditions))
 }

@@ -123,9 +123,9 @@ func TestCapturedProxies(t *testing.T) {
 		runs []record.Run
 		o    Options
 	}{
-		"podsPerNode: got 20, want none for runs of a captured mesh":                                                                     {mixed(1, 2, 4), Options{Scale: 20, PodsPerNode: 20}},
-		"of a captured mesh of data plane mixed with captured waypoints: want runs whose pods":                                           {other, Options{Pods: 404}},
-		"one size only: run 'scaler rollout --mesh mesh.yaml --scale 1,2,3,4,5,6,7 --dilate 1 --dataplane mixed --repeats 2 --probes 0'": {mixed(2), Options{Scale: 4}},
+		"podsPerNode: got 20, want none for runs of a captured mesh":                           {mixed(1, 2, 4), Options{Scale: 20, PodsPerNode: 20}},
+		"of a captured mesh of data plane mixed with captured waypoints: want runs whose pods": {other, Options{Pods: 404}},
+		"one size only: run 'scaler rollout --repeats 2 --seed 0 --dataplane mixed --waypoints captured --mesh mesh.yaml --scale 1,2,3,4,5,6,7 --arrival all --probes 0 --settle 0s --dilate 1 --priority=false'": {mixed(2), Options{Scale: 4}},
 	} {
 		if _, err := Make(c.runs, c.o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -146,8 +146,8 @@ func TestCapturedRefused(t *testing.T) {
 	}{
 		{captured(2, 1, 2, 4), Options{Pods: 410}, "pods: got 410, want 404 or 424, which are scale 20 and 21 of mesh.yaml"},
 		{captured(2, 1, 2, 4), Options{Scale: 20, Services: 100}, "services: got 100, want 103, which mesh.yaml has at scale 20"},
-		{captured(2, 1, 2, 4), Options{Scale: 60}, "more than 8 times the largest run, of 84 pods: run 'scaler rollout --mesh mesh.yaml --scale 8,12,15,19,23,27,30 --"},
-		{stock, Options{Scale: 4}, "one size only: run 'scaler rollout --mesh mesh.yaml --scale 1,2,3,4,5,6,7 --dilate 1 --set controlPlane.configuration=stock --repeats 2 --probes 0'"},
+		{captured(2, 1, 2, 4), Options{Scale: 60}, "more than 8 times the largest run, of 84 pods: run 'scaler rollout --repeats 2 --seed 0 --mesh mesh.yaml --scale 8,12,15,19,23,27,30 --"},
+		{stock, Options{Scale: 4}, "one size only: run 'scaler rollout --repeats 2 --seed 0 --mesh mesh.yaml --scale 1,2,3,4,5,6,7 --set controlPlane.configuration=stock --arrival all --probes 0 --settle 0s --dilate 1 --priority=false'"},
 		{other, Options{Pods: 404}, "they differ in topology (captured, 0123456789ab; captured, ba9876543210)"},
 		{other, Options{Scale: 20, Force: true}, "scale: got 20, want runs that are all of one captured mesh, or the number of pods"},
 		{strict().runs(nil, 2, 100, 200, 400), Options{Scale: 20}, "scale: got 20, want runs that are all of one captured mesh, or the number of pods"},

@@ -199,24 +199,6 @@ func modeOf(r *record.Run) string {
 	return fmt.Sprintf("mtls=%s,scope=%s,authz=%s", k.MTLS, k.Scope, k.Authz)
 }
 
-// profileFlags are the flags that the profile of a run was asked for with, whatever its size, as in
-// --profile typical --set mesh.parts.zones=3; "" of nothing.
-func profileFlags(r *record.Run) string {
-	var all []string
-	if name := r.Scenario.Mesh.Profile; name != "" && name != topology.Plain {
-		all = append(all, "--profile "+name)
-	}
-	if r.Scenario.Mesh.Parts == (scenario.Parts{}) { // as in most runs: looking up each is slow
-		return strings.Join(all, " ")
-	}
-	for _, p := range scenario.Parameters {
-		if text, _ := r.Scenario.Text(p.Path); text != "" && strings.HasPrefix(p.Path, "mesh.parts.") {
-			all = append(all, "--set "+p.Path+"="+text)
-		}
-	}
-	return strings.Join(all, " ")
-}
-
 // notOfPlans are conditions in which runs of one plan may differ, with the reason.
 var notOfPlans = map[string]string{
 	record.PodsCondition:        "what is planned for",
@@ -247,7 +229,9 @@ func conditions() (all []record.Condition) {
 		}
 	}
 	return append(all,
-		record.Condition{Name: "profile", Of: func(r *record.Run) string { return cmp.Or(profileFlags(r), "plain") }},
+		record.Condition{Name: "profile", Of: func(r *record.Run) string {
+			return strings.TrimSpace(cmp.Or(r.Scenario.Mesh.Profile, topology.Plain) + " " + r.Scenario.Mesh.Parts.String())
+		}},
 		record.Condition{Name: "the control plane's settings", Of: func(r *record.Run) string { return fmt.Sprint(r.Environment.ControlPlane.Settings) }},
 	)
 }
@@ -376,41 +360,34 @@ func sizesWere(n int) string {
 // own, which repeats do not reduce, so that many sizes are better than many repeats
 // (docs/results/forecasts.md).
 func advice(s *sample, o Options) string {
-	mode, dataplane, perNode := cmp.Or(o.Mode, "permissive"), o.Dataplane, o.PodsPerNode
-	burst := ""
-	var captured *growth
+	ask := scenario.Default()
 	if s != nil {
-		mode, dataplane, perNode = modeOf(s.runs[0]), s.runs[0].Scenario.Mesh.Dataplane.First(), usualPerNode(s.runs)
-		captured = s.growth
-		if a := s.runs[0].Scenario.Load.Arrival; a != (scenario.Arrival{}) {
-			burst = " --arrival " + a.String()
+		run := s.runs[0]
+		ask = run.Scenario
+		ask.ControlPlane.Upgrade = scenario.Upgrade{}
+		ask.Instrument.Dilation = scenario.Dilation{Factor: run.Slowdown()} // which runs of one plan share
+		if ask.Mesh.PodsPerNode != 0 {
+			ask.Mesh.PodsPerNode = usualPerNode(s.runs)
 		}
-		burst += fmt.Sprintf(" --dilate %g", s.runs[0].Slowdown())
-		if flags := profileFlags(s.runs[0]); flags != "" {
-			burst += " " + flags
+	} else {
+		ask.Mesh.Mode = scenario.List[string]{cmp.Or(o.Mode, "permissive")}
+		if o.Dataplane != "" {
+			ask.Mesh.Dataplane = scenario.List[string]{o.Dataplane}
 		}
-		if change := s.runs[0].Scenario.Load.Changes.String(); change != "" {
-			burst += " --change " + change
-		}
+		ask.Mesh.PodsPerNode = cmp.Or(o.PodsPerNode, ask.Mesh.PodsPerNode)
 	}
-	if dataplane != "" && dataplane != record.SidecarDataplane {
-		burst += " --dataplane " + dataplane
-		if perNode != 0 && captured == nil { // a captured mesh has its own number of nodes
-			burst += fmt.Sprintf(" --pods-per-node %d", perNode)
-		}
-	}
-	if captured != nil {
-		return captured.advice(o.Pods, strings.TrimPrefix(burst, " "), s.runs[0].Scenario.ControlPlane.Configuration)
-	}
-	knobs := "--mode " + mode
-	if strings.Contains(mode, "=") {
-		knobs = "--" + strings.ReplaceAll(strings.ReplaceAll(mode, ",", " --"), "=", " ")
-	}
-	var sizes []string
+	ask.Repeats, ask.Load.Probes, ask.Mesh.Services, ask.Mesh.Namespaces = 2, 0, 0, 0
+	ask.Mesh.Pods, ask.Mesh.Scale = nil, nil
 	last := 0
 	for sixteenths := 2; sixteenths <= 8; sixteenths++ {
-		last = max(last+10, (o.Pods*sixteenths/16+9)/10*10)
-		sizes = append(sizes, fmt.Sprint(last))
+		if s != nil && s.growth != nil {
+			planned, _ := s.growth.scaleFor(o.Pods)
+			last = max(last+1, (planned*sixteenths+15)/16)
+			ask.Mesh.Scale = append(ask.Mesh.Scale, last)
+		} else {
+			last = max(last+10, (o.Pods*sixteenths/16+9)/10*10)
+			ask.Mesh.Pods = append(ask.Mesh.Pods, last)
+		}
 	}
-	return output.Plain(fmt.Sprintf("run 'scaler rollout --pods %s %s%s --repeats 2 --probes 0'", strings.Join(sizes, ","), knobs, burst))
+	return "run '" + output.Command(append([]string{"scaler", scenario.Rollout}, ask.Args(scenario.Rollout)...)...) + "'"
 }

@@ -10,6 +10,7 @@ import (
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // brief is the short form of a report: the sentences of the page for one size and mode, or a
@@ -196,14 +197,10 @@ func nextSteps(runs []record.Run) (next output.Table) {
 	case n >= sizesNeeded:
 		next.Add("scaler plan "+dir+" --pods N", "a forecast of N pods")
 	case n > 0:
-		sizes := "--pods 100,200,400"
-		if runs[0].Mesh != nil {
-			sizes = "--mesh " + output.Plain(runs[0].Scenario.Mesh.File) + " --scale 1,2,4"
-			if of := runs[0].Scenario.Mesh.Revision; of != "" {
-				sizes += " --set mesh.revision=" + output.Plain(of)
-			}
-		}
-		next.Add("scaler rollout "+sizes, fmt.Sprintf("%d sizes or more, for a forecast (scaler plan)", sizesNeeded))
+		ask := runs[0].Scenario
+		ask.ControlPlane.Upgrade, ask.Instrument.Dilation = scenario.Upgrade{}, scenario.Dilation{}
+		ask.Mesh.Pods, ask.Mesh.Services, ask.Mesh.Namespaces, ask.Mesh.Scale = scenario.List[int]{100, 200, 400}, 0, 0, scenario.List[int]{1, 2, 4}
+		next.Add(output.Command(append([]string{"scaler", scenario.Rollout}, ask.Args(scenario.Rollout)...)...), fmt.Sprintf("%d sizes or more, for a forecast (scaler plan)", sizesNeeded))
 	}
 	return next
 }
@@ -226,16 +223,5 @@ func shownFolder(dir string) string {
 			dir = below
 		}
 	}
-	return argument(dir)
-}
-
-// argument quotes a path for a shell where it must be.
-func argument(path string) string {
-	path = filepath.Clean(path)
-	if strings.IndexFunc(path, func(r rune) bool {
-		return !strings.ContainsRune("/._-+:@%,=", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	}) < 0 {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	return output.Argument(filepath.Clean(dir))
 }

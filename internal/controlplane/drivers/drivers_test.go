@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // What a driver states of figures is of figures that need not mean the same with every control plane.
@@ -29,6 +31,20 @@ func TestMeaningsAreOfSuchFigures(t *testing.T) {
 			if !strings.Contains(d.Figures.Meanings["controlPlane"], helper) {
 				t.Errorf("%s: what controlPlane means does not name %s", d.Name, helper)
 			}
+		}
+	}
+}
+
+// What the table of parameters has as istiod's own values is what its driver has.
+func TestIstiodsOwnValues(t *testing.T) {
+	at := slices.IndexFunc(All(), func(d controlplane.Driver) bool { return d.Name == scenario.Default().ControlPlane.Name })
+	if at < 0 {
+		t.Fatal("no driver of the default control plane")
+	}
+	d := All()[at]
+	for path, want := range map[string]string{"mesh.mode": d.Modes[0].Name, "mesh.sidecars.xds": d.Proxy.Variants()[0]} {
+		if p, _ := scenario.Of(path); p.Istiod != want {
+			t.Errorf("%s: %q, want %q", path, p.Istiod, want)
 		}
 	}
 }
