@@ -4,12 +4,12 @@ import "strings"
 
 // Across states whether figures of two control planes mean the same.
 type Across struct {
-	// Path is that of a figure in the catalogue, or the beginning of several. Those of latencies and of the
-	// control plane are for churn and faults, too, whose path comes before them, and "faults." stands for every
-	// fault.
+	// Path is the path of a figure in the catalogue, or the beginning of the paths of several figures. Paths of
+	// latencies and of the control plane also apply to churn and faults, which put their own path before them.
+	// "faults." applies to every fault.
 	Path string
-	// Means is what the figures are with a control plane that does not state otherwise; "" = they mean the
-	// same with every control plane.
+	// Means states what the figures measure with a control plane that does not state otherwise; "" = the same
+	// with every control plane.
 	Means string
 }
 

@@ -63,7 +63,7 @@ func (r *Run) ModeOr(settings string) string {
 // SidecarDataplane is the data plane of which each pod has a proxy of its own.
 const SidecarDataplane = "sidecar"
 
-// Dataplane is what the pods of a run had, as in sidecar or "ambient with namespace waypoints".
+// Dataplane returns the data plane of the run's pods, as in sidecar or "ambient with namespace waypoints".
 func (r *Run) Dataplane() string {
 	name := r.Scenario.Mesh.Dataplane.First()
 	switch w := r.Waypoints(); {
@@ -75,7 +75,7 @@ func (r *Run) Dataplane() string {
 	return name
 }
 
-// Waypoints is what had a waypoint each: namespace or service; "" = nothing.
+// Waypoints returns the kind of object that has a waypoint each: namespace or service; "" = there are no waypoints.
 func (r *Run) Waypoints() string {
 	if w := r.Scenario.Mesh.Waypoints; w != "none" {
 		return w

@@ -8,9 +8,9 @@ import (
 // CalibrationKind is the kind of a Calibration.
 const CalibrationKind = "Calibration"
 
-// Calibration is what the instrument's figures read against a control plane
-// that costs next to nothing: the reference control plane, with no cluster
-// behind it, on one machine by one version of scaler.
+// Calibration has the instrument's figures with a control plane that costs next to
+// nothing: the reference control plane, without a cluster. It is valid for one
+// machine and one version of scaler.
 type Calibration struct {
 	APIVersion string             `json:"apiVersion"`
 	Kind       string             `json:"kind"`
@@ -20,7 +20,7 @@ type Calibration struct {
 	Points     []CalibrationPoint `json:"points"` // by variant, then by sidecars
 }
 
-// Machine is what a calibration holds for.
+// Machine identifies the machine that a calibration is valid for.
 type Machine struct {
 	CPUModel string `json:"cpuModel"`
 	CPUs     int    `json:"cpus"`
@@ -68,10 +68,10 @@ type FanOut struct {
 	Share float64 `json:"share"`
 }
 
-// Floor is what the figures of a run with so many sidecars would read against a
-// control plane that costs nothing, by their paths in Run: interpolated between
-// the points of a variant, and that of the nearest point outside them. It is nil
-// without such a point.
+// Floor returns what the figures of a run with this number of sidecars would read with a
+// control plane that costs nothing, by their paths in Run. Values are interpolated
+// linearly between the points of the variant; outside of them the nearest point is
+// used. It returns nil if the variant has no point.
 func (c *Calibration) Floor(xds string, sidecars int) map[string]float64 {
 	var points []CalibrationPoint
 	for _, p := range c.Points {
@@ -106,7 +106,7 @@ func (c *Calibration) Floor(xds string, sidecars int) map[string]float64 {
 
 func (p *CalibrationPoint) faulty() bool { return p.DelaySeconds > 0 || p.Drop > 0 }
 
-// figures are those of a point, by their paths in Run.
+// figures returns the figures of a point by their paths in Run.
 func (p *CalibrationPoint) figures() map[string]float64 {
 	figures := map[string]float64{}
 	set := func(path string, v *float64) {

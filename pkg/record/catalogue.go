@@ -11,8 +11,8 @@ import (
 // tables, comparisons, plans and the documents take paths, units and labels from it.
 // A new figure is added to its list there, and to the types of a record.
 type Figure struct {
-	// Path is where it is in the JSON, as in latencies.podReady.p99. Words in capitals
-	// stand for names: PHASE, PROGRAM, KIND (of change), TYPE (of resource), FAULT, STAGE (of an upgrade).
+	// Path is its path in the JSON, as in latencies.podReady.p99. Words in capitals
+	// are placeholders: PHASE, PROGRAM, KIND (of change), TYPE (of resource), FAULT, STAGE (of an upgrade).
 	Path   string
 	Unit   Unit
 	Phase  PhaseName // that it is of; "" for the phase in Path, or the whole run
@@ -52,7 +52,7 @@ func (f Figure) Between() string {
 	return "From: " + f.From + ". To: " + f.To + "."
 }
 
-// Unit is what a figure is measured in.
+// Unit is the unit of a figure.
 type Unit string
 
 // The units of figures, all of them base units.
@@ -182,7 +182,7 @@ const (
 	latencyList list = "latency"
 )
 
-// place is where figures stand: what comes before their paths and labels.
+// place is a position of figures in the record: the prefix of their paths and labels.
 type place struct {
 	path, label    string
 	counts         string

@@ -3,8 +3,8 @@ package record
 // Field is a part of a record that is no figure of the catalogue: what was asked, with what it was done, and what stands
 // beside figures.
 type Field struct {
-	// Path is where it is, with the words in capitals of Figure.Path; [] stands for each element of a list, and
-	// LATENCY for the path of any latency. All below it is meant, except what Fields and Figures have.
+	// Path is its path in the JSON, with the placeholders of Figure.Path; [] is each element of a list, and
+	// LATENCY the path of any latency. It includes everything below it, except what Fields and Figures list.
 	Path       string
 	Definition string
 }

@@ -92,7 +92,7 @@ var LatencyFigures = []Figure{
 		Definition: "Observations that were expected and had not arrived by the time limit. Each counts as longer than every one that arrived."},
 }
 
-// quantile is one that may lie among what was lost.
+// quantile returns the figure of a quantile that may lie among the lost observations.
 func quantile(name, words string, compared bool) Figure {
 	return Figure{Path: name, Unit: UnitSeconds, Label: name, Better: BetterLower, NotCompared: !compared, quantile: true,
 		Definition: words + ": nearest rank, to three digits, over `count` and `lost` together. Absent where it lies among the lost: it is then only known to be above `max`."}
@@ -261,7 +261,7 @@ var PodFigures = []Figure{
 		Definition: "Pods whose sidecar has [converged](definitions/phases.md#complete-initialized-converged) at the end of the rollout; of the proxies of nodes, whose node's proxy has and that are Ready."},
 }
 
-// ArrivalFigures are those of Arrival.
+// ArrivalFigures are the figures of Arrival.
 var ArrivalFigures = []Figure{
 	{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered", Counts: "pod", Better: BetterNeither, NotCompared: true,
 		Definition: "Planned pods per second: the pods after the first burst, over the time from the first burst to the last. Absent for a burst of `all`, which creates pods as fast as possible."},
@@ -300,7 +300,7 @@ var StreamFigures = []Figure{
 		Definition: "The same of the sidecar that holds most."},
 }
 
-// PerSidecarFigures are what a sidecar received in the rollout.
+// PerSidecarFigures are the figures of PerSidecar: what a sidecar received in the rollout.
 var PerSidecarFigures = []Figure{
 	{Path: "perSidecar.responses", Unit: UnitCount, Label: "responses per sidecar", Counts: "sidecar", Better: BetterLower, Phase: PhaseRollout,
 		Definition: "Responses of all types up to the end of the rollout, over the simulated sidecars that were connected. Headlines call them pushes."},
@@ -345,7 +345,7 @@ var CertificateFigures = []Figure{
 		Definition: "The first certificates of the pods, over the time from the first request sent to the last chain received."},
 }
 
-// stormFigures are those of a CertificateStorm that come after its latency.
+// stormFigures are the figures of CertificateStorm that follow its latency.
 var stormFigures = []Figure{
 	{Path: "failures", Unit: UnitCount, Label: "failures", Counts: "CSR", Better: BetterLower,
 		Definition: "Requests among `attempts` that brought no certificate."},
@@ -369,7 +369,7 @@ func certificates() []node {
 	}
 }
 
-// ChurnFigures are those of Churn that are not latencies.
+// ChurnFigures are the figures of Churn, except latencies.
 var ChurnFigures = []Figure{
 	{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "pod", Better: BetterNeither, NotCompared: true,
 		Definition: "Pods to be replaced per second. The oldest ready pod is next. The schedule does not wait: if no pod is ready, a turn is skipped."},
@@ -385,11 +385,11 @@ var ChurnFigures = []Figure{
 		Definition: "Streams that the control plane refused before any response, in the phase."},
 }
 
-// faultBytes is what sidecars received during a Fault, of one type.
+// faultBytes is the figure of Fault.Bytes for one type of resource.
 var faultBytes = []Figure{{Unit: UnitBytes, Counts: "response", Better: BetterLower,
 	Definition: "Bytes of the responses that simulated sidecars received from the start of the fault to `seconds` or the limit, as messages, by type. With `reset-streams:100%@steady` and divided by `reconnected` it is what the control plane sends a sidecar that connects to the converged mesh."}}
 
-// FaultFigures are those of a Fault that are neither latencies nor usage.
+// FaultFigures are the figures of Fault, except latencies and usage.
 var FaultFigures = []Figure{
 	{Path: "lastedSeconds", Unit: UnitSeconds, Label: "lasted", Counts: "fault", Better: BetterNeither,
 		Definition: "From the moment at which it began until what was broken was available again."},
@@ -405,15 +405,15 @@ var FaultFigures = []Figure{
 		Definition: "Streams that the control plane refused before any response in that time."},
 }
 
-// UpgradeRoomFigures are those of an UpgradeRoom.
+// UpgradeRoomFigures are the figures of UpgradeRoom.
 var UpgradeRoomFigures = []Figure{
 	{Path: "cores", Unit: UnitCores, Label: "cores more than before", Counts: "run", Better: BetterLower, Definition: "What both control planes used together in their greatest second of all stages, less the mean of the old one in steady."},
 	{Path: "memoryBytes", Unit: UnitBytes, Label: "memory more than before", Counts: "run", Better: BetterLower, Definition: "The greatest resident memory of both control planes together at one moment of all stages, less the peak of the old one in steady."},
 	{Path: "pods", Unit: UnitCount, Label: "pods more than before", Counts: "run", Better: BetterLower, Definition: "The most pods that were there at once in all stages, less those of the mesh: what the rolling updates create before they delete."},
 }
 
-// UpgradeStageFigures are those of an UpgradeStage that are neither latencies nor of one
-// control plane.
+// UpgradeStageFigures are the figures of UpgradeStage, except latencies and the figures of
+// one control plane.
 var UpgradeStageFigures = []Figure{
 	{Path: "pods", Unit: UnitCount, Label: "pods moved", Counts: "pod", Better: BetterNeither, NotCompared: true, Definition: "Pods of the workloads, or of the proxies, that the stage moves to the other control plane."},
 	{Path: "replaced", Unit: UnitCount, Label: "replaced", Counts: "pod", Better: BetterNeither, Definition: "Pods created in the stage in place of others."},
@@ -422,13 +422,13 @@ var UpgradeStageFigures = []Figure{
 	{Path: "peakPods", Unit: UnitCount, Label: "pods, peak", Counts: "second", Better: BetterLower, Definition: "The most pods that were there at once, read each second: those of the mesh, and proxies of nodes and waypoints beyond their number."},
 }
 
-// UpgradeSideFigures are those of an UpgradeSide that are neither pushes nor usage.
+// UpgradeSideFigures are the figures of UpgradeSide, except pushes and usage.
 var UpgradeSideFigures = []Figure{
 	{Path: "responses", Unit: UnitCount, Label: "responses", Counts: "response", Better: BetterLower, Definition: "Responses that the proxies received in the stage that are connected to this control plane."},
 	{Path: "stale", Unit: UnitCount, Label: "stale endpoints, mean", Counts: "stage", Better: BetterLower, Definition: "The mean number of stale endpoints at a moment, over all sidecars of this control plane. An endpoint is stale in a sidecar from when the API server lists it as terminating, or no more, as seen by scaler, until the sidecar has received configuration without it: a request may go to a pod that is gone. The times for which they were stale are the distribution `push.endpointRemove` of the same control plane."},
 }
 
-// BalanceFigures are those of a Balance.
+// BalanceFigures are the figures of Balance.
 var BalanceFigures = []Figure{
 	{Path: "replicas", Unit: UnitCount, Label: "replicas that serve", Counts: "replica", Better: BetterNeither, NotCompared: true,
 		Definition: "Replicas that serve at the end of the phase, or when the mesh has converged again after the fault."},
@@ -467,7 +467,7 @@ func replicas() []node {
 	}
 }
 
-// InstrumentFigures are those of an Instrument, but for its lag.
+// InstrumentFigures are the figures of Instrument, except its lag.
 var InstrumentFigures = []Figure{
 	{Path: "cores", Unit: UnitCores, Label: "cores", Counts: "phase", Better: BetterLower,
 		Definition: "scaler's own mean cores over the rollout, with those of its workers.",
@@ -489,7 +489,7 @@ var InstrumentFigures = []Figure{
 		Source:     "the same"},
 }
 
-// explainedFigures are those of Explained.
+// explainedFigures are the figures of Explained.
 var explainedFigures = []Figure{
 	{Path: "ownSeconds", Unit: UnitSeconds, Label: "stages of a push, mean", Counts: "push", Better: BetterLower, NotCompared: true,
 		Definition: "The sum of the means of the control plane's own push stages over the phase: for istiod `own.probe.debounceSeconds` and `own.probe.convergenceSeconds`, sums divided by counts. They cover all its pushes in the phase, including those that undo changes.",

@@ -46,7 +46,7 @@ func (c *Change) Withhold() {
 	}
 }
 
-// ChangeFigures are those of Change that are not latencies.
+// ChangeFigures are the figures of Change, except latencies.
 var ChangeFigures = []Figure{
 	{Path: "offeredPerSecond", Unit: UnitPerSecond, Label: "offered/s", Counts: "change", Better: BetterNeither, NotCompared: true,
 		Definition: "The requested rate."},

@@ -20,7 +20,7 @@ type Condition struct {
 	subject bool
 }
 
-// Kind is what it means for two runs that they differ in the property: that of its fields.
+// Kind returns how a difference in the property affects the comparison of two runs: the Compared of its first field.
 func (c Condition) Kind() scenario.Comparability {
 	switch {
 	case len(c.Paths) > 0:
@@ -176,8 +176,8 @@ var Conditions = []Condition{
 	}},
 }
 
-// programSource is where the control plane's program is from: a released one and one that was built
-// here are compiled with different versions of Go.
+// programSource returns the source of the control plane's program, as in Program.Source. Released
+// programs and programs built here are compiled with different versions of Go.
 func (r *Run) programSource() string {
 	for _, p := range r.Environment.Programs {
 		if p.Digest == r.Environment.ControlPlane.Program {

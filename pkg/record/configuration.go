@@ -17,10 +17,10 @@ const (
 	maxUnpacked       = 4 << 30 // bytes of what is in it
 )
 
-// Configuration is what every simulated sidecar and gateway of a run held after the mesh had converged. A run has
-// it only where it was asked to keep it, as `scaler diff` does.
+// Configuration has the resources that every simulated sidecar and gateway of a run held after the mesh had
+// converged. Only runs that were told to keep it have it, as those of `scaler diff`.
 type Configuration struct {
-	// Resources are all that a proxy held, each content once.
+	// Resources are the resources that proxies held; equal contents are listed once.
 	Resources []HeldResource `json:"resources"`
 	Sidecars  []HeldBy       `json:"sidecars"`
 	// Objects are the services and pods of the cluster, and hosts that the control plane assigned addresses to, without which the addresses and generated

@@ -1,7 +1,7 @@
 package record
 
-// ContainerUsage is what a container on a real node used over one phase, as the cAdvisor of its kubelet counts it. Its
-// peak cores are not known.
+// ContainerUsage is the usage of a container on a real node over one phase, as the cAdvisor of its kubelet reports it.
+// Peak cores are not known.
 type ContainerUsage struct {
 	Usage
 	// CPUSecondsLow and CPUSecondsHigh enclose what cpuSeconds was in truth: cAdvisor reads a container every 10 to

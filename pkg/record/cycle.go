@@ -15,8 +15,8 @@ type Cycle struct {
 	// connection is closed at its age and each certificate renewed when that is due. See
 	// SetCores.
 	Cores *float64 `json:"cores,omitempty"`
-	// CPUSeconds are what one cycle costs the control plane: the phase's processor time
-	// without what steady uses in the same time.
+	// CPUSeconds is the control plane's processor time for one cycle: that of the phase,
+	// less that of the steady phase in the same time.
 	CPUSeconds *float64 `json:"cpuSeconds,omitempty"`
 	// Reconnect is, of each sidecar, from the loss of its stream until it has all that
 	// it requests on a new one.

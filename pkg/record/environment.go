@@ -6,7 +6,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Environment is what a run was measured on; "" and 0 mean not known.
+// Environment describes the machine and the programs of a run; "" and 0 mean not known.
 type Environment struct {
 	CPUs        int    `json:"cpus,omitempty"` // that scaler and all it started may use
 	MemoryBytes int64  `json:"memoryBytes,omitempty"`
@@ -17,21 +17,21 @@ type Environment struct {
 	// twice until they were Ready.
 	PodStatus string `json:"podStatus,omitempty"`
 	Scaler    string `json:"scaler,omitempty"`
-	// Processor is that of the machine, and its speed; nil where the run used an existing
-	// cluster.
+	// Processor is the machine's processor and its speed; nil where the run used an
+	// existing cluster.
 	Processor    *Processor         `json:"processor,omitempty"`
 	ControlPlane ControlPlaneSource `json:"controlPlane,omitzero"`
 	Knobs        scenario.Settings  `json:"knobs,omitzero"`
 	// Priority is which programs ran first where they competed for processors; nil
 	// where all were alike.
 	Priority *Priority `json:"priority,omitempty"`
-	// Dilation is how time was slowed down; nil where it was not.
+	// Dilation states how time was slowed down; nil where it was not.
 	Dilation *Dilation `json:"dilation,omitempty"`
-	// Cluster is how the cluster's programs are set, by program as in Run.Cluster.
+	// Cluster has the settings of the cluster's programs, by program as in Run.Cluster.
 	Cluster map[string]ClusterProgram `json:"cluster,omitempty"`
-	// Programs are those that scaler started, by the names of `scaler components list`,
-	// with the revision appended for the control plane that an upgrade leads to, as in istiod-1-31-0;
-	// nil in records from before it was there.
+	// Programs are the programs that scaler started, by the names of `scaler components list`.
+	// The revision is appended to the name of the control plane that an upgrade leads to, as in
+	// istiod-1-31-0. nil in records of versions that did not write it.
 	Programs map[string]Program `json:"programs,omitempty"`
 	// Existing is the cluster that the run used; nil where it started its own.
 	Existing *ExistingCluster `json:"existing,omitempty"`
@@ -49,7 +49,7 @@ type ExistingCluster struct {
 	Run     string `json:"run"`     // value of the label scaler.mesh/run of all that the run made there
 	Access  Access `json:"access"`  // how the control plane was reached
 	Address string `json:"address,omitempty"`
-	// Usage is where cores and memory of the control plane are from; "" = they are not known.
+	// Usage is the source of the cores and memory of the control plane; "" = they are not known.
 	Usage        UsageSource `json:"usage,omitempty"`
 	Pods         []string    `json:"pods,omitempty"`        // of the control plane, at the start
 	PodAddresses string      `json:"podAddresses"`          // range of the addresses of the simulated pods
@@ -68,7 +68,7 @@ type WorkerPod struct {
 	Node string `json:"node"`
 }
 
-// Access is how a control plane of an existing cluster is reached.
+// Access is the way in which a run reaches the control plane of an existing cluster.
 type Access string
 
 // The ways to reach one.
@@ -78,7 +78,7 @@ const (
 	AccessPortForward Access = "portForward" // through the API server and the kubelet, whose time is part of all latencies
 )
 
-// UsageSource is where cores and memory of a control plane are from.
+// UsageSource is the source of the cores and memory of a control plane.
 type UsageSource string
 
 // UsageOfOwnMetrics are process_cpu_seconds_total, in steps of 10 ms, and
@@ -86,7 +86,7 @@ type UsageSource string
 // and at the edges of phases. They include what it does for the cluster's own workloads.
 const UsageOfOwnMetrics UsageSource = "ownMetrics"
 
-// Program is where a program that scaler started is from.
+// Program identifies a program that scaler started, and its source.
 type Program struct {
 	Source string `json:"source"`          // given (--bin-dir, --envoy, --proxy or PATH), image, build or pip
 	Image  string `json:"image,omitempty"` // container image that it was taken from, as REPOSITORY:TAG@DIGEST
@@ -120,8 +120,8 @@ type Dilation struct {
 	// AtRest are the control plane's mean cores, measured in real time, in the quietest part of baseline and of steady, which are at rest: a third, a
 	// half or all of the phase, so that a part has 10 s and K s at least. A garbage collection of a large heap is so left out.
 	AtRest map[PhaseName]float64 `json:"atRest,omitempty"`
-	// LimiterWaitSeconds is for how long, on this machine, a new stream waits for the control
-	// plane's limiter before it is refused: it could not be slowed down. 0 = there is no such wait.
+	// LimiterWaitSeconds is the time, on this machine, for which a new stream waits for the control
+	// plane's limiter before it is refused. Dilation cannot change it. 0 = there is no such wait.
 	LimiterWaitSeconds float64 `json:"limiterWaitSeconds,omitempty"`
 	// Auto says how the factor was chosen; nil where it was given.
 	Auto *DilationChoice `json:"auto,omitempty"`
@@ -156,7 +156,7 @@ type DilationRestart struct {
 	Bound     float64   `json:"bound"` // of the share
 }
 
-// ClusterProgram is how a program of the cluster is set.
+// ClusterProgram has the settings of a program of the cluster.
 type ClusterProgram struct {
 	Settings map[string]string `json:"settings,omitempty"` // that differ from the stock ones, by the name of flag or option
 	Note     string            `json:"note,omitempty"`     // what it is in this cluster, in a sentence

@@ -84,7 +84,7 @@ type ProbedChange struct {
 	// sidecars had it; ascending. What sidecars saw of one change is not independent, so
 	// intervals are made by resampling changes.
 	Pushes [][2]float64 `json:"pushes,omitempty"`
-	// Clamped is how many sidecars received it before since, which counts as 0.
+	// Clamped is the number of sidecars that received it before since; their latency counts as 0.
 	Clamped int `json:"clamped,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 	"scaler.mesh/scaler/test/golden"
 )
 
-// events is one of each kind, as events.jsonl has its fields.
+// events returns one event of each kind, with the fields of events.jsonl.
 func events() []Event {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	return []Event{

@@ -2,7 +2,7 @@ package record
 
 import "time"
 
-// Fault is one thing that was broken on purpose, and what came of it.
+// Fault is one fault that was made on purpose, and its consequences.
 type Fault struct {
 	Name  string    `json:"name"`  // as asked, as in reset-streams:20%
 	Phase PhaseName `json:"phase"` // as asked: rollout, or steady, after which it has a phase of its own
@@ -17,7 +17,7 @@ type Fault struct {
 	Replaced    *int     `json:"replaced,omitempty"`    // pods created in place of others
 	Attempts    *int64   `json:"attempts,omitempty"`    // dials meanwhile
 	Refusals    *int64   `json:"refusals,omitempty"`    // streams refused meanwhile
-	// Bytes are those of the responses that simulated sidecars received meanwhile, by type.
+	// Bytes has the bytes of the responses that simulated sidecars received meanwhile, by type of resource.
 	Bytes        map[string]int64 `json:"bytes,omitempty"`
 	ControlPlane *Usage           `json:"controlPlane,omitempty"`
 	Latencies    Latencies        `json:"latencies,omitzero"` // of sidecars that reconnected and of pods created meanwhile

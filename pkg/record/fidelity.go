@@ -40,7 +40,7 @@ type FidelityCase struct {
 
 	// Start is about the sidecars' starts, one after the other.
 	Start Sameness `json:"start"`
-	// Resources are what both hold after the last of them, by type.
+	// Resources are the resources that both hold after the last start, by type.
 	Resources map[string]HeldResources `json:"resources"`
 	// BytesRatio is simulated over real, of all resources held.
 	BytesRatio *float64 `json:"bytesRatio,omitempty"`
@@ -54,7 +54,7 @@ type FidelityCase struct {
 	// Changes is about the random changes of the mesh, each of them followed by
 	// both.
 	Changes Sameness `json:"changes"`
-	// AfterChanges are what both hold after all of them.
+	// AfterChanges are the resources that both hold after all changes, by type.
 	AfterChanges map[string]HeldResources `json:"afterChanges"`
 	// Reconnect is about the stream after one that was broken.
 	Reconnect Sameness `json:"reconnect"`
@@ -80,12 +80,12 @@ type CertificatesCompared struct {
 type Sameness struct {
 	Compared int `json:"compared"`
 	Same     int `json:"same"`
-	// Silent are those, of Same, in which istiod sent nothing to either and neither
-	// sent anything: there was nothing to be alike.
+	// Silent is the part of Same in which istiod sent nothing to either and neither
+	// sent a request: it compares nothing.
 	Silent int `json:"silent"`
 }
 
-// HeldResources are what both hold of one type.
+// HeldResources counts the resources of one type that each side holds, and those that both hold.
 type HeldResources struct {
 	Real           int `json:"real"` // resources
 	Simulated      int `json:"simulated"`
@@ -121,7 +121,7 @@ type StartTimes struct {
 	Waiting *Spread `json:"waiting,omitempty"`
 }
 
-// Spread is what a few measurements of one thing gave.
+// Spread summarizes a few measurements of the same quantity.
 type Spread struct {
 	Min    float64 `json:"min"`
 	Median float64 `json:"median"`
@@ -131,8 +131,8 @@ type Spread struct {
 // TimeTest reports whether one time of the starts of both sides differs.
 type TimeTest struct {
 	Figure string `json:"figure"` // as in StartTimes
-	// P is that of a two-sided rank-sum test: the chance that the starts of equal
-	// sides lie at least so unevenly among each other.
+	// P is the p-value of a two-sided rank-sum test: the probability of a difference
+	// in ranks at least this large between sides that do not differ.
 	P float64 `json:"p"`
 	// Holm is P corrected for all times of all cases: up to 0.05 a difference is
 	// established, and is among the differences.

@@ -2,7 +2,7 @@ package record
 
 import "strings"
 
-// Arrival is how fast pods came.
+// Arrival has the rates at which pods were created and became ready.
 type Arrival struct {
 	// OfferedPerSecond is by plan: the pods after the first burst over the time
 	// from the first burst to the last; absent for a burst of all, which is as fast
@@ -17,8 +17,8 @@ type Arrival struct {
 	// one second: of readiness that is evenly spaced the two are alike.
 	ReadyPerSecond     *float64 `json:"readyPerSecond,omitempty"`
 	ReadyPeakPerSecond *float64 `json:"readyPeakPerSecond,omitempty"`
-	// Steps is how many bursts there were; StepsLateSeconds is the greatest time
-	// from the moment at which one was due to its last request's answer.
+	// Steps is the number of bursts. StepsLateSeconds is the longest time from the
+	// moment at which a burst was due to the response to its last request.
 	Steps            *int     `json:"steps,omitempty"`
 	StepsLateSeconds *float64 `json:"stepsLateSeconds,omitempty"`
 }
@@ -34,7 +34,7 @@ type Pods struct {
 	Converged *int `json:"converged,omitempty"`
 }
 
-// Usage is what a program, or all of a group, needed over one phase.
+// Usage is the processor time and memory of a program, or of a group of programs, over one phase.
 type Usage struct {
 	Cores      *Level   `json:"cores,omitempty"`      // mean: CPU seconds over the phase's length; peak: over 1 s
 	CPUSeconds *float64 `json:"cpuSeconds,omitempty"` // difference of the counters read at the phase's edges, restarts included
@@ -49,8 +49,8 @@ type Usage struct {
 	HeapBytes       *Level   `json:"heapBytes,omitempty"`  // live heap: mean, end
 	Saturation      *float64 `json:"saturation,omitempty"` // at most this share of the phase, 0 to 1, had a runnable thread waiting for a processor
 	Restarts        *int     `json:"restarts,omitempty"`
-	// WaitedSeconds is for how long threads were runnable and waited for a processor, all
-	// threads added.
+	// WaitedSeconds is the time for which threads were runnable and waited for a processor,
+	// the sum over all threads.
 	WaitedSeconds *float64 `json:"waitedSeconds,omitempty"`
 }
 
@@ -61,12 +61,12 @@ type Level struct {
 	End  *float64 `json:"end,omitempty"`
 	// Peak100ms is of the cores of a control plane: the greatest mean over 100 ms.
 	Peak100ms *float64 `json:"peak100ms,omitempty"`
-	// Collected is of a live heap after two collections that scaler asked for at
-	// once after the phase; absent where a program cannot be asked.
+	// Collected is set for live heaps only: the heap after two garbage collections that scaler
+	// requested at once after the phase; absent where a program cannot be asked for them.
 	Collected *float64 `json:"collected,omitempty"`
 }
 
-// Sidecars are what proxies themselves needed.
+// Sidecars has the usage of the proxies themselves.
 type Sidecars struct {
 	Real *RealSidecars `json:"real,omitempty"`
 }
@@ -83,7 +83,7 @@ type RealSidecars struct {
 	// Starts are the latencies of their starts in the rollout, which those of the
 	// run do not hold.
 	Starts *Latencies `json:"starts,omitempty"`
-	// Each are all that there were, in the order of their starts.
+	// Each lists all real proxies in the order of their starts.
 	Each []RealSidecar `json:"each,omitempty"`
 }
 
@@ -94,8 +94,8 @@ type RealSidecar struct {
 	Crashes int              `json:"crashes"`         // ends that nobody asked for; it was started again
 	Proxy   ByPhase[*Usage]  `json:"proxy,omitzero"`  // Envoy alone
 	Agent   *ByPhase[*Usage] `json:"agent,omitempty"` // nil where there is none
-	// Node is that of one in a pod on a real node, and Container what its container used, agent included, by cAdvisor. Such
-	// ones have neither Proxy nor Agent.
+	// Node is the real node of its pod, and Container the usage of its container, agent included, as cAdvisor reports it.
+	// A proxy on a real node has neither Proxy nor Agent.
 	Node      string                    `json:"node,omitempty"`
 	Container *ByPhase[*ContainerUsage] `json:"container,omitempty"`
 }
@@ -153,24 +153,24 @@ const ChangesForP99 = 100
 // change stays together.
 type PushIntervals struct {
 	Changes int `json:"changes"` // that concerned a sidecar
-	// Blocks is how many groups of successive changes were resampled, where changes are
-	// not independent because they follow each other closely: those of one second are
-	// one block. 0 = each change was resampled by itself.
+	// Blocks is the number of groups of successive changes that were resampled; the changes
+	// of one second are one block. Changes that follow each other closely are not
+	// independent. 0 = each change was resampled by itself.
 	Blocks int               `json:"blocks,omitempty"`
 	P50    *QuantileInterval `json:"p50,omitempty"` // absent below 6 changes
 	P90    *QuantileInterval `json:"p90,omitempty"` // absent below 36 changes
 	P99    *QuantileInterval `json:"p99,omitempty"` // absent below 368 changes
 }
 
-// QuantileInterval is where a quantile lies with 95 % confidence, in seconds. An end that
-// is absent lies among the lost.
+// QuantileInterval is the 95 % confidence interval of a quantile, in seconds. An absent end
+// lies among the lost observations.
 type QuantileInterval struct {
 	Low  *float64 `json:"low,omitempty"`
 	High *float64 `json:"high,omitempty"`
 }
 
-// Changes is how many changes of a kind were followed to the sidecars that they concern;
-// 0 if that is not known.
+// Changes returns the number of changes of a kind that were followed to the sidecars that
+// they concern; 0 if it is not known.
 func (l *Latencies) Changes(kind ChangeKind) int64 {
 	if first := l.Propagation[kind].First; first != nil {
 		return first.Count + first.Lost
@@ -203,8 +203,8 @@ func withhold(latencies ...*Latency) {
 	}
 }
 
-// Propagation is how long changes of a kind took to the first and to the last
-// of all sidecars concerned; each change counts once.
+// Propagation has the latencies of changes of a kind to the first and to the last of
+// all sidecars that they concern; each change counts once.
 type Propagation struct {
 	First *Latency `json:"first,omitempty"`
 	Last  *Latency `json:"last,omitempty"`
@@ -237,14 +237,14 @@ type Latency struct {
 	Max     *float64 `json:"max,omitempty"`
 }
 
-// clampedShare is the share of its observations that may be clamped in a latency that is
-// known. Of a distribution with so few, quantiles from p1 up do not depend on them. More show
-// that what saw the start was often later than the change itself took, so that all the other
-// observations are too short, too, by as much as nobody knows.
+// clampedShare is the largest share of clamped observations with which a latency is known.
+// Up to this share quantiles from p1 up do not depend on them. A larger share shows that the
+// start was often seen after the end, so that the other observations are too short, too, by an
+// unknown time.
 const clampedShare = 0.01
 
-// clampedOnce is of how many observations one may be clamped, though it is a larger share: it
-// is no quantile from p10 up.
+// clampedOnce is the number of observations from which on a single one may be clamped, though its share
+// exceeds clampedShare: quantiles from p10 up do not depend on it.
 const clampedOnce = 10
 
 // Unknown reports that the latency is not known: its start was seen after its end in more
@@ -253,12 +253,12 @@ func (l *Latency) Unknown() bool {
 	return l != nil && (tooMany(l.Clamped, l.Count) || tooMany(l.Unmet, l.Count+l.Lost+l.Unmet))
 }
 
-// tooMany reports whether so many of all observations of a latency may decide about its quantiles.
+// tooMany reports whether n of all observations of a latency can change its quantiles.
 func tooMany(n, all int64) bool {
 	return float64(n) > clampedShare*float64(all) && (n != 1 || all < clampedOnce)
 }
 
-// Known is the latency with what is known of it: of one that is not, the counts alone.
+// Known returns the latency, or only its counts if it is not known.
 func (l Latency) Known() Latency {
 	if !l.Unknown() {
 		return l
@@ -316,24 +316,24 @@ type XDS struct {
 	Reconnects         *int64              `json:"reconnects,omitempty"`      // streams opened by a sidecar that had had one before
 	WastedResponses    *int64              `json:"wastedResponses,omitempty"` // of which every resource was held already
 	ConfigurationBytes *ConfigurationBytes `json:"configurationBytes,omitempty"`
-	// ConfigurationResources is how many resources of each type a sidecar
+	// ConfigurationResources is the number of resources of each type that a sidecar
 	// holds when converged: the mean over the sidecars.
 	ConfigurationResources map[string]float64 `json:"configurationResources,omitempty"`
-	// PerSidecar is what a sidecar received in the rollout.
+	// PerSidecar is the mean of what a sidecar received in the rollout.
 	PerSidecar *PerSidecar `json:"perSidecar,omitempty"`
-	// Rates are those at which all sidecars together received responses in each phase.
+	// Rates are the rates of responses to all sidecars together in each phase.
 	Rates *ByPhase[*Rates] `json:"rates,omitempty"`
 }
 
-// PerSidecar is what the simulated sidecars received up to the end of the rollout
-// phase, over those of them that were connected.
+// PerSidecar has means over the connected simulated sidecars of what they received up to
+// the end of the rollout phase.
 type PerSidecar struct {
 	Responses *float64 `json:"responses,omitempty"`
 	Bytes     *float64 `json:"bytes,omitempty"`
 }
 
-// Rates are how fast responses came in one phase: what was received from the reading of
-// the counters at its start to that at its end, over the time between.
+// Rates are the rates of responses in one phase: the difference of the counters between
+// the readings at its start and its end, over the time between the readings.
 type Rates struct {
 	ResponsesPerSecond *float64 `json:"responsesPerSecond,omitempty"`
 	BytesPerSecond     *float64 `json:"bytesPerSecond,omitempty"` // of responses as messages
@@ -366,8 +366,8 @@ type Certificates struct {
 	Storm *CertificateStorm `json:"storm,omitempty"`
 }
 
-// CertificateStorm is what came of all sidecars asking for a new certificate at
-// once, in a phase of its own.
+// CertificateStorm is the result of the phase in which all sidecars request a new
+// certificate at once.
 type CertificateStorm struct {
 	Sidecars  int      `json:"sidecars"`
 	Issued    int64    `json:"issued"`
@@ -397,7 +397,7 @@ type Instrument struct {
 	Saturation      *float64 `json:"saturation,omitempty"`      // as Usage.Saturation
 	WaitedSeconds   *float64 `json:"waitedSeconds,omitempty"`   // as Usage.WaitedSeconds
 	Lag             *Latency `json:"lag,omitempty"`             // how late a timer fires
-	// Floor is what the same figures read against a control plane that costs
+	// Floor is what the same figures would read with a control plane that costs
 	// nothing, by their paths in the record.
 	Floor map[string]float64 `json:"floor,omitempty"`
 	// Workers are the processes that ran the simulated sidecars, if there were several;
@@ -414,7 +414,7 @@ type InstrumentWorker struct {
 	MemoryBytes *float64 `json:"memoryBytes,omitempty"` // peak resident
 	OpenFiles   *int     `json:"openFiles,omitempty"`   // peak
 	Lag         *Latency `json:"lag,omitempty"`         // how late a timer fires
-	// Clock is what its times were measured with, compared with that of scaler itself.
+	// Clock is the clock of the worker's times, compared with the clock of scaler itself.
 	Clock WorkerClock `json:"clock"`
 }
 
@@ -425,7 +425,7 @@ type WorkerClock struct {
 	// OffsetSeconds is the difference of the two clocks, each counted from an arbitrary
 	// moment of its own.
 	OffsetSeconds float64 `json:"offsetSeconds"`
-	// UncertaintySeconds is how far a time of the worker may be off at most, because the
-	// offset is not known better; 0 = it is scaler's own clock.
+	// UncertaintySeconds is the largest error of a time of the worker that the uncertainty
+	// of the offset causes; 0 = it is scaler's own clock.
 	UncertaintySeconds float64 `json:"uncertaintySeconds"`
 }

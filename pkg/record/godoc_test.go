@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// source is what the package's files declare, for tests that hold the documents to it.
+// source holds the declarations of the package's files. Tests compare the documents with them.
 type source struct {
 	structs map[string]*ast.TypeSpec // by name
 	docs    map[string]string        // comments of these

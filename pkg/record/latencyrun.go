@@ -8,7 +8,7 @@ import (
 // LatencyKind is the kind of a LatencyRun.
 const LatencyKind = "LatencyRun"
 
-// LatencyRun is what `scaler latency` found: what requests pay for the mesh.
+// LatencyRun is the result of `scaler latency`: the latency that the mesh adds to requests.
 type LatencyRun struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
@@ -31,8 +31,8 @@ type LatencyRun struct {
 	Dir string `json:"-"` // folder of the record; "" where it was not read from one
 }
 
-// PublishedLatency is one quantile that others have published, from another
-// machine: it is shown with the rows of its rate, and no test is made.
+// PublishedLatency is one quantile that others published, of another machine. It is
+// printed with the rows of its rate, without a test.
 type PublishedLatency struct {
 	Name     string             `json:"name"`
 	Source   string             `json:"source"`
@@ -41,7 +41,7 @@ type PublishedLatency struct {
 	Seconds  map[string]float64 `json:"seconds"`  // by what stood between, as the source calls it; none = nothing
 }
 
-// LatencySpec is what was asked of a LatencyRun.
+// LatencySpec is the specification of a LatencyRun.
 type LatencySpec struct {
 	RPS         []float64 `json:"rps,omitempty"`         // open loop: requests a second of each rate
 	Connections []int     `json:"connections,omitempty"` // closed loop: how many are always busy
@@ -77,7 +77,7 @@ type LatencyCluster struct {
 	Server  string `json:"server"`  // URL of its API server
 	Run     string `json:"run"`     // value of the label scaler.mesh/run of all that the run made there
 	Image   string `json:"image"`   // of scaler, in all pods
-	// Nodes are those that pods ran on: the client's, and with two-nodes that of the servers.
+	// Nodes are the nodes that pods ran on: the client's and, with two-nodes, the servers'.
 	Nodes []LatencyNode `json:"nodes"`
 }
 
@@ -91,22 +91,22 @@ type LatencyNode struct {
 	Runtime     string  `json:"runtime"` // of containers, with its version
 }
 
-// LatencyCheck is what was checked of a variant with sidecars before it was measured.
+// LatencyCheck is the result of the checks of a variant with sidecars, which precede its measurement.
 type LatencyCheck struct {
 	Variant   string `json:"variant"`
 	Placement string `json:"placement,omitempty"` // as in the rows
-	// Plaintext is what became of a request in plaintext past the client's sidecar, at every server.
+	// Plaintext is the result of a request in plaintext that bypasses the client's sidecar, at every server.
 	Plaintext CheckResult `json:"plaintext"`
 	// NoCertificate is likewise what became of one over TLS without a certificate; absent if not tried.
 	NoCertificate CheckResult `json:"noCertificate,omitempty"`
 	// OtherIdentity is likewise what became of one with a certificate of the mesh that is no allowed
 	// caller's; absent if not tried.
 	OtherIdentity CheckResult `json:"otherIdentity,omitempty"`
-	// Caller is what is known of the caller that the last tier has.
+	// Caller states what the last tier knows of its caller.
 	Caller CallerKnown `json:"caller"`
 }
 
-// ChecksText is one line about what was checked of each variant.
+// ChecksText returns one line about the checks of each variant.
 func ChecksText(checks []LatencyCheck) string {
 	known := map[CallerKnown]string{
 		CallerSeen: "the server sees the caller's identity", CallerAllowed: "the caller's identity is an allowed one",
@@ -130,7 +130,7 @@ func ChecksText(checks []LatencyCheck) string {
 	return strings.Join(texts, "; ")
 }
 
-// CheckResult is what became of a request that was sent as a check.
+// CheckResult is the result of a request that is sent as a check.
 type CheckResult string
 
 // The results of checks.
@@ -139,7 +139,7 @@ const (
 	CheckAnswered CheckResult = "answered"
 )
 
-// CallerKnown is what is known of who calls a server.
+// CallerKnown states what is known of a server's caller.
 type CallerKnown string
 
 // What can be known.
@@ -149,7 +149,7 @@ const (
 	CallerUnknown CallerKnown = "unknown" // nobody reports it
 )
 
-// LatencyRow is one rate, or number of connections, and variant: all its rounds
+// LatencyRow has the results of one rate, or number of connections, and variant: all its rounds
 // of all repeats together.
 type LatencyRow struct {
 	RPS         float64 `json:"rps,omitempty"`         // open loop: offered
@@ -213,9 +213,9 @@ func (q *Quantiles[T]) At(name string) **T {
 	return nil
 }
 
-// Quantiles are those of a distribution, in seconds. Where observations were
-// lost there is no maximum: Max is then of those that came, which all the lost
-// exceed.
+// Quantiles returns the quantiles of a distribution, in seconds. Without lost
+// observations the result has a maximum; with them the maximum is not known, as
+// every lost observation exceeds Max.
 func (l *Latency) Quantiles() Quantiles[float64] {
 	q := Quantiles[float64]{P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999}
 	if l.Lost == 0 {
@@ -224,14 +224,14 @@ func (l *Latency) Quantiles() Quantiles[float64] {
 	return q
 }
 
-// Interval is where a figure lies with 95 % confidence.
+// Interval is the 95 % confidence interval of a figure.
 type Interval struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// Added is what a variant's quantile is over that of none: the mean of the
-// differences between the two in each repeat.
+// Added is the difference between a variant's quantile and the quantile of none: the mean of
+// the differences in each repeat.
 type Added struct {
 	Seconds float64 `json:"seconds"`
 	// Interval and P are of the paired t test over the repeats: P is the
@@ -244,7 +244,7 @@ type Added struct {
 	Significant *bool    `json:"significant,omitempty"` // Holm is below 0.05
 }
 
-// LatencySidecars are what a variant's sidecars needed in its windows.
+// LatencySidecars is the usage of a variant's sidecars in its windows.
 type LatencySidecars struct {
 	Count           int              `json:"count"`
 	Workers         int              `json:"workers"`                   // threads of each sidecar that serve requests
@@ -252,7 +252,7 @@ type LatencySidecars struct {
 	Tiers           []LatencySidecar `json:"tiers"`                     // the load generator's first
 }
 
-// LatencySidecar is one sidecar of a tier: the mean of them.
+// LatencySidecar is the mean over the sidecars of one tier.
 type LatencySidecar struct {
 	Tier        string  `json:"tier"` // client, server, or in a chain hop1, hop2, ...
 	Count       int     `json:"count"`
@@ -272,7 +272,7 @@ type LatencyRepeat struct {
 	NotSent     int64   `json:"notSent"`
 }
 
-// LatencySecond is what became of the requests that were due in one second of a
+// LatencySecond counts the results of the requests that were due in one second of a
 // repeat's window.
 type LatencySecond struct {
 	Repeat   int   `json:"repeat"` // from 1

@@ -19,7 +19,7 @@ type Mesh struct {
 
 	Objects    map[string]int `json:"objects,omitempty"`    // of the mesh's configuration, by kind
 	NotChecked []NotChecked   `json:"notChecked,omitempty"` // what may differ from what the sidecars should hold, unseen
-	// NotReproduced is what of the captured cluster the run did not have as it was.
+	// NotReproduced lists the parts of the captured cluster that differ in the run.
 	NotReproduced []NotReproduced `json:"notReproduced,omitempty"`
 }
 

@@ -2,7 +2,7 @@ package record
 
 import "strings"
 
-// Proxies are those of a run whose pods were served by a proxy of their node.
+// Proxies are the node proxies of a run whose pods have no proxies of their own.
 type Proxies struct {
 	Name  string `json:"name"`            // what such a proxy is called, as in ztunnel
 	Nodes int    `json:"nodes"`           // that there were, each with a proxy
@@ -10,8 +10,8 @@ type Proxies struct {
 
 	Waypoints *Waypoints `json:"waypoints,omitempty"` // nil = there were none
 
-	// Namespaces are those whose pods they serve, where the pods of others have sidecars; nil = all. The following
-	// are of such a mesh alone: else what nodes' proxies received and held is in XDS.
+	// Namespaces are the namespaces whose pods they serve, where pods of other namespaces have sidecars; nil = all.
+	// The fields that follow are set for such a mesh alone. In other runs XDS has what the nodes' proxies received and held.
 	Namespaces             []string            `json:"namespaces,omitempty"`
 	Sidecars               *int                `json:"sidecars,omitempty"`               // pods of the other namespaces, each with one
 	PerNode                *PerSidecar         `json:"perNode,omitempty"`                // that each proxy received in the rollout

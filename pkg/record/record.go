@@ -40,15 +40,15 @@ const (
 	StatusFailed      Status = "failed"      // by environment, program or control plane; Reason says which
 )
 
-// RunList is what commands print with -o json and -o yaml.
+// RunList is the list of runs that commands print with -o json and -o yaml.
 type RunList struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Items      []Run  `json:"items"`
 }
 
-// Run is what one run left: one size, one mode, one control plane, on a
-// cluster and control plane started fresh for it. It is the content of run.json.
+// Run is the record of one run: one size, one mode and one control plane, with a
+// cluster and control plane started for it. It is the content of run.json.
 type Run struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
@@ -59,8 +59,8 @@ type Run struct {
 	Started    time.Time  `json:"started"`            // cluster start included
 	Finished   *time.Time `json:"finished,omitempty"` // teardown included; nil while it runs and when it was killed
 
-	// Scenario is what was asked of this run alone, with all defaults, so that it reads back as a scenario; values of
-	// the environment that look like secrets are masked. What scaler chose is in it, such as the dilation.
+	// Scenario is the scenario of this run alone, with all defaults and with what scaler chose, such as the dilation. It
+	// can be read back as a scenario. Values of the environment that look like secrets are masked.
 	Scenario    scenario.Scenario `json:"scenario,omitzero"`
 	Repeat      int               `json:"repeat,omitempty"` // which of several like runs, from 1; 0 = there is one
 	Environment Environment       `json:"environment"`
@@ -107,11 +107,11 @@ type Phase struct {
 	// Differences are the resources by which sidecars differed from what is expected of them when the
 	// phase ended by quiescence, sorted by type and name: DifferencesKept at most.
 	Differences []HoldingDifference `json:"differences,omitempty"`
-	// MoreDifferences is how many further ones there were.
+	// MoreDifferences is the number of differences that are not listed.
 	MoreDifferences int `json:"moreDifferences,omitempty"`
 }
 
-// DifferencesKept is how many differences of a phase are listed at most; the others are counted.
+// DifferencesKept is the number of differences of a phase that are listed at most; the others are counted.
 const DifferencesKept = 50
 
 // HoldingDifference is a resource that sidecars held otherwise than expected, or not at all, although the control

@@ -12,9 +12,9 @@ import (
 
 const samplesFile = "samples.jsonl"
 
-// Sample is one line of samples.jsonl: what programs had used at a moment. One is
+// Sample is one line of samples.jsonl: the usage of programs up to a moment. One is
 // written each second and at both edges of each phase, so that the record of a run
-// that was killed still has what its programs used.
+// that was killed still has the usage of its programs.
 type Sample struct {
 	Time       time.Time       `json:"time"`                 // wall clock; at an edge that of Phase.Start or Phase.End
 	At         float64         `json:"at"`                   // seconds on the monotonic clock, from the run's first sample
@@ -22,8 +22,8 @@ type Sample struct {
 	Components []ComponentRead `json:"components,omitempty"` // those that were read, started or ended then
 }
 
-// ComponentRead is what one program had used when it was read. Counters are since the
-// start of its life.
+// ComponentRead is one reading of a program's usage. Counters begin at the start of its
+// process.
 type ComponentRead struct {
 	Name    string   `json:"name"`
 	Life    int      `json:"life,omitempty"`    // 0 for its first process; one more after each restart

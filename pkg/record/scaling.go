@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Scaling is what dilation does to a figure. A run whose time was slowed down by K
-// has, in its record, figures of the machine that was stood for: they are divided or
-// multiplied once, when the record is written (Run.Undilated), by this rule.
+// Scaling is the rule by which dilation converts a figure. The record of a run whose time
+// was slowed down by K has the figures of the modelled machine. They are divided or
+// multiplied once, when the record is written (Run.Undilated).
 type Scaling string
 
 // The rules of scaling.

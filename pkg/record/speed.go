@@ -19,8 +19,8 @@ type Processor struct {
 	Run    *Speed              `json:"run,omitempty"`
 }
 
-// Speed is how fast a processor did a fixed piece of work, in units of the reference
-// processor, which is defined in package speed: 2 = it needs half the processor time.
+// Speed is the speed of a processor at a fixed piece of work, in units of the reference
+// processor, which package speed defines: 2 = it needs half the processor time.
 type Speed struct {
 	// Work is the version of the work. Speeds of different works are different units.
 	Work  string  `json:"work"`
@@ -242,7 +242,7 @@ func (r *Run) OnProcessor(speed float64) *Run {
 // SpeedKind is the kind of a MachineSpeed.
 const SpeedKind = "Speed"
 
-// MachineSpeed is what `scaler calibrate --speed` prints.
+// MachineSpeed is the output of `scaler calibrate --speed`.
 type MachineSpeed struct {
 	APIVersion string  `json:"apiVersion"`
 	Kind       string  `json:"kind"`

@@ -2,7 +2,7 @@ package record
 
 import "time"
 
-// PodStartup is how one pod started, when it has become Ready.
+// PodStartup is the start of one pod, with its times. It is written when the pod is Ready.
 type PodStartup struct {
 	Pod   string  `json:"pod"`   // namespace/name
 	Times Startup `json:"times"` // see docs/reference/definitions
@@ -30,9 +30,9 @@ type Startup struct {
 	Ready       time.Time `json:"ready,omitzero"`       // seen Ready
 }
 
-// WithoutKwok is how long the start took without the Stages that KWOK played for the
-// pod: from its node to its address, and from the report to Ready. It is the time from
-// Seen to Ready without both; false if one of the moments is not known.
+// WithoutKwok returns the time from Seen to Ready without the Stages that KWOK played for
+// the pod: from its node to its address, and from the report to Ready. It returns false if
+// one of the moments is not known.
 func (s *Startup) WithoutKwok() (time.Duration, bool) {
 	if s.Seen.IsZero() || s.Scheduled.IsZero() || s.IP.IsZero() || s.Notified.IsZero() || s.Ready.IsZero() {
 		return 0, false

@@ -18,8 +18,8 @@ type StormBound struct {
 	Seconds   float64    `json:"seconds"`   // the time in which it allows the certificates issued
 }
 
-// stormTolerance is how near to a limit's own time a storm must be for the limit to
-// explain it.
+// stormTolerance is the largest ratio of a storm's time to the time that a limit requires
+// with which the limit explains the storm.
 const stormTolerance = 1.25
 
 // StormBoundBy returns the limit of a control plane with so many replicas that

@@ -14,8 +14,8 @@ import (
 
 const timelineFile = "timeline.jsonl"
 
-// Moment is one line of timeline.jsonl: how a run stood at a moment. One is
-// written each second from baseline on, whatever way the run ends.
+// Moment is one line of timeline.jsonl: the state of a run at a moment. One is
+// written each second from baseline on, until the run ends in any way.
 type Moment struct {
 	Time time.Time `json:"time"` // wall clock, as Phase.Start
 	// Programs are the control plane, the cluster's programs and scaler, by name;
@@ -34,8 +34,8 @@ type Moment struct {
 	Certificates int64            `json:"certificates"`        // issued so far
 }
 
-// Load is what a program uses at a moment, as it was last read: at most a second
-// earlier.
+// Load is the usage of a program at a moment, by its last reading, which is at most one
+// second old.
 type Load struct {
 	Cores       float64 `json:"cores"`       // mean over the second before
 	MemoryBytes float64 `json:"memoryBytes"` // resident

@@ -77,8 +77,8 @@ type UpgradeSide struct {
 	Stale *float64 `json:"stale,omitempty"`
 }
 
-// UpgradeRoom is what both control planes needed together at the peak of an upgrade, less
-// what the old one needed in the steady phase before it.
+// UpgradeRoom is the usage of both control planes together at the peak of an upgrade, less
+// the usage of the old one in the steady phase before it.
 type UpgradeRoom struct {
 	Cores       *float64 `json:"cores,omitempty"`
 	CoresStage  string   `json:"coresStage,omitempty"` // the stage of the peak
@@ -147,8 +147,8 @@ func (r *Run) FindRoom() {
 	}
 }
 
-// UpgradeSentence is what a cluster must have free during the upgrade; "" where that is not
-// known.
+// UpgradeSentence states what a cluster must have free during the upgrade; "" where that is
+// not known.
 func (r *Run) UpgradeSentence() string {
 	u := r.Upgrade
 	if u == nil || u.Room == nil {

@@ -16,7 +16,7 @@ type Warning struct {
 	// or "controlPlane.rollout.cores"; all below that path is meant. See Reach
 	// for what else may be.
 	About string `json:"about"`
-	// Reason is one of the list of reasons.
+	// Reason is the code of the warning.
 	Reason Reason `json:"reason,omitempty"`
 	// Component is the program, pod, tier or fault that the warning is of, where
 	// About does not name it or Reason concerns one.
@@ -116,7 +116,7 @@ func (s ControlPlaneSource) AtLimit(peakCores float64) bool {
 	return limit > 0 && peakCores >= Limited*limit*float64(max(1, s.Replicas))
 }
 
-// Limit is how many processors of this machine, in the modelled time, each replica could use; 0 = not known.
+// Limit returns the number of processors of this machine, in the modelled time, that each replica can use; 0 = not known.
 func (s ControlPlaneSource) Limit() float64 { return cmp.Or(s.Processors, float64(s.GOMAXPROCS)) }
 
 // AtLimit reports whether the control plane of a recorded run was at its limit in a phase.

@@ -265,7 +265,7 @@ func withFix(err error) error {
 	return err
 }
 
-// unwinding is what has to be undone, last first.
+// unwinding is a stack of clean-up functions; the last added runs first.
 type unwinding []func()
 
 func (u *unwinding) add(f func()) { *u = append(*u, f) }

@@ -5,9 +5,9 @@ import "time"
 // XDSKind is the kind of an XDSRun.
 const XDSKind = "XDSRun"
 
-// XDSRun is what `scaler xds` found: simulated sidecars alone against an existing ADS
-// server. It is printed, not kept in a folder: of the
-// server nothing is known but its answers.
+// XDSRun is the result of `scaler xds`: simulated sidecars alone with an existing ADS
+// server. It is printed, not kept in a folder, because
+// nothing is known of the server but its answers.
 type XDSRun struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -26,7 +26,7 @@ type XDSRun struct {
 	Warnings    []Warning   `json:"warnings,omitempty"`
 }
 
-// XDSRunSpec is what was asked of an XDSRun.
+// XDSRunSpec is the specification of an XDSRun.
 type XDSRunSpec struct {
 	Address         string  `json:"address"`
 	Clients         int     `json:"clients"`
