@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkRollout is all the work of following one rollout of 1600 sidecars,
+// BenchmarkRollout measures all the work of following one rollout of 1600 sidecars,
 // each configured for 160 services of ten pods, whose endpoints change three times
 // for each pod (it appears, becomes ready, goes) while every sidecar acknowledges
 // every change of every service: 4,800 changes, 7.7 million acknowledgements.
@@ -67,7 +67,7 @@ func BenchmarkRollout(b *testing.B) {
 	b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/acks, "ns/ack")
 }
 
-// BenchmarkUpdate is one acknowledged change of one resource.
+// BenchmarkUpdate measures one acknowledged change of one resource.
 func BenchmarkUpdate(b *testing.B) {
 	tracker := New()
 	scope := tracker.Scope([]Want{{Key: edsKey, Service: svc}})

@@ -18,7 +18,7 @@ import (
 type Proxy interface {
 	// Run runs the proxy until the context ends, and returns after all its goroutines
 	// have ended. A failure on the way is reported as an event and retried; the only
-	// error is that of an invalid specification. It is called once.
+	// error is an invalid specification. It is called once.
 	Run(ctx context.Context) error
 	// Reset closes the proxy's connection to the control plane, or the next one if it is
 	// just connecting. The proxy reconnects as after any loss. It does nothing between

@@ -25,7 +25,7 @@ import (
 // time limit, and none failed otherwise. Their records say so, too.
 var ErrUnconverged = phases.ErrUnconverged
 
-// Options are what a run needs and a scenario does not state.
+// Options has what a run needs and a scenario does not state.
 type Options struct {
 	// Out is the folder of the records, which is made; each has a folder of its own below it. It must
 	// not have a record of a run of the same name. Needed.

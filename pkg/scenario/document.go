@@ -23,7 +23,7 @@ type Document struct {
 	defaults Scenario
 }
 
-// Source is where the value of a field was given.
+// Source is the place where the value of a field was given.
 type Source struct {
 	File string // name of the document; "" = it was set by its path
 	Line int    // in File, from 1
@@ -433,7 +433,7 @@ func wanted(t reflect.Type) string {
 	return "a text"
 }
 
-// manyDigits is what is wanted in place of a whole number that is too large.
+// manyDigits is the text of errors about whole numbers that are too large.
 const manyDigits = "a number of 64 bits at most"
 
 // plain are the types of a list's values whose errors state what the list takes.

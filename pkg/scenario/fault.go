@@ -32,7 +32,7 @@ const (
 	RestartReplicas     FaultName = "restart-replicas"
 )
 
-// Argument is what follows the name of a fault, after a colon.
+// Argument is the text after the name of a fault and a colon.
 type Argument string
 
 // The arguments.
@@ -43,7 +43,7 @@ const (
 	ProgramArgument Argument = "[PROGRAM]" // optional: a program of the control plane
 )
 
-// Target is what a fault breaks.
+// Target is the part of a run that a fault breaks.
 type Target string
 
 // The targets.
@@ -85,7 +85,7 @@ var FaultKinds = []FaultKind{
 	{Name: RestartReplicas, Probe: true, On: OnReplicas, Needs: 2, Does: "restarts all replicas, one by one"},
 }
 
-// usage is how the fault is written, without a phase.
+// usage returns the syntax of the fault, without a phase.
 func (k FaultKind) usage() string {
 	if k.Argument == NoArgument || k.Argument == ProgramArgument {
 		return string(k.Name)
@@ -243,8 +243,8 @@ var ChangeKinds = []ChangeKind{EndpointChange, RouteChange, PolicyChange, Metada
 // sent all the same is its cost.
 func (k ChangeKind) ConcernsNobody() bool { return k == MetadataChange || k == RouteMetadataChange }
 
-// Changes is how many changes of which kind are made each second, as in 5/s:route. The zero
-// value is none.
+// Changes is a rate of changes and their kind, as in 5/s:route. The zero value is no
+// changes.
 type Changes struct {
 	PerSecond Rate
 	Kind      ChangeKind
@@ -281,7 +281,7 @@ func (c *Changes) UnmarshalText(data []byte) error {
 	return nil
 }
 
-// Count is how many changes are due within a phase of this length.
+// Count returns the number of changes that are due within a phase of this length.
 func (c Changes) Count(length time.Duration) int {
 	n := int(length.Seconds() * float64(c.PerSecond))
 	for c.PerSecond.Due(n) < length {

@@ -24,20 +24,20 @@ const (
 // Groups are all groups, in the order of help.
 var Groups = []Group{MeshGroup, ControlPlaneGroup, LoadGroup, ClusterGroup, OutputGroup, InstrumentGroup}
 
-// Comparability is what it means for two runs that they differ in a parameter.
+// Comparability states whether runs that differ in a parameter can be compared.
 type Comparability string
 
 // The kinds of parameter, for who compares runs.
 const (
 	// Irrelevant parameters change no figure.
 	Irrelevant Comparability = "irrelevant"
-	// Size is what a forecast is made over; equal where runs are compared.
+	// Size parameters are the ones that a forecast extrapolates over. They must be equal where runs are compared.
 	Size Comparability = "size"
 	// Repeat tells runs apart that are alike.
 	Repeat Comparability = "repeat"
 	// Condition must be equal where runs are compared, planned from or summarized.
 	Condition Comparability = "condition"
-	// Subject is what a comparison is about: it may differ between its sides only.
+	// Subject parameters may be the subject of a comparison: they may differ between its sides only.
 	Subject Comparability = "subject"
 )
 
@@ -74,8 +74,8 @@ type Parameter struct {
 	Help   string // one line, without the default
 	// HelpOf is the help of a command where it differs.
 	HelpOf map[string]string
-	// Several is what help adds with commands that do one run for each of several values; the others refuse
-	// these. "" = the values are of one run.
+	// Several is the sentence that help adds in commands that do one run for each of several values. Other commands
+	// refuse several values. "" = the values are of one run.
 	Several string
 	// Default states in words what the field is where it is not stated and has no default value.
 	Default string
@@ -87,7 +87,7 @@ type Parameter struct {
 	// Off reports whether 0 is a value, too, which leaves out what the parameter is about.
 	Off   bool
 	Where Where
-	// Commands are those that have the parameter; nil = all that roll out a mesh, see Rolling.
+	// Commands are the commands that have the parameter; nil = all that roll out a mesh, see Rolling.
 	Commands []string
 	Compared Comparability
 }

@@ -13,7 +13,7 @@ import (
 //go:embed presets
 var presets embed.FS
 
-// folder is where the presets of a command are.
+// folder returns the folder of a command's presets.
 func folder(command string) string {
 	if command == Latency {
 		return "presets/latency"
@@ -54,7 +54,7 @@ func (d *Document) ReadPreset(command, name string) error {
 	return nil
 }
 
-// PresetNote is what a preset is for: the comment at the beginning of its file, as one line.
+// PresetNote returns the purpose of a preset: the comment at the beginning of its file, as one line.
 func PresetNote(command, name string) (string, error) {
 	text, err := preset(command, name)
 	if err != nil {

@@ -121,7 +121,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Rate is how often something happens in a second, as in 5/s; 0 = never.
+// Rate is a number of events per second, as in 5/s; 0 = never.
 type Rate float64
 
 // Greatest and least rates that can be asked for.
@@ -226,8 +226,8 @@ func (s *Shares) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Arrival is how pods arrive: all at once (the zero value), in bursts of Size every
-// Interval, or one by one at Rate a second, evenly spaced.
+// Arrival is the schedule by which pods are created: all at once (the zero value), in bursts of
+// Size every Interval, or one by one at Rate a second, evenly spaced.
 type Arrival struct {
 	Size     int
 	Interval time.Duration
@@ -241,9 +241,9 @@ const StockArrival = "stock"
 // (pkg/controller/apis/config/v1alpha1/defaults.go of Kubernetes).
 const stockRate = 20
 
-// stockStart is how long the containers of a pod take to start, images not counted. Kubernetes' objective is 5 s for 99 % of the
+// stockStart is the time that the containers of a pod take to start, images not counted. Kubernetes' objective is 5 s for 99 % of the
 // pods; with 20 or 30 pods on each node half of them took 2.9 s, and 90 % 4.1 s (kubernetes/kubernetes#3954). The
-// definitions argue it.
+// definitions give the reasons.
 var stockStart = Delay{Min: time.Second, Max: 5 * time.Second}
 
 // Bounds of an arrival.

@@ -224,8 +224,8 @@ func FuzzDigest(f *testing.F) {
 	})
 }
 
-// BenchmarkUnseen is what a resource costs whose bytes nobody has sent before,
-// compared with unmarshalling it.
+// BenchmarkUnseen measures scanning a resource whose bytes are new, compared with
+// unmarshalling it.
 func BenchmarkUnseen(b *testing.B) {
 	endpoints := &endpointv3.ClusterLoadAssignment{ClusterName: "a", Endpoints: []*endpointv3.LocalityLbEndpoints{{}}}
 	for range 100 {

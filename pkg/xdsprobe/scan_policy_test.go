@@ -19,7 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// enforcedByObject is what scanning must find, found in the object.
+// enforcedByObject returns the content that scanning must find, taken from the unmarshalled object.
 func enforcedByObject(l *listenerv3.Listener) *convergence.Content {
 	if l.GetTrafficDirection() != corev3.TrafficDirection_INBOUND {
 		return nil

@@ -73,7 +73,7 @@ func byObject(t convergence.Type, b []byte) (s Scanned, err error) {
 	return s, err
 }
 
-// securedCluster is one whose every endpoint is spoken to by TLS.
+// securedCluster returns a cluster whose endpoints are all reached over TLS.
 func securedCluster(name string) *clusterv3.Cluster {
 	c := edsCluster(name, "", 1)
 	c.TransportSocket = socketOf(&tlsv3.UpstreamTlsContext{})
@@ -265,7 +265,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// wanted is what a response says, by unmarshalling.
+// wanted is the content of a response, by unmarshalling.
 type wanted struct {
 	TypeURL, Version, Nonce string
 	Resources               []wantedBody

@@ -27,7 +27,7 @@ type script struct {
 	talks   chan *talk
 }
 
-// talk is one stream of it.
+// talk is one stream of a script.
 type talk struct {
 	headers  metadata.MD
 	variant  Variant
@@ -159,7 +159,7 @@ func (t *talk) expect(requests ...string) {
 	Consistently(t.requests, "5ms").ShouldNot(Receive())
 }
 
-// resource is what can be sent.
+// named is a resource that talk.answer can send.
 type named interface {
 	proto.Message
 	GetName() string

@@ -25,7 +25,7 @@ type plane struct {
 	cut     func() // closes all connections
 }
 
-// mesh is what one node is served.
+// mesh has the resources that one node is served, by type.
 type mesh map[resource.Type][]types.Resource
 
 // startPlane starts a server that answers in the order of ADS, and only requests that

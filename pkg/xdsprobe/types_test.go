@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// typeURLs are those of the types that tests use.
+// typeURLs has the type URLs of the types that tests use.
 var typeURLs = map[convergence.Type]string{
 	convergence.CDS: clusterURL, convergence.EDS: assignmentURL, convergence.LDS: listenerURL,
 	convergence.RDS: routeURL, convergence.ECDS: extensionURL, convergence.SDS: secretURL,
@@ -25,7 +25,7 @@ func typeOf(url []byte) convergence.Type {
 	return convergence.Type{}
 }
 
-// kindOf is one of EnvoyTypes.
+// kindOf returns the kind in EnvoyTypes of a type.
 func kindOf(t convergence.Type) *kind {
 	types, err := envoyTypes()
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 	SotW  Variant = "sotw"  // StreamAggregatedResources, state of the world
 )
 
-// Config is one client.
+// Config is the configuration of one client.
 type Config struct {
 	ID         string // names the client in events
 	Address    string // host:port of the ADS server, or of a Service of Backends
