@@ -88,7 +88,7 @@ func TestReplayOfCapture(t *testing.T) {
 	}
 }
 
-// replayOf is what is captured of a replay.
+// replayOf returns the mesh that is captured of a replay of m.
 func replayOf(t *testing.T, m Mesh) Mesh {
 	t.Helper()
 	g := NewGatherer()

@@ -134,8 +134,8 @@ func capturedAsking(t *testing.T, s *server, ask func(context.Context, string, s
 	return FromCluster(t.Context(), Cluster{Discovery: kinds, Dynamic: client, Ask: ask})
 }
 
-// The configuration of a control plane is read by the names of its ConfigMaps, in the namespace that its Deployment is in, and its
-// version is what it reports. Without rights the rest is captured.
+// ConfigMaps of a control plane are read by their names, in the namespace of its Deployment, and
+// the version is the one that it reports. Without rights the rest is captured.
 func TestControlPlaneOfCluster(t *testing.T) {
 	labelled := func(o map[string]any) map[string]any {
 		o["metadata"].(map[string]any)["labels"] = map[string]any{"app": "istiod", "istio.io/rev": "blue"}

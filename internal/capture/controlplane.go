@@ -11,11 +11,11 @@ import (
 type ControlPlane struct {
 	// Revisions are its revisions, sorted by name and namespace, at least one.
 	Revisions []Revision `json:"revisions"`
-	// Webhooks are those of others that may change pods when they are created. A replay has none of them.
+	// Webhooks are the webhooks of other programs that may change pods when they are created. A replay has none of them.
 	Webhooks []Webhook `json:"webhooks,omitempty"`
 	// APIServer is the history of requests to the API server; nil = it was captured without a Prometheus.
 	APIServer *History `json:"apiServer,omitempty"`
-	// Masked is how many values of it look like credentials, and are masked.
+	// Masked is the number of values that look like credentials, and are masked.
 	Masked int `json:"masked,omitempty"`
 }
 
@@ -24,13 +24,13 @@ type Revision struct {
 	Name      string   `json:"name"`                // "default" = it has none
 	Namespace string   `json:"namespace,omitempty"` // of its Deployment
 	Tags      []string `json:"tags,omitempty"`      // that mean it
-	// Namespaces are those of the mesh whose labels say that it injects their pods.
+	// Namespaces are the namespaces of the mesh whose labels say that it injects their pods.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Tagged are those of Namespaces whose label is one of its tags, by the tag. The labels of the others are the
+	// Tagged are the Namespaces whose label is one of its tags, by the tag. The labels of the others name the
 	// revision itself.
 	Tagged map[string][]string `json:"tagged,omitempty"`
-	// Workloads are those whose pods have proxies of it although their namespaces follow another one or none, as
-	// namespace/name.
+	// Workloads are the workloads, as namespace/name, whose pods have proxies of it although their namespaces
+	// follow another revision or none.
 	Workloads []string `json:"workloads,omitempty"`
 	Pods      int      `json:"pods,omitempty"` // that have a proxy of it
 
@@ -42,13 +42,13 @@ type Revision struct {
 	Limits     map[string]string `json:"limits,omitempty"`
 	Replicas   int               `json:"replicas,omitempty"`
 	Autoscaler *Autoscaler       `json:"autoscaler,omitempty"`
-	// NodeProcessors are those that a node of its pods can give to pods, the least of several.
+	// NodeProcessors are the allocatable processors of a node of its pods, the least of several nodes.
 	NodeProcessors string `json:"nodeProcessors,omitempty"`
 
 	MeshConfig   map[string]any `json:"meshConfig,omitempty"`
 	MeshNetworks map[string]any `json:"meshNetworks,omitempty"`
 	Injection    *Injection     `json:"injection,omitempty"`
-	// History is that of the revision's pods; nil = it was captured without a Prometheus.
+	// History is the history of the revision's pods; nil = it was captured without a Prometheus.
 	History *History `json:"history,omitempty"`
 	// Undiscovered are the namespaces of the mesh that its discovery selectors leave out.
 	Undiscovered []string `json:"undiscovered,omitempty"`
@@ -68,7 +68,7 @@ type Autoscaler struct {
 	Max int `json:"max"`
 }
 
-// Injection is how a revision adds proxies to pods.
+// Injection is the configuration by which a revision adds proxies to pods.
 type Injection struct {
 	Config    map[string]any    `json:"config,omitempty"` // without its templates
 	Templates map[string]string `json:"templates,omitempty"`

@@ -19,9 +19,9 @@ type History struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 	Step string    `json:"step"` // as in 5m0s
-	// Figures are those that are known.
+	// Figures are the figures that are known.
 	Figures []Observed `json:"figures,omitempty"`
-	// Missing are those that are not known, which does not mean that they were 0.
+	// Missing are the figures that are not known, which does not mean that they were 0.
 	Missing []Missing `json:"missing,omitempty"`
 }
 

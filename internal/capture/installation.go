@@ -159,7 +159,7 @@ func configNames(revisions map[string]bool) (names []string) {
 	return names
 }
 
-// suffix is what names of a revision end in.
+// suffix returns the suffix of the names of a revision's objects.
 func suffix(revision string) string {
 	if revision == defaultRevision {
 		return ""
@@ -396,7 +396,7 @@ func (g *Gatherer) tags(revisions map[[2]string]*Revision) (others []Webhook) {
 	return others
 }
 
-// forPods is how many webhooks of a configuration are called for new pods.
+// forPods returns the number of webhooks of a configuration that are called for new pods.
 func forPods(w *unstructured.Unstructured) (n int) {
 	has := func(rule map[string]any, field string, values ...string) bool {
 		list, _, _ := unstructured.NestedStringSlice(rule, field)

@@ -273,7 +273,7 @@ const (
 	revisionAnnotation = "scaler.mesh/revision"
 )
 
-// Annotations are those of the Deployment of a workload.
+// Annotations returns the annotations of the Deployment of a workload.
 func (w Workload) Annotations() map[string]string {
 	if w.Spec.Owner == "Deployment" {
 		return nil

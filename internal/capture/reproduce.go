@@ -48,7 +48,7 @@ var ownSettings = map[string]bool{
 // ownValues are values that a replay's own installation has, which need not be stated.
 var ownValues = map[string]string{"PILOT_CERT_PROVIDER": "istiod", "PILOT_TRACE_SAMPLING": "1", "PILOT_ENABLE_ANALYSIS": "false"}
 
-// otherSettings are those that are not taken over, with what may be otherwise for it.
+// otherSettings are the settings that are not taken over, with what may differ in the replay as a result.
 var otherSettings = map[string]string{
 	"PILOT_CERT_PROVIDER": ofCertificates, "EXTERNAL_CA": ofCertificates, "K8S_SIGNER": ofCertificates, "ROOT_CA_DIR": ofCertificates, "CA_ADDR": ofCertificates,
 	"USE_CACERTS_FOR_SELF_SIGNED_CA": ofCertificates, "ISTIO_MULTIROOT_MESH": ofCertificates, "CERT_SIGNER_DOMAIN": ofCertificates,
@@ -65,7 +65,7 @@ var otherSettings = map[string]string{
 	"ENABLE_DEBUG_ON_HTTP":  "nothing: which proxies are behind is read there",
 }
 
-// onByDefault are those of otherSettings that say something by being off.
+// onByDefault are the otherSettings that only matter when they are off.
 var onByDefault = map[string]bool{"INJECT_ENABLED": true, "ENABLE_CA_SERVER": true, "ENABLE_DEBUG_ON_HTTP": true}
 
 // ownArgs are arguments that a replay has of its own, by their names.
@@ -77,7 +77,7 @@ var ownArgs = map[string]bool{
 // ownArgValues are values of arguments that a replay's own have.
 var ownArgValues = map[string]string{"domain": domain, "keepaliveMaxServerConnectionAge": "30m"}
 
-// variableName is what a name of the environment may be here; in a pod it may have dots and hyphens.
+// variableName matches the names of variables that are accepted here. In a pod they may also have dots and hyphens.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // stock reports that a variable says nothing: it has no value, or every installation sets it by itself.
@@ -86,7 +86,7 @@ func (v Variable) stock() bool {
 	return ownSettings[v.Name] || known && v.Value == own || v.Value == "" && v.From == ""
 }
 
-// Variables are those of a revision that not every installation sets by itself.
+// Variables returns the variables of a revision that not every installation sets by itself.
 func (r *Revision) Variables() []Variable {
 	return slices.DeleteFunc(slices.Clone(r.Env), Variable.stock)
 }
@@ -170,7 +170,7 @@ func (m *Mesh) withoutHBONE() []Difference {
 	return []Difference{{"meshConfig.defaultConfig.proxyMetadata." + takesHBONE, value, "tunnels and workloads that sidecars are sent: those of the replay take HBONE"}}
 }
 
-// arguments are those of a revision that a replay does not have.
+// arguments returns the arguments of a revision that a replay does not have.
 func (r *Revision) arguments() (not []Difference) {
 	args := r.Args
 	for i := 0; i < len(args); i++ {

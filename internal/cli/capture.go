@@ -165,7 +165,7 @@ func (o *captureOptions) capture(ctx context.Context, files []string, s streams)
 	return mesh, config, err
 }
 
-// askTimeout is how long the answer of a pod of the control plane may take.
+// askTimeout is the time limit of a request to a pod of the control plane.
 const askTimeout = 10 * time.Second
 
 // asking returns a function that sends an HTTP GET to a port of a pod, through the API server.

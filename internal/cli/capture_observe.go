@@ -75,7 +75,7 @@ func (o observation) history(ctx context.Context, length time.Duration, mesh *ca
 	return nil
 }
 
-// readings are those of all ready pods of a revision, by their names.
+// readings are the readings of all ready pods of a revision, by their names.
 type readings struct {
 	all map[string]clusterprometheus.Reading
 	err error // why they are not known; nil = they are

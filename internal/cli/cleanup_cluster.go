@@ -41,7 +41,7 @@ func (c *clusterCleanup) check(f *pflag.FlagSet) (bool, error) {
 	return true, nil
 }
 
-// leftInCluster is what cleanup found of a run in a cluster, as it is printed.
+// leftInCluster has the objects of a run that cleanup found in a cluster, as it prints them.
 type leftInCluster struct {
 	Run     string        `json:"run"`
 	Objects place.Deleted `json:"objects"` // by resource

@@ -150,7 +150,7 @@ func (o *compareOptions) options(f *pflag.FlagSet) (compare.Options, error) {
 	return options, nil
 }
 
-// planes are what a comparison needs to know of the control planes.
+// planes returns the properties of each control plane that a comparison needs.
 func planes() []compare.Plane {
 	var all []compare.Plane
 	for _, d := range drivers.All() {

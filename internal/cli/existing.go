@@ -84,7 +84,7 @@ func checkPlace(f *pflag.FlagSet, p scenario.Place) (*attach.Place, error) {
 	return &place, nil
 }
 
-// confirmation is whether objects are created without a question, or only printed.
+// confirmation has the flags --yes and --dry-run of commands that create objects in a cluster.
 type confirmation struct{ yes, dryRun bool }
 
 func (c *confirmation) addFlags(f *pflag.FlagSet) {
@@ -152,7 +152,7 @@ func answer(ctx context.Context, in io.Reader) (bool, error) {
 	}
 }
 
-// meshDetails are what a run makes in a cluster beyond its objects.
+// meshDetails describes what a run makes in a cluster in addition to its objects.
 func meshDetails(f *run.Found) string {
 	var b strings.Builder
 	pods, real := 0, 0

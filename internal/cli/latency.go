@@ -92,7 +92,7 @@ but not rates, connections, chain and topology.
 	return cmd
 }
 
-// allVariants are those of any control plane.
+// allVariants returns the variants of all control planes.
 func allVariants() []string {
 	var all []string
 	for _, d := range controlplane.ForLatency(drivers.All()) {
@@ -105,7 +105,7 @@ func allVariants() []string {
 	return all
 }
 
-// ofControlPlanes is what a flag's help adds for control planes: for each, what of returns, unless that is "".
+// ofControlPlanes returns the part of a flag's help that depends on the control plane: for each, the text of of, unless it is "".
 func ofControlPlanes(of func(controlplane.Driver) string) string {
 	text := ""
 	for _, d := range controlplane.ForLatency(drivers.All()) {

@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/loadagent"
 )
 
-// newLoadAgentCommand is what runs in the pods of `scaler latency --context`, which starts it itself.
+// newLoadAgentCommand returns the command that `scaler latency --context` starts in its pods.
 func newLoadAgentCommand() *cobra.Command {
 	listen := ""
 	cmd := &cobra.Command{

@@ -17,7 +17,7 @@ import (
 	"scaler.mesh/scaler/internal/steps"
 )
 
-// quick is how fast a command may end after a signal without saying that it stops.
+// quick is the time within which a command may end after a signal without a message that it stops.
 const quick = 150 * time.Millisecond
 
 // notify is the context of the whole program, which signals end: the first asks

@@ -48,7 +48,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 }
 
-// similarTo are those of some names that a mistyped one may mean: cobra's suggestions of
+// similarTo returns the names that a mistyped one may mean: cobra's suggestions of
 // commands, at most one letter away, since short names two letters apart are alike by
 // chance; none of a single letter.
 func similarTo(typed string, names []string) []string {

@@ -59,7 +59,7 @@ func newWorkerCommand(s streams) *cobra.Command {
 	return cmd
 }
 
-// workerOptions are those of a worker that others connect to.
+// workerOptions are the options of a worker that others connect to.
 type workerOptions struct {
 	listen, metrics string
 	idle            time.Duration

@@ -60,8 +60,8 @@ func verify(path string) (bool, error) {
 	return digest == wanted, err
 }
 
-// digests are those of files that this program has read: a run asks several times which programs it
-// starts, and reading all of them takes about half a second.
+// digests caches the digests of files that this program has read. A run asks several times for the programs
+// that it starts, and reading all of them takes about half a second.
 var digests struct {
 	mu    sync.Mutex
 	known map[fileState]string

@@ -35,7 +35,7 @@ func TestSlowed(t *testing.T) {
 	}
 }
 
-// readTime is where an edited source reads a time from the environment: the name, and the default.
+// readTime matches the places where an edited source reads a time from the environment: the name, and the default.
 var readTime = regexp.MustCompile(`(?:[Dd]urationOf|RateOf|requestsPerSecond)\("(\w+)", ([^)]+)\)`)
 
 // A program whose environment sets none of its times has those of its project: the default of each

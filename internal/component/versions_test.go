@@ -18,7 +18,7 @@ func fake(t *testing.T, dir, name, script string) string {
 	return path
 }
 
-// Versions are what programs report, not what is pinned.
+// Versions are read from the programs, not from the pinned versions.
 func TestVersions(t *testing.T) {
 	dir := t.TempDir()
 	var versions Versions

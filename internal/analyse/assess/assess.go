@@ -28,7 +28,7 @@ type Facts struct {
 	Environment *Environment
 	// Diff has the differences between the configurations that proxies hold of both versions; nil = a side did not keep them.
 	Diff *diff.Result
-	// Held is what proxies held of the captured version, by type; nil = it was not kept.
+	// Held has the sizes of what proxies held with the captured version, by type; nil = they were not kept.
 	Held map[string]Held
 	// Growth is the plan of a larger mesh; nil = none was asked for.
 	Growth *Growth
@@ -77,8 +77,8 @@ func (f Facts) steps() []namedRun {
 // completed reports whether all phases of the step were done.
 func (s Step) completed() bool { return s.Run.Status == record.StatusCompleted }
 
-// Captured is what is known of the control plane in production, and what of the mesh's configuration is looked for in
-// what proxies hold.
+// Captured describes the control plane in production, and the parts of the mesh's configuration that are
+// searched for in what proxies hold.
 type Captured struct {
 	Release string `json:"release,omitempty"` // version that runs in production; "" = it is not known
 	// Stated reports that the version of the rehearsal was stated by the user, in place of Release.
@@ -130,7 +130,7 @@ const (
 	CannotTell    Verdict = "CANNOT TELL"
 )
 
-// Outcome is that of one check.
+// Outcome is the outcome of one check.
 type Outcome string
 
 // The outcomes.
@@ -165,20 +165,20 @@ type Assessment struct {
 	// Reasons are the texts of the checks that decide.
 	Reasons []string `json:"reasons"`
 	Checks  []Check  `json:"checks"`
-	// Moments are what one istiod needed, in the order of the runs.
+	// Moments have the usage of one istiod in each phase, in the order of the runs.
 	Moments []Moment `json:"moments"`
 	// OfNodes reports that cores of Moments are those of production's nodes.
 	OfNodes bool `json:"ofNodes,omitempty"`
 	// Worst is the moment of the greatest memory; nil = none was measured.
 	Worst *Moment `json:"worst,omitempty"`
-	// Installed is what production has.
+	// Installed describes the control plane in production.
 	Installed Captured `json:"installed"`
-	// Room is what the cluster needs in addition during the upgrade; "" = it is not known.
+	// Room states what the cluster needs in addition during the upgrade; "" = it is not known.
 	Room     string    `json:"room,omitempty"`
 	Settings []Setting `json:"settings"`
-	// Differences are those of what proxies hold; nil = they are not known.
+	// Differences are the differences of what proxies hold; nil = they are not known.
 	Differences *diff.Result `json:"differences,omitempty"`
-	// NotReproduced is what of the captured cluster the rehearsal did not have.
+	// NotReproduced lists the parts of the captured cluster that differ in the rehearsal.
 	NotReproduced []record.NotReproduced `json:"notReproduced,omitempty"`
 	// Growth is the plan of a larger mesh, of which no verdict is made; nil = none was asked for.
 	Growth *Growth `json:"growth,omitempty"`

@@ -36,7 +36,7 @@ func step(version string, rest, peak float64) Step {
 	return Step{Run: r}
 }
 
-// facts are those of an upgrade that nothing speaks against.
+// facts returns the facts of an upgrade without findings.
 func facts() Facts {
 	f := Facts{
 		Captured: Captured{Release: "1.29.1", Installed: true, Replicas: 1, Limits: map[string]string{"memory": "200Mi"}},

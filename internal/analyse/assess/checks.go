@@ -58,7 +58,7 @@ func (f Facts) state() Check {
 	return c
 }
 
-// agreement is how the memory of a replay compares with production's.
+// agreement is the result of comparing the memory of a replay with production's.
 type agreement int
 
 const (
@@ -235,7 +235,7 @@ func (f Facts) upgrade() Check {
 	return c
 }
 
-// lostIn is what was lost in a stage.
+// lostIn returns the number of observations that were lost in a stage.
 func lostIn(s *record.UpgradeStage) (n int64) {
 	add := func(l *record.Latency) {
 		if l != nil {

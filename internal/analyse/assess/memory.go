@@ -21,7 +21,7 @@ const (
 	chartRequest = 2 << 30
 )
 
-// Moment is what one istiod needed in one phase of a run.
+// Moment is the usage of one istiod in one phase of a run.
 type Moment struct {
 	Step    string `json:"step"`  // from, to or upgrade
 	Phase   string `json:"phase"` // or the fault, or the stage of the upgrade
@@ -71,12 +71,12 @@ func level(u *record.Usage) record.Level {
 	return *u.MemoryBytes
 }
 
-// phases are those of which a run has usage, in their order.
+// phases are the phases that a run may have usage of, in their order.
 var phases = []record.PhaseName{
 	record.PhaseBaseline, record.PhaseRollout, record.PhaseSteady, record.PhaseProbe, record.PhaseChange, record.PhaseCycle, record.PhaseStorm, record.PhaseChurn,
 }
 
-// moments are those of all steps.
+// moments returns the moments of all steps.
 func (f Facts) moments() (all []Moment) {
 	for _, s := range f.steps() {
 		add := func(phase, version string, stage bool, u *record.Usage) {

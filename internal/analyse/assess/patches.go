@@ -17,7 +17,7 @@ import (
 type Patch struct {
 	Object string `json:"object"` // as in "EnvoyFilter shop/header"
 	Number int    `json:"number"` // of the patch, from 1
-	// Name is that of what it adds, as a filter has one; "" = it has none.
+	// Name is the name of what the patch adds, such as a filter; "" = it has none.
 	Name string `json:"name,omitempty"`
 	// Fields are the values that it sets, by their paths in Envoy's messages, of a patch without a name.
 	Fields map[string]string `json:"fields,omitempty"`
@@ -26,7 +26,7 @@ type Patch struct {
 // String names the patch.
 func (p Patch) String() string { return fmt.Sprintf("%s (patch %d)", p.Object, p.Number) }
 
-// patchesOf are those of all EnvoyFilters of a mesh. A patch that removes something has nothing that could be found.
+// patchesOf returns the patches of all EnvoyFilters of a mesh, except those that remove something: they leave nothing to find.
 func patchesOf(m *capture.Mesh) (all []Patch) {
 	for _, o := range m.Objects {
 		if o.GetKind() != "EnvoyFilter" {

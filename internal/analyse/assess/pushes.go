@@ -24,7 +24,7 @@ var pushedTypes = []struct {
 	{"Listener", "LDS", true}, {"RouteConfiguration", "RDS", true}, {"Cluster", "CDS", false}, {"ClusterLoadAssignment", "EDS", false},
 }
 
-// Held is how many bytes of one type proxies hold, those of nodes left out.
+// Held is the size, in bytes, of the resources of one type that proxies hold. The proxies of nodes are not included.
 type Held struct {
 	Mean float64 // of all of them
 	Most float64 // that one holds

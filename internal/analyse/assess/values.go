@@ -13,7 +13,7 @@ const ValuesFile = "values.yaml"
 
 func valuesPath(dir string) string { return filepath.Join(dir, ValuesFile) }
 
-// Values is what to set as a file of values of the istiod chart, with the reason of each line.
+// Values returns the settings as a values file of the istiod chart, with the reason of each line.
 func (a *Assessment) Values() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Values of the chart istiod %s for this mesh: %s\n# Verdict: %s\n", output.Plain(a.To), output.Plain(a.Mesh), a.Verdict)

@@ -15,11 +15,11 @@ type Captured struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// growth is how a captured mesh grows with its copies. Some pods and services are in namespaces that a cluster has once.
+// growth states how the numbers of a captured mesh grow with its copies. A cluster has some namespaces, with their pods and services, once.
 type growth struct {
 	of             Captured // without a scale
 	pods, services line
-	// proxies are those of all kinds, and nodes have one each; of a mesh in which each pod has a sidecar, as many as pods, and 0.
+	// proxies counts the proxies of all kinds, and nodes the nodes with a proxy each. Where each pod has a sidecar, they are the number of pods and 0.
 	proxies, nodes line
 	own            line // pods that have a proxy each
 }

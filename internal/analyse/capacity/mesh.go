@@ -131,7 +131,7 @@ func (s *sample) aimNodes(t *target, o Options) error {
 }
 
 // usualPerNode returns the number of pods per node in most runs of the largest size,
-// which is that of the last run.
+// which is the size of the last run.
 func usualPerNode(runs []*record.Run) (usual int) {
 	times := map[int]int{}
 	for _, r := range runs {

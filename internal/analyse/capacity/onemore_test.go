@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// pointers are those of runs.
+// pointers returns a pointer to each run.
 func pointers(runs []record.Run) (all []*record.Run) {
 	for i := range runs {
 		all = append(all, &runs[i])

@@ -82,7 +82,7 @@ type Plan struct {
 	Limits    []Limit `json:"limits"` // the longest first
 	Binds     string  `json:"binds"`  // the first that is reached
 	Request   Request `json:"request"`
-	// Install is how the request is carried out; nil if that is not known of the control
+	// Install states how to apply the request; nil if that is not known of the control
 	// plane.
 	Install  *Install  `json:"install,omitempty"`
 	Warnings []Warning `json:"warnings"`
@@ -134,7 +134,7 @@ type Install struct {
 type Size struct {
 	Pods int `json:"pods"`
 	Runs int `json:"runs"`
-	// Scale is that of the captured mesh; 0 = it is synthetic.
+	// Scale is the scale of the captured mesh; 0 = it is synthetic.
 	Scale int `json:"scale,omitempty"`
 	// Replicas counts the runs with several replicas, by the number of replicas.
 	Replicas map[int]int `json:"replicas,omitempty"`

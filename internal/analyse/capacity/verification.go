@@ -17,7 +17,7 @@ type Verification struct {
 	Replicas    int   `json:"replicas"`
 	Processors  int   `json:"processors"`
 	MemoryBytes int64 `json:"memoryBytes"`
-	// NotReproduced is what of the control plane of the plan's runs it did not have as it was.
+	// NotReproduced lists the parts of the control plane of the plan's runs that differ in the verification.
 	NotReproduced []record.NotReproduced `json:"notReproduced,omitempty"`
 	Checks        []Check                `json:"checks"`
 	Passed        bool                   `json:"passed"` // every check did

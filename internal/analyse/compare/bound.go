@@ -25,7 +25,7 @@ const (
 	figuresField = "figures"
 )
 
-// wantBound is what ParseBound wants.
+// wantBound is the syntax of a bound, for errors of ParseBound.
 const wantBound = "FIGURE>+CHANGE or FIGURE<-CHANGE, as in 'rollout.cores>+10%' or 'push.route.p99>+50ms'"
 
 // ParseBound parses a bound: FIGURE>+CHANGE, or FIGURE<-CHANGE. FIGURE is

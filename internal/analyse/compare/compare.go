@@ -77,8 +77,8 @@ type Group struct {
 	Modes   *Modes            `json:"modes,omitempty"`   // of two control planes, in place of Knobs
 	Differs []Differing       `json:"differs,omitempty"` // what is compared: version and settings of the control plane
 	Forced  []Differing       `json:"forced,omitempty"`  // what makes the sides not comparable
-	// Order is that of the compared runs in time, as in ABBAABBA; "" = not known.
-	// Interleaved reports that the sides took turns, so that drift affects both alike.
+	// Order is the order of the compared runs in time, as in ABBAABBA; "" = not known.
+	// Interleaved reports that the sides alternated, so that drift affects both equally.
 	Order       string   `json:"order,omitempty"`
 	Interleaved bool     `json:"interleaved"`
 	Figures     []Figure `json:"figures"`
@@ -144,7 +144,7 @@ type Figure struct {
 	P        *float64 `json:"p,omitempty"`
 	Holm     *float64 `json:"holm,omitempty"`
 	Warnings []int    `json:"warnings,omitempty"` // places in Result.Warnings, from 1
-	// Equivalence is what the interval shows about Result.EqualWithin; "" = not asked for.
+	// Equivalence is the result of comparing the interval with Result.EqualWithin; "" = not asked for.
 	Equivalence Equivalence `json:"equivalence,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/internal/output"
 )
 
-// Equivalence is what the runs show about a figure and a margin.
+// Equivalence states whether the runs establish that a figure is equal within a margin.
 type Equivalence string
 
 // The equivalences.

@@ -19,7 +19,7 @@ type Objective struct {
 	Unit   Unit    // of the figure
 }
 
-// wantObjective is what ParseObjective wants.
+// wantObjective is the syntax of an objective, for errors of ParseObjective.
 const wantObjective = "FIGURE<VALUE or FIGURE>VALUE, as in 'push.p99<2s' or 'rollout.cores<1.5'"
 
 // ParseObjective parses an objective: FIGURE<VALUE, or FIGURE>VALUE. FIGURE is

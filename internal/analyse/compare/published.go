@@ -341,7 +341,7 @@ func publishedText(key string, value any) string {
 // publishedHead names the columns of rows.
 var publishedHead = []string{"of", "figure", "our runs", "our figure", "published", "ours", "ours/published"}
 
-// cells are those of a row.
+// cells returns the cells of a row.
 func (b PublishedRow) cells() []string {
 	mean, ratio := "-", "-"
 	if b.Mean != nil {

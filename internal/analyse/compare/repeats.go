@@ -15,7 +15,7 @@ import (
 // is what is compared, and the version of scaler are not among them.
 var conditions = ofKind(scenario.Size, scenario.Condition)
 
-// subjects are what may differ between the sides in addition to settings: what is compared.
+// subjects are the conditions that may differ between the sides in addition to settings: the subject of the comparison.
 var subjects = ofKind(scenario.Subject)
 
 // ofKind returns the conditions of these kinds.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Op is what became of a field or a resource.
+// Op is the kind of change of a field or a resource.
 type Op string
 
 // The kinds of difference.
@@ -155,7 +155,7 @@ var kinds = map[string]bool{
 	"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig": true,
 }
 
-// keyOf is what identifies an element of a list; "" = nothing does.
+// keyOf returns the text that identifies an element of a list; "" = it has none.
 func keyOf(n *node) string {
 	if n.kind == word {
 		return n.text

@@ -18,12 +18,12 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Options are how two sides are compared.
+// Options state how two sides are compared.
 type Options struct {
 	KeepNoise []string // names of Rules that are off
 }
 
-// Result is what differs between two sides.
+// Result has the differences between two sides.
 type Result struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"` // Diff
@@ -43,7 +43,7 @@ type Result struct {
 	// OnlyFrom and OnlyTo are sidecars without a counterpart.
 	OnlyFrom []Workload `json:"onlyFrom,omitempty"`
 	OnlyTo   []Workload `json:"onlyTo,omitempty"`
-	// Rules are what was removed before the comparison.
+	// Rules list what was removed before the comparison.
 	Rules []Rule `json:"rules"`
 	// Opaque are the types that are not known, which are compared as bytes.
 	Opaque []string `json:"opaque,omitempty"`
@@ -55,7 +55,7 @@ type Result struct {
 type Side struct {
 	Name     string `json:"name"` // as the caller calls it
 	Sidecars int    `json:"sidecars"`
-	// Resources are those that differ from each other, and Bytes what all sidecars hold together.
+	// Resources is the number of distinct resources, and Bytes the bytes of what all sidecars hold together.
 	Resources int   `json:"resources"`
 	Bytes     int64 `json:"bytes"`
 	// Unasked are proxies of the mesh that its replay does not have.
@@ -82,7 +82,7 @@ type Group struct {
 	// Resources are the names of those that have the difference, of OfResources of this class.
 	Resources   []string `json:"resources"`
 	OfResources int      `json:"ofResources"`
-	// Elements are what [*] stands for, if the path has any.
+	// Elements are the elements that [*] in the path includes, if it has any.
 	Elements []string `json:"elements,omitempty"`
 	// Sidecars have the difference, of OfSidecars that were compared.
 	Sidecars   int        `json:"sidecars"`
@@ -99,7 +99,7 @@ type Value struct {
 	To   string `json:"to,omitempty"`
 }
 
-// Workload is how many sidecars of one are affected, of all that it has.
+// Workload counts the affected sidecars of one workload, and all its sidecars.
 type Workload struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -107,7 +107,7 @@ type Workload struct {
 	Of        int    `json:"of"`
 }
 
-// EffectCount is how many groups have an effect, and how many sidecars have one of them.
+// EffectCount counts the groups with an effect, and the sidecars with such a group.
 type EffectCount struct {
 	Effect   Effect `json:"effect"`
 	What     string `json:"what"`   // Envoy does
@@ -154,7 +154,7 @@ type resource struct {
 	size       int
 }
 
-// classOf is what a resource is for, in Istio's words.
+// classOf returns the purpose of a resource, in Istio's words.
 func classOf(kind, name string) string {
 	direction, _, _ := strings.Cut(name, "|")
 	switch kind {
@@ -363,7 +363,7 @@ func profilesOf(sidecars []*sidecar) (all []*profile) {
 	return all
 }
 
-// distance is how many resources two profiles do not share.
+// distance returns the number of resources that only one of two profiles has.
 func (p *profile) distance(o *profile) int {
 	n := 0
 	for id := range p.ids {

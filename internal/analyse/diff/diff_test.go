@@ -57,7 +57,7 @@ func (m mesh) name(service, pod int) string {
 }
 func (m mesh) host(n int) string { return m.service(n) + ".mesh.svc.cluster.local" }
 
-// configuration is what all sidecars hold.
+// configuration returns what all sidecars of the mesh hold.
 func (m mesh) configuration(t testing.TB) *record.Configuration {
 	t.Helper()
 	c := new(record.Configuration)

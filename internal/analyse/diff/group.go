@@ -16,7 +16,7 @@ type difference struct {
 	bytes    int
 }
 
-// groupKey is what differences of one group have in common.
+// groupKey has the properties that are equal for all differences of one group.
 type groupKey struct {
 	effect   Effect
 	kind     string
@@ -191,7 +191,7 @@ func (g *gathered) join(o *gathered) {
 	g.bytes += o.bytes
 }
 
-// variants is how many values of one field are listed one by one: more are one group.
+// variants is the largest number of values of one field that are listed one by one. More are one group.
 const variants = 3
 
 // conclude makes the groups of the result.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Meaning is what a difference that is known means to the operator.
+// Meaning is the consequence of a known difference for the operator.
 type Meaning struct {
 	Text   string `json:"text"`
 	Source string `json:"source"` // release note, documentation or source text
@@ -70,7 +70,7 @@ var meanings = []struct {
 	},
 }
 
-// meaningOf is what a difference means; nil where that is not known.
+// meaningOf returns the meaning of a difference; nil where it is not known.
 func meaningOf(key groupKey, values []Value) *Meaning {
 	matches := func(pattern *regexp.Regexp, text string) bool { return pattern == nil || pattern.MatchString(text) }
 	for _, m := range meanings {

@@ -188,7 +188,7 @@ func (r *reader) single(fd protoreflect.FieldDescriptor, v protoreflect.Value, d
 	}
 }
 
-// bytesText is how bytes are shown: short ones as they are, others by their digest.
+// bytesText returns short bytes as base64, and the digest of longer ones.
 func bytesText(b []byte) string {
 	if len(b) <= 24 {
 		return "base64 " + base64.StdEncoding.EncodeToString(b)

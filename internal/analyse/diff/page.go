@@ -50,7 +50,7 @@ type validationPart struct {
 	Rejected []Rejection
 }
 
-// typeCount is how many differences are of a type of resource.
+// typeCount is the number of groups of differences of one type of resource.
 type typeCount struct {
 	Name   string
 	Groups int

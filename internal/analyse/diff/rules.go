@@ -22,7 +22,7 @@ const (
 	peers     = "peers"
 )
 
-// Rules are what is removed before sides are compared. Versions and nonces need none: they belong to
+// Rules list what is removed before sides are compared. Versions and nonces need no rule: they belong to
 // responses and not to resources.
 var Rules = []Rule{
 	{addresses, "addresses of the mesh's services, pods and hosts of ServiceEntries, which each cluster or istiod assigns anew, count as the names of service, workload and host; what ztunnels hold of the API server's own Service, which has the port of the cluster, is left out"},
@@ -79,7 +79,7 @@ const versionKey = "ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION"
 // names are the texts of one side that differ in every run, and what they count as.
 type names map[string]string
 
-// newNames are those of the objects of a configuration, without the rules that are off.
+// newNames returns the names of the objects of a configuration, without the rules that are off.
 func newNames(objects []record.AddressedObject, options Options) names {
 	n := names{}
 	for _, o := range objects {

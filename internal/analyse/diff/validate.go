@@ -45,7 +45,7 @@ type Validation struct {
 	Whole        int `json:"whole"`
 	Cut          int `json:"cut"`
 	NotValidated int `json:"notValidated"`
-	// Rejected are those that it does not accept, of the second side first.
+	// Rejected are the resources that it rejects, those of the second side first.
 	Rejected []Rejection `json:"rejected,omitempty"`
 }
 

@@ -196,7 +196,7 @@ func (g glanced) size() string {
 	return size
 }
 
-// marks are those of the figures of a row.
+// marks returns the marks of the figures of a row.
 func (g glanced) marks(d *warnings) marks {
 	paths := slices.Clone(glancePaths)
 	for _, kind := range changeKinds {

@@ -94,7 +94,7 @@ func asked(pods int, mode string) scenario.Scenario {
 	return s.Applicable()
 }
 
-// killedRun is what a scaler left that was killed before the rollout.
+// killedRun returns the record of a scaler that was killed before the rollout.
 func killedRun() record.Run {
 	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	return record.Run{

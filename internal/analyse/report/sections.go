@@ -17,7 +17,7 @@ type part struct {
 	tables      []table
 }
 
-// parts are those of the report of one run, in order; some have no tables.
+// parts returns the parts of the report of one run, in order; some have no tables.
 func (r *runReport) parts() []part {
 	parts := []part{
 		{name: "thresholds", title: "Thresholds", defined: "thresholds", tables: []table{r.warnings.thresholds(r.run)}},

@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// printed is what print writes in a format.
+// printed returns the output of print in a format.
 func printed(t *testing.T, format string, print func(*strings.Builder, string) error) string {
 	t.Helper()
 	var b strings.Builder

@@ -48,7 +48,7 @@ type QuantileInterval struct{ Low, High *float64 }
 // from either side.
 const resamples = 2000
 
-// clusterConfidence is that of all intervals of clusters.
+// clusterConfidence is the confidence level of all intervals of clusters.
 const clusterConfidence = 0.95
 
 // ClustersNeeded returns the fewest clusters with which a 95 % confidence interval of the q

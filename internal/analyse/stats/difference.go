@@ -54,9 +54,9 @@ func Welch(first, second []float64, resolution, confidence float64) (Difference,
 }
 
 // RunsNeeded returns the number of values that each sample needs for a one-sided Welch
-// test at this level to have this power, 0 to 1, if the difference of the means and both
-// variances are those of these samples. It is the smallest n at which the difference, in
-// standard errors, is the sum of the quantiles of Student's t for the level and for the
+// test at this level to have this power, 0 to 1, if the populations have the difference of
+// the means and the variances of these samples. It is the smallest n at which the difference,
+// in standard errors, is the sum of the quantiles of Student's t for the level and for the
 // power (Cohen, Statistical Power Analysis for the Behavioral Sciences, chapter 2). ok is
 // false if it would exceed most, or a sample has less than two values.
 func RunsNeeded(first, second []float64, resolution, level, power float64, most int) (n int, ok bool) {
