@@ -16,7 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// tokenLifetime is that of an account's token, which is not renewed: longer than any run.
+// tokenLifetime is the lifetime of an account's token, which is not renewed: longer than any run.
 const tokenLifetime = 30 * 24 * time.Hour
 
 // Account is the service account of programs of a control plane that run outside of the cluster, with

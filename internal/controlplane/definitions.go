@@ -25,10 +25,10 @@ type CustomResource struct {
 	Status              bool     // their status is a resource of its own
 }
 
-// Name is that of its definition.
+// Name returns the name of its definition.
 func (r CustomResource) Name() string { return r.Plural + "." + r.Group }
 
-// Definition is its CustomResourceDefinition.
+// Definition returns its CustomResourceDefinition.
 func (r CustomResource) Definition() *unstructured.Unstructured {
 	var versions []any
 	for i, name := range r.Versions {

@@ -30,11 +30,11 @@ type Driver struct {
 	Name    string // as in --control-plane, and of its process and its metrics
 	Summary string // one line, for people
 
-	// Programs are what a run starts; the zero value = nothing.
+	// Programs are the programs that a run starts; the zero value = none.
 	Programs Programs
-	// Dataplane is what it serves: sidecars, until Of chooses one of Dataplanes.
+	// Dataplane is the data plane that it serves: sidecars, until Of chooses one of Dataplanes.
 	Dataplane
-	// Dataplanes are what it can serve in place of sidecars; nil = sidecars alone.
+	// Dataplanes are the data planes that it can serve in place of sidecars; nil = sidecars alone.
 	Dataplanes []OtherDataplane
 
 	// CheckKnobs checks knobs of which some were set by themselves; nil = a mode is chosen as a
@@ -45,28 +45,28 @@ type Driver struct {
 	CheckSetting func(setting string) error
 	// Profiles reports that it has objects and expectations for scenario.Parts.
 	Profiles bool
-	// Captured is how it replays captured meshes, with ControlPlane.Captured; nil = it cannot.
+	// Captured states how it replays captured meshes, with ControlPlane.Captured; nil = it cannot.
 	Captured *CapturedMeshes
 
 	// Replicas reports that it can run as several processes; see StartOptions.Replicas.
 	Replicas bool
-	// Dilation is how it is slowed down; nil = it is not known what is a matter of time in it.
+	// Dilation states how it is slowed down; nil = it is not known which of its settings are times.
 	Dilation *Dilation
 	// External is set for a control plane that exists at an address, which --control-plane has after the
-	// name, as in NAME://HOST:PORT: nil = a run starts it. Such a control plane takes no settings, no share of this machine and
-	// no objects, and cannot be ended. The function checks the address. Its error names the flag, the value and what is wanted.
+	// name, as in NAME://HOST:PORT; nil = a run starts it. Such a control plane takes no settings, no share of this machine and
+	// no objects, and cannot be stopped. The function checks the address. Its error names the flag, the value and what is wanted.
 	External func(Remote) error
-	// Installed is how one is used that a cluster has already; nil = that is not possible.
+	// Installed states how to use one that a cluster has already; nil = that is not possible.
 	Installed *Installed
 
 	// Variables lists the variables of the environment that a program of it reads, with their defaults; nil = that is not
 	// known. It asks the program, of those that Programs names.
 	Variables func(ctx context.Context, programs map[string]string) (map[string]string, error)
 
-	// Sized is how it is given what a plan requests; nil = that is not known.
+	// Sized returns how to apply the resources that a plan requests; nil = that is not known.
 	Sized func(capacity.Target, capacity.Request) *capacity.Install
 
-	// Figures are what figures mean with it; the zero value = what they mean with every other one.
+	// Figures describe how its figures differ in meaning; the zero value = they mean what they mean with every other one.
 	Figures Figures
 
 	// Start starts one and returns once it serves. What it started joined the
@@ -74,22 +74,22 @@ type Driver struct {
 	Start func(ctx context.Context, o StartOptions) (*ControlPlane, error)
 }
 
-// Programs are what a run starts for a control plane.
+// Programs are the programs that a run starts for a control plane.
 type Programs struct {
 	Own     []string // components, by name, the control plane's own first; nil = none
 	Helpers []string // names of Running.Helpers; nil = none
-	// Controllers are those of the cluster's controller-manager that it needs, in addition to
+	// Controllers are the controllers of the cluster's controller-manager that it needs, in addition to
 	// those that every cluster has; nil = none.
 	Controllers []string
 }
 
-// Dataplane is what a control plane serves: a kind of proxy, and what depends on it.
+// Dataplane is a kind of proxy that a control plane serves, and what depends on it.
 type Dataplane struct {
 	Modes []Mode // presets of knobs, at least one; the first is the default
 	Proxy Proxy
 	// SidecarPrograms are the components of a real sidecar; nil = there are no real sidecars.
 	SidecarPrograms []string
-	// Latency is how its real proxies carry requests of applications of this host, which `scaler latency`
+	// Latency states how its real proxies carry requests of applications of this host, which `scaler latency`
 	// needs; nil = they cannot.
 	Latency *LatencyPath
 	// Revisions reports that several versions of the control plane can serve one mesh at the same
@@ -102,7 +102,7 @@ type Dataplane struct {
 	Metrics Metrics
 }
 
-// MixedNamespaces is how many namespaces a mesh has at least of which some have sidecars and others do not.
+// MixedNamespaces is the least number of namespaces of a mesh in which some have sidecars and others do not.
 const MixedNamespaces = 2
 
 // MixedSidecars reports whether the pods of a namespace of a synthetic mesh have sidecars where those of others do not: those of every
@@ -111,22 +111,22 @@ func MixedSidecars(mesh topology.Mesh, namespace string) bool {
 	return slices.Index(mesh.Namespaces, namespace)%2 == 0
 }
 
-// Proxy is what is known of the proxies of a data plane.
+// Proxy describes the proxies of a data plane.
 type Proxy struct {
 	Name string // what a proxy is called, in messages and records; "" = sidecar
-	// XDS is how they speak xDS; nil = they do not. Then nothing is acknowledged, and Types are the
+	// XDS states how they speak xDS; nil = they do not. Then nothing is acknowledged, and Types are the
 	// methods that they call.
 	XDS *XDS
 	// Types are the resource types that they subscribe to; nil = Envoy's.
 	Types func() (*xdsprobe.Types, error)
-	// Certificates are how they get theirs; nil = they have none.
+	// Certificates state how they get their certificates; nil = they have none.
 	Certificates *Certificates
 	Tokens       bool // they request tokens
 	// CheckVersion states what is wrong with a version that simulated ones are to report; nil =
 	// they report none.
 	CheckVersion func(version string) error
-	// ConnectionAge is that at which the control plane closes a proxy's connection, so that the
-	// proxy reconnects; 0 = it does not, or that is not known.
+	// ConnectionAge is the age at which the control plane closes a proxy's connection, so that the
+	// proxy reconnects; 0 = it does not, or it is not known.
 	ConnectionAge time.Duration
 	// New makes the simulated proxy of a specification, as its adapter made it; the proxy does
 	// not run yet. This may be another process than that of Start. It fails for a specification
@@ -134,7 +134,7 @@ type Proxy struct {
 	New func(spec proxy.Spec, services ProxyServices) (proxy.Proxy, error)
 }
 
-// XDS is how proxies speak xDS.
+// XDS states how proxies speak xDS.
 type XDS struct {
 	Variants []string // of "delta" and "sotw", at least one; the first is the default
 }
@@ -144,7 +144,7 @@ func BothVariants() *XDS {
 	return &XDS{Variants: []string{string(xdsprobe.Delta), string(xdsprobe.SotW)}}
 }
 
-// Certificates are how proxies get their certificates.
+// Certificates state how proxies get their certificates.
 type Certificates struct {
 	// Requested reports that a proxy requests one whenever it wants one. Otherwise the control plane
 	// delivers them, as over SDS, and decides when and for how long.
@@ -156,7 +156,7 @@ type Certificates struct {
 // RequestsCertificates reports whether proxies request their certificates.
 func (p Proxy) RequestsCertificates() bool { return p.Certificates != nil && p.Certificates.Requested }
 
-// Variants are those of XDS, in their order; "" where there is none.
+// Variants returns the variants of XDS, in their order; "" where there is none.
 func (p Proxy) Variants() []string {
 	if p.XDS == nil {
 		return []string{""}
@@ -172,24 +172,24 @@ type CapturedMeshes struct {
 	Env func(*capture.Mesh) []string
 }
 
-// Dilation is how a control plane is slowed down.
+// Dilation states how to slow down a control plane.
 type Dilation struct {
-	// Dilate slows down what is a matter of time in it by k, for a machine that stands for one with
-	// so many processors, which are its GOMAXPROCS.
+	// Dilate slows down the times of the control plane by k. It runs with GOMAXPROCS set to processors,
+	// the number of processors of the modelled machine.
 	Dilate func(env []string, processors int, k float64) Dilated
-	// Cost is what its programs need for a rollout, by which a factor is chosen; nil = that is not known.
+	// Cost is the processor time that its programs need for a rollout, by which a factor is chosen; nil = it is not known.
 	Cost *dilation.Cost
 	// RestsInRealTime reports that what it does at rest is decided by timers that Dilate does not slow down.
 	// Phases in which nothing happens are then not slowed down, and show what it uses at rest.
 	RestsInRealTime bool
 }
 
-// Figures are what is said of a control plane's figures, and where they are drawn.
+// Figures describe a control plane's figures, and the panels that show them.
 type Figures struct {
-	// Work is what its programs do, helpers included, in a clause; "" = that is not known.
+	// Work describes the work of its programs, helpers included, in a clause; "" = it is not known.
 	Work string
-	// Meanings are what figures mean with it, by their paths in record.AcrossControlPlanes, where that is
-	// not what is said there; nil = nowhere.
+	// Meanings has the meanings of figures, by their paths in record.AcrossControlPlanes, where they differ
+	// from those stated there; nil = nowhere.
 	Meanings map[string]string
 	// Panels are its own metrics on the dashboards; nil = none.
 	Panels []Panel
@@ -265,14 +265,14 @@ const (
 	NotInjected = "from the create request to the pod's being seen; no injection webhook is called"
 )
 
-// Dilated is how a control plane is set so that it runs slower by a factor.
+// Dilated has the settings of a control plane that runs slower by a factor.
 type Dilated struct {
 	Env      []string // NAME=VALUE, in place of those that it was asked with
 	Args     []string // further arguments of its program
 	Scaled   []string // what is slowed down, in words
 	Unscaled []string // what is a matter of time and cannot be
-	// LimiterWait is for how long a new stream waits for the limiter of new streams before it is
-	// refused, which is not slowed down; 0 = there is no such wait.
+	// LimiterWait is the time for which a new stream waits for the limiter of new streams before it is
+	// refused. It is not slowed down. 0 = there is no such wait.
 	LimiterWait time.Duration
 }
 
@@ -297,7 +297,7 @@ func (d Dataplane) Mode(name string) (Mode, bool) {
 	return Mode{}, false
 }
 
-// NewStore is what proxies that speak xDS share, for the types of its proxies.
+// NewStore returns a store that proxies that speak xDS share, for the types of its proxies.
 func (d Driver) NewStore() (*xdsprobe.Store, error) {
 	if d.Proxy.Types == nil {
 		return xdsprobe.NewStore(), nil
@@ -309,7 +309,7 @@ func (d Driver) NewStore() (*xdsprobe.Store, error) {
 	return xdsprobe.NewStoreOf(types), nil
 }
 
-// ModeNames are those of its modes, in their order.
+// ModeNames returns the names of its modes, in their order.
 func (d Dataplane) ModeNames() []string {
 	var names []string
 	for _, m := range d.Modes {
@@ -337,11 +337,11 @@ type StartOptions struct {
 	// Set are settings (PATH=VALUE) of its configuration, in place of those that it would have; see Driver.CheckSetting.
 	Set []string
 
-	// Replicas is how many processes share the work, reached as through a Service: the
+	// Replicas is the number of processes that share the work, reached as through a Service: the
 	// ControlPlane then has Replicas in place of Program. 0 = one, which is reached directly.
 	Replicas int
-	// Name is that of its process, in metrics and of its log, where another one runs in its
-	// cluster; "" = the driver's.
+	// Name is the name of its process, in metrics and of its log, where its cluster has another
+	// control plane; "" = the driver's.
 	Name string
 	// Revision is the name by which its pods know it, where several versions serve one mesh; ""
 	// = it is the only one. Its Programs are of that revision. Needs Dataplane.Revisions.
@@ -357,10 +357,10 @@ type StartOptions struct {
 	// ProxyVersion is the one that simulated sidecars report; "" = that of the control plane.
 	ProxyVersion string
 
-	// Dataplane is what it is to serve, one of Driver.DataplaneNames; "" = sidecars.
+	// Dataplane is the data plane to serve, one of Driver.DataplaneNames; "" = sidecars.
 	Dataplane string
 
-	// Waypoints is what has a waypoint each, as in --waypoints; "" = nothing.
+	// Waypoints is the kind of object that has a waypoint each, as in --waypoints; "" = no waypoints.
 	Waypoints string
 
 	// RealSidecars reports that real proxies join, which are upstream's Envoy. False
@@ -375,7 +375,7 @@ func (o StartOptions) Report(step string) {
 	}
 }
 
-// Remote is where an external control plane is and how its sidecars reach it.
+// Remote states where an external control plane is and how its sidecars reach it.
 type Remote struct {
 	Address         string // HOST:PORT
 	Plaintext       bool   // no TLS and no token
@@ -404,7 +404,7 @@ func Find(all []Driver, value string) (d Driver, address string, ok bool) {
 	return Driver{}, "", false
 }
 
-// Values are those of --control-plane that choose the drivers, in their order.
+// Values returns the values of --control-plane that choose the drivers, in their order.
 func Values(all []Driver) []string {
 	var values []string
 	for _, d := range all {
@@ -417,28 +417,28 @@ func Values(all []Driver) []string {
 	return values
 }
 
-// LatencyPath is how real proxies carry requests of applications of this host.
+// LatencyPath states how real proxies carry requests of applications of this host.
 type LatencyPath struct {
-	// Intercepts is how connections of their pods, which have a network namespace each, are redirected
+	// Intercepts states how connections of their pods, which have a network namespace each, are redirected
 	// to them; nil = the applications address their proxies, as RealProxies.Host has them.
 	Intercepts *Intercepts
 }
 
-// Intercepts is what is known of real proxies to which the connections of their pods are redirected,
+// Intercepts describes real proxies to which the connections of their pods are redirected,
 // before there are any.
 type Intercepts struct {
 	User uint32 // that the proxies run as, by which rules know them
 	// CallerHeader is the header in which the proxy of a server names the identity of the caller (proxy.Spec) to the
 	// application; "" = in none.
 	CallerHeader string
-	// GivenProxy is what the program of the proxies is called where scaler does not have it, so that
+	// GivenProxy is the name of the proxies' program where scaler does not have it, so that
 	// the user gives it; "" = it is among Dataplane.SidecarPrograms.
 	GivenProxy string
-	// Workers is how many worker threads an injected proxy has; 0 = as many as an Envoy of Istio.
+	// Workers is the number of worker threads of an injected proxy; 0 = as many as an Envoy of Istio.
 	Workers int
 }
 
-// GivenProxy is what the program of the real proxies is called where the user gives it; "" = scaler has it.
+// GivenProxy returns the name of the real proxies' program where the user gives it; "" = scaler has it.
 func (d Driver) GivenProxy() string {
 	if d.Latency == nil || d.Latency.Intercepts == nil {
 		return ""

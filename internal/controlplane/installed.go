@@ -13,20 +13,20 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Installed is how a control plane is used that a cluster has already. Nothing of it is
+// Installed states how to use a control plane that a cluster has already. Nothing of it is
 // changed: neither its programs and their settings, nor what is configured for other
 // workloads of its mesh.
 type Installed struct {
-	// Rights are those to the objects of its own kinds that a run makes.
+	// Rights are the rights to the objects of its own kinds that a run makes.
 	Rights []rbacv1.PolicyRule
-	// MeshRights are those to the objects of a captured mesh, in addition.
+	// MeshRights are the rights to the objects of a captured mesh, in addition.
 	MeshRights []rbacv1.PolicyRule
 	// Find looks for it. Its error names what is missing, or what cannot be used, and what
 	// is wanted.
 	Find func(ctx context.Context, o FindOptions) (Installation, error)
 	// Attach returns what a run works with.
 	Attach func(ctx context.Context, o AttachOptions) (*ControlPlane, error)
-	// Sidecar is what injected pods on real nodes have; nil = such pods are not supported.
+	// Sidecar describes the sidecar of injected pods on real nodes; nil = such pods are not supported.
 	Sidecar *InjectedSidecar
 	// Check states what of a mode's knobs an installation cannot be used with; "" = nothing.
 	Check func(i Installation, knobs scenario.Settings) string

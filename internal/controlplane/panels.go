@@ -13,7 +13,7 @@ type Panel struct {
 	Series []PanelSeries
 }
 
-// PanelPlace is where on the dashboards a panel is.
+// PanelPlace is the place of a panel on the dashboards.
 type PanelPlace string
 
 // The places of panels.
@@ -32,7 +32,7 @@ type PanelSeries struct {
 	Name     string   // distinguishes it from the other series of its panel; "" = there is none
 }
 
-// SeriesValue is what is drawn of a metric.
+// SeriesValue is the value of a metric that a panel shows.
 type SeriesValue string
 
 // The values that can be drawn.

@@ -10,7 +10,7 @@ import (
 
 // Program is a control plane as a program that runs here.
 type Program interface {
-	// Life is that of the program that runs now, or ran last.
+	// Life returns the life of the program that runs now, or ran last.
 	Life() Life
 	// Restart starts it after it ended, on the same addresses, and returns when it serves.
 	Restart(ctx context.Context) error
@@ -19,9 +19,9 @@ type Program interface {
 // Replicas are the programs of a control plane that has several of the same kind. Who
 // connects to it is sent to one of them, as a Service does.
 type Replicas interface {
-	// All are those that were started with the control plane, in their order, and after
-	// them Spare that were not: Restart starts such a one. Those that have ended are among
-	// them.
+	// All returns the replicas that were started with the control plane, in their order, and after
+	// them the Spare ones that were not: Restart starts such a one. Replicas that have ended are
+	// included.
 	All() []Replica
 	Spare() int
 	// Service is the address that simulated proxies are given, which stands for the

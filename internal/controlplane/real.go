@@ -12,9 +12,9 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// RealProxies are what real proxies, as processes of this host, need of a control plane.
+// RealProxies are the functions of a control plane that real proxies, as processes of this host, need.
 type RealProxies struct {
-	// PodProxy is how the proxy of a pod runs that has its IP. It sends and receives
+	// PodProxy states how to run the proxy of a pod, with the pod's IP. It sends and receives
 	// what it would in that pod.
 	PodProxy func(pod *corev1.Pod, at ProxyPlace) (RealProxy, error)
 	// Token requests a token bound to that very pod, of which only namespace, name, UID and service
@@ -29,13 +29,13 @@ type RealProxies struct {
 // HostWorkloads are workloads of this host that are no pods, each with a real
 // proxy.
 type HostWorkloads interface {
-	// HostProxy is how the proxy of a workload of this host runs.
+	// HostProxy returns how to run the proxy of a workload of this host.
 	HostProxy(w HostWorkload, at ProxyPlace) (RealProxy, error)
 	// HostToken requests a token of the workload's service account.
 	HostToken(ctx context.Context, w HostWorkload) (proxy.Token, error)
-	// HostObjects are what makes services of this host, and workloads that serve
-	// or call them, part of the mesh, accounts included; namespaces are there
-	// already. They carry no run label yet.
+	// HostObjects returns the objects that make services of this host, and workloads that serve
+	// or call them, part of the mesh, accounts included. Namespaces exist
+	// already. The objects have no run label yet.
 	HostObjects(services []HostService, workloads []HostWorkload) []*unstructured.Unstructured
 }
 
@@ -66,7 +66,7 @@ type HostWorkload struct {
 	Egress []HostService
 }
 
-// ProxyPlace is where a real proxy runs and what it may use there.
+// ProxyPlace states where a real proxy runs and what it may use there.
 type ProxyPlace struct {
 	Envoy     string // the program that is to be started as Envoy
 	Discovery string // host:port of ADS and certificates; "" = the control plane's own
@@ -75,24 +75,24 @@ type ProxyPlace struct {
 	// are redirected: its ports are as in that pod, so that Ports and Discovery do not count. Needs
 	// LatencyPath.Intercepts.
 	Own bool
-	// Concurrency is how many worker threads Envoy has; 0 = what the control
-	// plane's proxies have by default.
+	// Concurrency is the number of worker threads of Envoy; 0 = the default of the
+	// control plane's proxies.
 	Concurrency int
-	// CertificateLifetime is what its agent asks for; 0 = 24 h, as agents do by
-	// themselves (SECRET_TTL). A proxy without an agent asks for nothing.
+	// CertificateLifetime is the lifetime that its agent requests; 0 = 24 h, the agents'
+	// default (SECRET_TTL). A proxy without an agent requests nothing.
 	CertificateLifetime time.Duration
 }
 
-// Interception is what the network namespace of a pod has for its proxy.
+// Interception describes the network namespace of a pod with a proxy.
 type Interception struct {
-	// Rules are those of the table nat that the pod's init container sets, as iptables-restore reads
-	// them.
+	// Rules are the rules of the table nat that the pod's init container sets, in the format of
+	// iptables-restore.
 	Rules string
 	Admin int // port of the proxy's admin interface, on 127.0.0.1
 	// Reaches are ports of 127.0.0.1 that are passed on to addresses of this host.
 	Reaches map[int]string
-	// OtherIdentity is how a program with a certificate of the mesh, but of an identity that no policy allows,
-	// connects to the proxy of a service; nil = that cannot be tried.
+	// OtherIdentity returns the TLS configuration with which a program with a certificate of the mesh, but of an identity
+	// that no policy allows, connects to the proxy of a service; nil = that cannot be tried.
 	OtherIdentity func(service topology.Service) *tls.Config
 }
 
@@ -103,8 +103,8 @@ type ProxyPorts struct {
 	Ready   int // Envoy's readiness
 }
 
-// RealProxy is how a real proxy runs, in a folder of its own. All paths in it
-// are relative to that folder, which is the working folder of what is started.
+// RealProxy describes a real proxy that runs in a folder of its own. All paths in it
+// are relative to that folder, which is the working folder of its programs.
 type RealProxy struct {
 	// Agent reports that an agent (component pilot-agent) is started, with Args and
 	// Env, and starts Envoy itself; false: Envoy is started, with Args.
@@ -112,9 +112,9 @@ type RealProxy struct {
 	Args  []string
 	Env   []string
 	Files map[string][]byte
-	// Cluster is what Envoy's bootstrap calls the cluster that ADS comes over.
+	// Cluster is the name, in Envoy's bootstrap, of the cluster of the ADS server.
 	Cluster string
-	// Certificate is the secret that its certificate for others comes in, over SDS; "" = it has one
+	// Certificate is the name of the secret with its certificate, over SDS; "" = it has one
 	// from its start.
 	Certificate string
 	// HoldsSecret reports of a secret of Envoy's whether it came over ADS; nil = none does.
@@ -127,6 +127,6 @@ type RealProxy struct {
 	// of Sidecar.
 	KeyFile, ChainFile string
 	Sidecar            proxy.Spec
-	// Interception is that of its pod; nil without ProxyPlace.Own.
+	// Interception is the interception of its pod; nil without ProxyPlace.Own.
 	Interception *Interception
 }

@@ -10,8 +10,8 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// Resources is what a control plane is given of this machine, and the environment
-// that says so to it. The zero value is all of the machine.
+// Resources are the resources of this machine that a control plane may use, and the environment
+// variables that state them. The zero value is all of the machine.
 type Resources struct {
 	MaxProcs    int      // its GOMAXPROCS; 0 = as many as there are processors
 	Quota       Quota    // that the kernel holds it to; zero = none
@@ -21,7 +21,7 @@ type Resources struct {
 	Args        []string // further arguments of its program, over what the adapter sets
 }
 
-// Quota is how much processor time the kernel lets a program have.
+// Quota is the processor time that the kernel lets a program use.
 type Quota = process.Quota
 
 // memoryShare is the share of its memory limit that a Go program gets as GOMEMLIMIT: the
@@ -60,7 +60,7 @@ func (p Resources) Apply(spec process.Spec) process.Spec {
 	return spec
 }
 
-// Settings are what the resources add to a control plane's description. Values that look like secrets are
+// Settings adds the resources to the settings in a control plane's description. Values that look like secrets are
 // masked.
 func (p Resources) Settings(settings map[string]string) map[string]string {
 	for _, kv := range p.Environment() {

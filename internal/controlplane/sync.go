@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Sync is how a control plane reports which proxies are behind what it decided to send them. Without it
-// it is not known whether it is at rest: one that is silent may still be waiting for more changes, or
+// Sync states how a control plane reports which proxies are behind. Without it
+// it is not known whether the control plane is at rest: one that sends nothing may still wait for more changes, or
 // have proxies in a queue.
 type Sync struct {
-	// Debounce is for how long it waits at most, in real time, before it pushes a change that it has seen.
+	// Debounce is the longest time, in real time, for which it waits before it pushes a change that it has seen.
 	Debounce time.Duration
 	// Read reads it of one program, or of one replica.
 	Read func(ctx context.Context) (SyncState, error)
@@ -17,7 +17,7 @@ type Sync struct {
 
 // SyncState is what one program of a control plane reported at a moment.
 type SyncState struct {
-	// Proxies are the proxies that are connected to it, by the NAMESPACE/NAME of their pods: whether each has
+	// Proxies states, by the NAMESPACE/NAME of their pods, whether each connected proxy has
 	// acknowledged the last of what it was sent of every type.
 	Proxies map[string]bool
 	// Work differs from what it was before once the program has seen a change, begun a push, or taken

@@ -66,7 +66,7 @@ func New(s proxy.Spec, backends *proxy.Backends) (*Client, error) {
 	return c, nil
 }
 
-// headers are those of every request of a proxy.
+// headers returns the gRPC metadata of every request of a proxy.
 func headers(s proxy.Spec) metadata.MD {
 	md := make(metadata.MD, len(s.Headers)+1)
 	for k, v := range s.Headers {
@@ -223,7 +223,7 @@ type link struct {
 	why     error
 }
 
-// answer is how a call ended.
+// answer is the result of a call.
 type answer struct {
 	message []byte
 	at      time.Time

@@ -41,8 +41,8 @@ type NodeClient struct {
 
 var _ ztunnel.Issuer = (*NodeClient)(nil)
 
-// nodeKeepalive is how often ztunnel pings while a request is under way, and nodePingTimeout
-// how long it waits for the answer (src/tls/control.rs; without http2_keep_alive_while_idle,
+// nodeKeepalive is the interval of ztunnel's pings while a request is under way, and nodePingTimeout
+// the time limit of the answer (src/tls/control.rs; without http2_keep_alive_while_idle,
 // hyper sends no pings over an idle connection, for which istiod would close it). A connection
 // that was idle for nodeIdle is not used again (pool_idle_timeout of hyper-util's client).
 const (

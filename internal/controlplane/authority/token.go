@@ -19,12 +19,12 @@ import (
 const (
 	// tokenLife is the expirationSeconds of Istio's injection template.
 	tokenLife = 12 * time.Hour
-	// DefaultLifetime is what Istio's agent requests by itself (SECRET_TTL).
+	// DefaultLifetime is the lifetime that Istio's agent requests by default (SECRET_TTL).
 	DefaultLifetime = 24 * time.Hour
 )
 
-// Token requests the token that r describes: of its service account, for its audience ("" = that of the API server) and, as the
-// kubelet would, bound to its pod if it names one, so that no cache of the API server answers for two.
+// Token requests the token that r describes: of its service account, for its audience ("" = that of the API server). If r
+// names a pod, the token is bound to it, as the kubelet's, so that no cache of the API server answers for two pods.
 func Token(ctx context.Context, client kubernetes.Interface, r proxy.TokenRequest) (proxy.Token, error) {
 	seconds := int64(tokenLife / time.Second)
 	spec, of := authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}, "service account "+r.Namespace+"/"+r.ServiceAccount

@@ -11,14 +11,14 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// credentials are what sidecars verify the server with, and show it.
+// credentials are the roots that sidecars verify the server with, and their own certificate.
 type credentials struct {
 	rootPEM         []byte // nil = plaintext
 	serverName      string // that the server's certificate must carry
 	certPEM, keyPEM []byte // of the sidecars; nil = none
 }
 
-// field is where a scenario has what is read here.
+// field is the path in a scenario of the fields that are read here.
 const field = "controlPlane.connection."
 
 func readCredentials(r controlplane.Remote) (c credentials, err error) {

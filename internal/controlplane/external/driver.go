@@ -17,10 +17,10 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Name is that of the control plane, and of the scheme of its address.
+// Name is the name of the control plane, and the scheme of its address.
 const Name = "xds"
 
-// Mode is the only one: the mesh is configured by others.
+// Mode is the only mode: the mesh is configured by others.
 const Mode = "served"
 
 // dialTimeout bounds the first connection, which shows that a server is there.

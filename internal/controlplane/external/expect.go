@@ -32,11 +32,11 @@ import (
 //	        each: "*/*"              # one for each port of the services that match
 //	        endpoints: true          # that lists the endpoints that the API server lists
 //
-// Patterns are those of path.Match. each is a pattern, "own" for the sidecar's own
-// service, or "calls" for those that it calls. Names are Go templates of the
-// service port that each names, without each of the sidecar's own service: Namespace,
-// Service, Port (its name) and Number. A sidecar must receive what any entry states
-// that it matches.
+// Patterns follow path.Match. each is a pattern, "own" for the sidecar's own
+// service, or "calls" for the services that it calls. Names are Go templates of the
+// service port that each names, or, without each, of the sidecar's own service: Namespace,
+// Service, Port (its name) and Number. A sidecar must receive the resources of all entries
+// that match it.
 type Expectations struct {
 	// Digest is the first 12 digits of the SHA-256 of the file.
 	Digest  string
@@ -64,10 +64,10 @@ const (
 	eachCalls = "calls"
 )
 
-// types are those that a sidecar asks for.
+// types are the types that a sidecar requests.
 var types = [...]convergence.Type{convergence.CDS, convergence.EDS, convergence.LDS, convergence.RDS, convergence.ECDS}
 
-// expectedPort is what the template of a name can use.
+// expectedPort has the fields that the template of a name can use.
 type expectedPort struct {
 	Namespace, Service, Port string
 	Number                   int
@@ -179,7 +179,7 @@ func linesOf(text []byte) map[[2]int]int {
 	return lines
 }
 
-// items are those of the list that a mapping has under a key.
+// items returns the items of the list that a mapping has under a key.
 func items(mapping *yaml.Node, key string) []*yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
@@ -189,7 +189,7 @@ func items(mapping *yaml.Node, key string) []*yaml.Node {
 	return nil
 }
 
-// Wants are what every sidecar of the service with this index must receive.
+// Wants returns the resources that every sidecar of the service with this index must receive.
 func (e *Expectations) Wants(mesh topology.Mesh, service int) []convergence.Want {
 	own := mesh.Services[service]
 	var wants []convergence.Want
@@ -209,7 +209,7 @@ func matches(pattern string, s topology.Service) bool {
 	return ok
 }
 
-// wants are what a resource of the file means for the sidecars of one service.
+// wants returns what a resource of the file means for the sidecars of one service.
 func (r *resource) wants(mesh topology.Mesh, own topology.Service) []convergence.Want {
 	var services []topology.Service
 	switch r.Each {

@@ -28,7 +28,7 @@ const (
 // keepalive is between the proxies' HTTP/2 pings, as of Istio's agent.
 const keepalive = 30 * time.Second
 
-// Node is what the templates can use of a sidecar.
+// Node has the fields of a sidecar that the templates can use.
 type Node struct{ Pod, Namespace, Service, Account, IP string }
 
 // nodes makes what each sidecar reports of itself.

@@ -86,7 +86,7 @@ func makeFiles(t *testing.T) files {
 	}
 }
 
-// served is what the server has for every sidecar: one cluster and its endpoint.
+// served returns the resources that the server has for every sidecar: one cluster and its endpoint.
 func served() map[resource.Type][]cachetypes.Resource {
 	ads := &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3}
 	return map[resource.Type][]cachetypes.Resource{

@@ -26,13 +26,13 @@ const (
 	Ambient = "ambient"
 	// ambientSetting makes istiod serve ztunnels.
 	ambientSetting = "PILOT_ENABLE_AMBIENT"
-	// ztunnelName is that of ztunnel's DaemonSet and account, which CA_TRUSTED_NODE_ACCOUNTS
-	// trusts, and its app label.
+	// ztunnelName is the name of ztunnel's DaemonSet and account, which CA_TRUSTED_NODE_ACCOUNTS
+	// trusts, and the value of its app label.
 	ztunnelName = "ztunnel"
 	// redirection is the annotation that istio-cni writes to a pod whose traffic goes
 	// through its node's ztunnel. By it istiod knows that a pod is reached through HBONE.
 	redirection = "ambient.istio.io/redirection"
-	// strictPolicy is what istiod sends in the root namespace as soon as there is a
+	// strictPolicy is the policy that istiod sends in the root namespace as soon as there is a
 	// PeerAuthentication (staticStrictPolicyName).
 	strictPolicy = "istio_converted_static_strict"
 )
@@ -200,7 +200,7 @@ func (c ambient) workloads(t convergence.Type, pods []string) []convergence.Key 
 	return keys
 }
 
-// waypoints are those of a mesh.
+// waypoints returns the waypoints of a mesh.
 func (c ambient) waypoints(mesh topology.Mesh) []controlplane.Waypoint {
 	if !c.withWaypoints() {
 		return nil
@@ -228,7 +228,7 @@ func preferClose(namespace, name string, made bool) *controlplane.ServiceChange 
 	}
 }
 
-// authorizations are what the knobs' policies become.
+// authorizations returns the resources that istiod makes of the knobs' policies.
 func (c ambient) authorizations(mesh topology.Mesh, knobs scenario.Settings) []convergence.Key {
 	var keys []convergence.Key
 	add := func(namespace, name string) {

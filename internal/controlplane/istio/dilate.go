@@ -19,12 +19,12 @@ const (
 	apiRequestsBurst     = 160
 )
 
-// electionRequestsPerSecond is what leader election requests with the same client, whatever K is: it has no setting. It
-// renews each of five locks every 7.5 s by a GET and a PUT (RetryPeriod in pilot/pkg/leaderelection), as the API server
-// counted with istiod 1.31.0 at rest. Replicas that do not lead have no PUT, and so request less.
+// electionRequestsPerSecond is the rate of leader election's requests with the same client, whatever K is: it has no setting.
+// Leader election renews each of five locks every 7.5 s by a GET and a PUT (RetryPeriod in pilot/pkg/leaderelection), as the API
+// server counted with istiod 1.31.0 at rest. Replicas that do not lead have no PUT, and so request less.
 const electionRequestsPerSecond = 5 * 2 / 7.5
 
-// limiterWait is for how long a new stream waits for its limiter: a constant
+// limiterWait is the time for which a new stream waits for its limiter: a constant
 // ((*DiscoveryServer).WaitForRequestLimit in pilot/pkg/xds/discovery.go).
 const limiterWait = time.Second
 

@@ -9,10 +9,10 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Name is that of the control plane and of its process.
+// Name is the name of the control plane and of its process.
 const Name = "istiod"
 
-// Driver is Istio with its sidecars.
+// Driver returns the driver of Istio with its sidecars.
 func Driver() controlplane.Driver {
 	return controlplane.Driver{
 		Name:      Name,
@@ -58,7 +58,7 @@ func sidecarDataplane() controlplane.Dataplane {
 	}
 }
 
-// Parts are what this control plane can do.
+// Parts returns the capabilities of this control plane.
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	parts := &controlplane.ControlPlane{
 		Server: c, Mesh: configuration{c}, Proxies: c, Running: controlplane.Running{Program: c.first},

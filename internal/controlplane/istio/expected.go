@@ -9,10 +9,10 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// configuration is what the objects and the configuration of a mesh are to istiod.
+// configuration has what istiod makes of the objects and the configuration of a mesh.
 type configuration struct{ *ControlPlane }
 
-// membership is what pods need to be injected: the label of their namespace or, where there are
+// membership returns the labels by which pods are injected: the label of their namespace or, where there are
 // revisions, that of the pod, which counts only in a namespace without labels of Istio's.
 func (c *ControlPlane) membership() controlplane.Membership {
 	if c.opts.Revision != "" {
@@ -133,7 +133,7 @@ func inboundCluster(port topology.Port) string { return fmt.Sprintf("inbound|%d|
 // anyAddress is the listener that takes an HTTP port of all services.
 func anyAddress(port int) string { return fmt.Sprintf("0.0.0.0_%d", port) }
 
-// EndpointHealth is what this version makes of an endpoint's conditions: ok is
+// EndpointHealth returns the health that this version sends for an endpoint with these conditions; ok is
 // false for one that it does not send. Not-ready endpoints are sent as
 // unhealthy where sendsUnready, terminating
 // ones are not sent (endpointHealthStatus in

@@ -15,8 +15,9 @@ import (
 // (features.FilterGatewayClusterConfig of istiod's pilot/pkg/features).
 const gatewayClusters = "PILOT_FILTER_GATEWAY_CLUSTER_CONFIG"
 
-// Explain is what changes the resources of a name or the endpoint that differs: the WorkloadEntry or EndpointSlice that has the address, the
-// setting that leaves clusters out at gateways, or an EnvoyFilter that applies to the sidecar and matches the resource.
+// Explain returns the object or setting that changes the resources of a name or the endpoint that differs: the WorkloadEntry or
+// EndpointSlice that has the address, the setting that leaves clusters out at gateways, or an EnvoyFilter that applies to the
+// sidecar and matches the resource.
 func (c captured) Explain(mesh *capture.Mesh, d convergence.Difference) string {
 	of, _, _ := strings.Cut(d.Sidecar, "/")
 	if d.Endpoint.IsValid() {

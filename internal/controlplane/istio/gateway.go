@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// gatewayHosts is how many hosts each gateway of a profile has.
+// gatewayHosts is the number of hosts of each gateway of a profile.
 const gatewayHosts = 10
 
 // makeGateway makes pods gateways: injection makes a container of this name the gateway.

@@ -54,7 +54,7 @@ func gatewayDefinitions(mesh *capture.Mesh) []*unstructured.Unstructured {
 	return all
 }
 
-// gatewayVersions are those of a kind that istiod reads.
+// gatewayVersions returns the versions of a kind that istiod reads.
 func gatewayVersions(plural string) []string {
 	switch plural {
 	case "tcproutes":

@@ -14,14 +14,14 @@ const (
 	hostWorkloadLabel = "scaler.mesh/host-workload" // its name
 	httpPort          = "http"
 
-	// inboundRetries are those of the routes to a sidecar's own application, on what
-	// failed before a request was sent (BuildDefaultHTTPInboundRoute of istiod's
-	// pilot/pkg/networking/core/route). Outbound routes retry as often, but no
-	// answer by its status code: a sidecar's 503 comes through.
+	// inboundRetries is the number of retries on the routes to a sidecar's own application, after
+	// failures before a request was sent (BuildDefaultHTTPInboundRoute of istiod's
+	// pilot/pkg/networking/core/route). Outbound routes retry as often, but not because of
+	// a status code: a sidecar's 503 reaches the client.
 	inboundRetries = 2
 )
 
-// hostLabels are those of a workload of this host: its WorkloadEntry's and, as
+// hostLabels returns the labels of a workload of this host: its WorkloadEntry's and, as
 // they must agree, its proxy's.
 func hostLabels(w controlplane.HostWorkload) map[string]string {
 	labels := map[string]string{
@@ -70,8 +70,8 @@ func (c realProxies) HostObjects(services []controlplane.HostService, workloads 
 	return objects
 }
 
-// strictness is what makes one service strict: the mesh's other services keep to
-// the knobs.
+// strictness returns the objects that make one service strict: the mesh's other services keep
+// the knobs' mode.
 func strictness(s controlplane.HostService) []*unstructured.Unstructured {
 	selector := map[string]any{"matchLabels": map[string]any{hostServiceLabel: s.Name}}
 	principals := []any{}

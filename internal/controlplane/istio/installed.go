@@ -44,7 +44,7 @@ const (
 // discoveryContainer is the name of istiod's container.
 const discoveryContainer = "discovery"
 
-// installed is how scaler uses an istiod that a cluster has already.
+// installed states how scaler uses an istiod that a cluster has already.
 func installed() *controlplane.Installed {
 	// The names are those of Istio's bootstrap template and injection template.
 	sidecar := &controlplane.InjectedSidecar{
@@ -380,9 +380,9 @@ func (a attached) Endpoints() controlplane.Endpoints {
 	return controlplane.Endpoints{Proxies: a.reached.address, Metrics: a.metrics, Sync: a.sync}
 }
 
-// Objects are those of configuration, with one PeerAuthentication for each namespace of the
-// run in place of that of the mesh, which would reach the cluster's own workloads. Either
-// mode has one, since the cluster's own may be the other.
+// Objects returns the objects of configuration, with one PeerAuthentication for each namespace of the
+// run in place of that of the mesh, which would reach the cluster's own workloads. Both
+// modes have one, since the cluster's own may state the other mode.
 func (a attached) Objects(mesh topology.Mesh, knobs scenario.Settings) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for _, o := range a.configuration.Objects(mesh, knobs) {

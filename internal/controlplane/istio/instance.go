@@ -19,7 +19,7 @@ type instance struct {
 	ports ports
 }
 
-// ports are those that an istiod listens on, on loopback. A controlZ of 0 leaves the
+// ports are the ports that an istiod listens on, on loopback. A controlZ of 0 keeps the
 // default, which the first istiod of a machine gets.
 type ports struct{ plain, secure, http, webhook, monitoring, controlZ int }
 
@@ -60,7 +60,7 @@ func (i *instance) Endpoints() controlplane.Endpoints {
 // local is host:port on loopback.
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// command is what it is started with.
+// command returns the command that starts it.
 func (i *instance) command() process.Spec {
 	args := []string{"discovery",
 		"--kubeconfig", i.c.opts.Kubeconfig,

@@ -66,7 +66,7 @@ type ControlPlane struct {
 	promoted atomic.Bool // the tag "default" was moved to this revision
 }
 
-// reached is where proxies and the API server reach a control plane.
+// reached has the addresses at which proxies and the API server reach a control plane.
 type reached struct {
 	address         string // host:port that simulated proxies connect to
 	secure, webhook int    // ports on loopback, for real proxies and the API server
@@ -182,7 +182,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 	}
 }
 
-// environment is what the chart gives the istiod of a pod, and what a host process needs
+// environment returns the variables that the chart sets for the istiod of a pod, and what a host process needs
 // in addition: ISTIOD_CUSTOM_HOST adds the name that the webhooks are called by
 // to istiod's serving certificate.
 func (c *ControlPlane) environment(pod string) []string {

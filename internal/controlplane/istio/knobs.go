@@ -13,7 +13,7 @@ import (
 // names no host at all would be one that reaches every service.
 const nowhere = "~/*"
 
-// Objects are what the knobs become:
+// Objects returns the objects that the knobs become:
 //
 //   - mtls strict is one PeerAuthentication for the whole mesh, in the root
 //     namespace. mtls permissive is none: it is Istio's default, and a mesh
@@ -107,7 +107,7 @@ func (p policy) object(callee topology.Service) *unstructured.Unstructured {
 	return object("security.istio.io/v1", "AuthorizationPolicy", callee.Namespace, p.name, spec)
 }
 
-// ruleName is what istiod calls the policy's only rule in the RBAC filters of
+// ruleName returns the name that istiod gives the policy's only rule in the RBAC filters of
 // a listener: policyName in its pilot/pkg/security/authz/builder.
 func (p policy) ruleName(callee topology.Service) string {
 	return fmt.Sprintf("ns[%s]-policy[%s]-rule[0]", callee.Namespace, p.name)

@@ -52,7 +52,7 @@ func (m machine) selected(v visible) bool {
 	return m.namespace == v.Namespace && len(v.Spec.Selector) > 0 && len(m.labels) > 0 && !v.external() && !v.headless() && selects(v.Spec.Selector, m.labels)
 }
 
-// port is where a machine serves a Service's port; 0 if it does not
+// port returns the port on which a machine serves a Service's port; 0 if it does not
 // (serviceInstanceFromWorkloadInstance, likewise): a port that the entry has by name counts before the
 // number of the Service.
 func (m machine) port(p corev1.ServicePort) int64 {

@@ -8,7 +8,7 @@ import (
 // Endpoints is part of controlplane.Server.
 func (c *ControlPlane) Endpoints() controlplane.Endpoints { return c.first.Endpoints() }
 
-// metrics are what istiod's own metrics mean.
+// metrics returns the queries of istiod's own metrics.
 func metrics() controlplane.Metrics {
 	return controlplane.Metrics{
 		Phase:    phaseMetrics(),

@@ -10,14 +10,14 @@ import (
 
 const (
 	mixedName = "mixed" // of the data plane
-	// hboneSetting is what the ambient profile has in meshConfig.defaultConfig.proxyMetadata: sidecars
-	// that are injected then take HBONE, and discover all workloads.
+	// hboneSetting is the setting that the ambient profile has in meshConfig.defaultConfig.proxyMetadata: sidecars
+	// that are injected then accept HBONE, and discover all workloads.
 	hboneSetting = metaPrefix + "ENABLE_HBONE"
 	// scopedSetting is there from 1.31 on, and on by default.
 	scopedSetting = "AMBIENT_SCOPED_ADDRESS_PUSHES"
 )
 
-// mixedDataplane is that of a mesh of which some namespaces have sidecars and others
+// mixedDataplane is the data plane of a mesh of which some namespaces have sidecars and others
 // ztunnels. istiod is installed as by the ambient profile, as in a migration.
 //
 // A sidecar requests what a waypoint does: Envoy's types and, because its metadata has ENABLE_HBONE, all
@@ -44,8 +44,8 @@ func isZtunnel(pod *corev1.Pod) bool {
 	return pod.Namespace == namespace && pod.Labels["app"] == ztunnelName
 }
 
-// tunnels are what a sidecar has in a mixed mesh, in addition: listeners and clusters through which it
-// reaches pods of ztunnels (PILOT_ENABLE_SENDING_HBONE), and those by which it takes HBONE itself
+// tunnels returns the resources that a sidecar has in a mixed mesh, in addition: listeners and clusters through which it
+// reaches pods of ztunnels (PILOT_ENABLE_SENDING_HBONE), and those by which it accepts HBONE itself
 // (EnableHBONEListen and BuildListeners of istiod's pilot/pkg/networking/core).
 func (c *ControlPlane) tunnels() []convergence.Key {
 	if !c.mixed() {

@@ -71,7 +71,7 @@ func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	}, nil
 }
 
-// kindOfProxy is what a proxy calls itself: what its agent was started as.
+// kindOfProxy returns the type of a proxy: the argument that its agent was started with.
 func kindOfProxy(container *corev1.Container) string {
 	for _, kind := range []string{"router", "waypoint"} {
 		if slices.Contains(container.Args, kind) {
@@ -189,8 +189,8 @@ func drainOf(metadata map[string]any) time.Duration {
 	return drain
 }
 
-// envoyNode is what an Envoy says of itself in its first request, in addition to what is
-// its workload's: that of version 1.40.0, as it is sent by Istio's agent.
+// envoyNode is the part of Envoy's node, in its first request, that does not depend on the
+// workload: of version 1.40.0, as Istio's agent sends it.
 // hack/update-proxy.sh writes it.
 //
 //go:embed proxy/envoy.json

@@ -24,7 +24,7 @@ type otherPort struct {
 	kind   listenerKind
 }
 
-// listenerKind is what istiod makes of a port's protocol.
+// listenerKind is the kind of listener that istiod makes for a port's protocol.
 type listenerKind uint8
 
 const (

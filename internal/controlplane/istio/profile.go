@@ -10,14 +10,14 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// subsets are those of a DestinationRule of a profile: the first selects all pods of its
+// subsets are the subsets of a DestinationRule of a profile: the first selects all pods of its
 // service, the second none.
 var subsets = []string{"v1", "v2"}
 
 // profileHost is a host that is none of the cluster's services.
 func profileHost(kind string, i int) string { return fmt.Sprintf("%s-%d.profile.example", kind, i) }
 
-// profileObjects are what the profile of a mesh becomes.
+// profileObjects returns the objects that the profile of a mesh becomes.
 func profileObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	p := mesh.Profile
@@ -145,9 +145,9 @@ func outboundClusters(mesh topology.Mesh, s topology.Service, port int) []string
 	return names
 }
 
-// profileWants are what the profile's objects are to every sidecar that is configured for
-// everything: hosts outside the cluster, with clusters and a listener, and routes to hosts
-// that are none of its services or stand for one.
+// profileWants returns the resources of the profile's objects that every sidecar holds that is configured
+// for everything: hosts outside the cluster, with clusters and a listener, and routes to hosts
+// that are none of its services or are aliases of one.
 func profileWants(mesh topology.Mesh) (wants []convergence.Want, routes []string) {
 	for i := range topology.Value(mesh.Profile.ServiceEntries) {
 		wants = append(wants, convergence.WantOf(convergence.CDS, outboundCluster(externalPort, profileHost("external", i))))

@@ -27,11 +27,11 @@ const (
 	configFolder  = "etc/istio/proxy"
 )
 
-// drainTime is how long a stopping agent waits; the default is 5 s.
+// drainTime is the time for which a stopping agent waits; the default is 5 s.
 const drainTime = "0.5s"
 
-// statusPortAnnotation is where an agent answers the kubelet, metrics and health, on all
-// addresses of its pod: of this machine, here. Nobody asks it; 0 is none.
+// statusPortAnnotation sets the port on which an agent serves the kubelet's probes and metrics, on all
+// addresses of its pod, which here are those of this machine. Nothing uses it; 0 = no such port.
 const statusPortAnnotation = "status.sidecar.istio.io/port"
 
 // localBootstrap is a template with the listeners for metrics and readiness on loopback.
@@ -63,7 +63,7 @@ func (c realProxies) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (cont
 	return c.agent(identity, pod.Namespace, env, pod.Annotations, map[string][]byte{labelsFile: downward(pod.Labels)}, at)
 }
 
-// HostProxy is the agent of a workload of this host. It intercepts nothing: its
+// HostProxy returns the agent of a workload of this host. It intercepts nothing: its
 // listeners are those of the workload's Sidecar.
 func (c realProxies) HostProxy(w controlplane.HostWorkload, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	labels, err := json.Marshal(hostLabels(w))

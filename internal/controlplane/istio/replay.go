@@ -46,7 +46,7 @@ func (c captured) Replay(mesh *capture.Mesh) (controlplane.Mesh, []record.NotChe
 	return r, r.notChecked()
 }
 
-// replayed is what a captured mesh is to istiod.
+// replayed has what istiod makes of a captured mesh.
 type replayed struct {
 	configuration
 	mesh     *capture.Mesh
@@ -68,7 +68,7 @@ type replayed struct {
 	configured bool // ProxyConfigs change what proxies are configured to
 }
 
-// exports are who sees what says nothing of it, by the mesh's configuration; nil = all.
+// exports state who sees services and rules that do not state it themselves, by the mesh's configuration; nil = all.
 type exports struct{ services, rules []string }
 
 // visible is a service of Kubernetes, and who sees it.
@@ -85,7 +85,7 @@ type visible struct {
 	certain     bool // the waypoint is certain
 }
 
-// egress is what a workload's Sidecar lets it see.
+// egress states what a workload's Sidecar lets it see.
 type egress struct {
 	name    string     // of the Sidecar, "" = there is none
 	hosts   [][]string // of listeners for all ports: those of one listener; nil = all
@@ -269,7 +269,7 @@ func (v visible) exported(to string) bool {
 	return false
 }
 
-// egressOf is what the Sidecar of a workload lets it see: one that selects it, else the one of its
+// egressOf returns what the Sidecar of a workload lets it see: one that selects it, else the one of its
 // namespace, else that of the root namespace. Gateways have none.
 func (r *replayed) egressOf(w *capture.Workload) egress {
 	if w.Spec.Proxy == capture.Gateway {
@@ -355,7 +355,7 @@ func (e egress) sees(from string, v visible) bool {
 	return false
 }
 
-// Objects are those that were captured. With waypoints, whose Gateways are made before, istiod leaves all other Gateways alone.
+// Objects returns the captured objects. With waypoints, whose Gateways are made before, istiod leaves all other Gateways alone.
 func (r *replayed) Objects(topology.Mesh, scenario.Settings) []*unstructured.Unstructured {
 	if r.mesh.Waypoints == nil {
 		return r.mesh.Objects
@@ -497,7 +497,7 @@ func (c captured) Machines(mesh *capture.Mesh) map[string]convergence.Endpoints 
 	return newReplayed(configuration(c), mesh).Machines()
 }
 
-// Templates are those of the injector's configuration, and their other names.
+// Templates returns the names of the templates of the injector's configuration, and their aliases.
 func (c captured) Templates(ctx context.Context) ([]string, error) {
 	name := c.named("istio-sidecar-injector")
 	object, err := c.client.CoreV1().ConfigMaps(c.systemNamespace()).Get(ctx, name, metav1.GetOptions{})

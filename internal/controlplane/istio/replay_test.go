@@ -153,13 +153,13 @@ func readMesh(t *testing.T, objects string) *capture.Mesh {
 	return &mesh
 }
 
-// replayedWants is what the pods of a workload must hold, as text.
+// replayedWants returns what the pods of a workload must hold, as text.
 func replayedWants(t *testing.T, objects string, workload int) []string {
 	t.Helper()
 	return textsOf(newReplayed(configuration{&ControlPlane{}}, readMesh(t, objects)), workload)
 }
 
-// textsOf is what the pods of a workload must hold, as text.
+// textsOf returns what the pods of a workload must hold, as text.
 func textsOf(r *replayed, workload int) []string {
 	var all []string
 	for _, w := range r.Wants(topology.Mesh{}, scenario.Settings{}, workload) {

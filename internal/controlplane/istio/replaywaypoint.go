@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// replayedWaypoints are those of a captured mesh.
+// replayedWaypoints are the waypoints of a captured mesh.
 type replayedWaypoints struct{ of *replayed }
 
 // List is part of controlplane.Waypoints. A waypoint serves the workloads that its services select.
@@ -165,7 +165,7 @@ func takes(gateway *unstructured.Unstructured, namespace string) bool {
 	return len(listeners) > 0
 }
 
-// ownPorts are those of a waypoint's Service.
+// ownPorts returns the ports of a waypoint's Service.
 func ownPorts(s *corev1.Service) (all []topology.Port) {
 	if s == nil { // istiod makes it
 		return waypointPorts()

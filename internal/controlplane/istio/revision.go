@@ -35,7 +35,7 @@ func (c *ControlPlane) mutatingWebhook() string {
 	return name
 }
 
-// systemNamespace is that of istiod, which is the root namespace of its mesh, too.
+// systemNamespace returns the namespace of istiod, which is also the root namespace of its mesh.
 func (c *ControlPlane) systemNamespace() string { return cmp.Or(c.home, namespace) }
 
 func (c *ControlPlane) validatingWebhook() string {

@@ -58,8 +58,8 @@ func (c *ControlPlane) ServingCertificate(ctx context.Context) (tls.Certificate,
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// Serving is where istiod serves proxies, the name its certificate carries, and
-// the roots that is verified against.
+// Serving returns the address at which istiod serves proxies, the name that its certificate carries, and
+// the roots that verify it.
 func (c *ControlPlane) Serving() (address, name string, rootPEM []byte) {
 	return c.reached.address, c.serverName(), c.root
 }

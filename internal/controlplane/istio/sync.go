@@ -13,10 +13,10 @@ import (
 	"scaler.mesh/scaler/internal/httpget"
 )
 
-// syncTimeout is how long an istiod may take to report which proxies are behind.
+// syncTimeout is the time limit for an istiod to report which proxies are behind.
 const syncTimeout = 30 * time.Second
 
-// sync is how an istiod reports which proxies are behind: /debug/syncz has what each was sent and has
+// sync reads which proxies of an istiod are behind: /debug/syncz has what each was sent and has
 // acknowledged last. It has nothing of the proxies that wait in the push queue (PushQueue of pilot/pkg/xds),
 // so istiod's own counts are read with it: see work.
 func (i *instance) sync() *controlplane.Sync {
@@ -66,7 +66,7 @@ type syncStatus struct {
 	ExtensionConfigSent  string `json:"extensionconfig_sent"`
 	ExtensionConfigAcked string `json:"extensionconfig_acked"`
 
-	// Resources are those of all types, the ones above included. Older versions do not have them.
+	// Resources has all types, the ones above included. Older versions do not have them.
 	Resources map[string]struct {
 		Sent  string `json:"sent"`
 		Acked string `json:"acked"`

@@ -81,9 +81,9 @@ func leaf(value any) string {
 	return string(text)
 }
 
-// takeInjection replaces the configuration of injection. All of it is taken over by an istiod of the captured one's line:
-// templates are for the functions and values of their version. Another gets the templates that no installation has
-// by itself. Which pods are injected is said by the labels of namespaces and pods alone.
+// takeInjection replaces the configuration of injection. An istiod of the captured minor version takes over all of it:
+// templates need the functions and values of their version. Another one gets the templates that no installation has
+// by itself. The labels of namespaces and pods alone decide which pods are injected.
 func (c *ControlPlane) takeInjection(obj *unstructured.Unstructured, as *capture.Revision) error {
 	config, err := yamlOf(obj, "config")
 	if err != nil {

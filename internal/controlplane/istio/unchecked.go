@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// uncheckedKinds are what objects of the configuration change that Wants says nothing of.
+// uncheckedKinds states what objects of a kind change that Wants does not include.
 var uncheckedKinds = map[string]record.Unchecked{
 	"AuthorizationPolicy":   record.UncheckedInbound,
 	"PeerAuthentication":    record.UncheckedInbound,
@@ -47,7 +47,7 @@ func (u *uncheckedParts) add(what record.Unchecked, count int, example string) {
 	}
 }
 
-// notChecked is what the mesh has and Wants says nothing of.
+// notChecked returns the parts of the mesh that Wants does not include.
 func (r *replayed) notChecked() []record.NotChecked {
 	var u uncheckedParts
 	u.add(record.UncheckedNames, 0, "")

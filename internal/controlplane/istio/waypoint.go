@@ -23,17 +23,17 @@ import (
 // makes for each Gateway of a class.
 const classDefaults = "gateway.istio.io/defaults-for-class"
 
-// workloadType is that of the workloads that a waypoint knows its peers by.
+// workloadType is the type of the workloads by which a waypoint knows its peers.
 var workloadType = convergence.TypeOf("Workload")
 
-// waypointTypes are what a waypoint subscribes to, in this order: Envoy's types and, by the
+// waypointTypes returns the types that a waypoint subscribes to, in this order: Envoy's types and, by the
 // bootstrap extension metadata_discovery, which Istio's agent gives every waypoint, all
 // workloads.
 func waypointTypes() []xdsprobe.ResourceType {
 	return append(xdsprobe.EnvoyTypes(), xdsprobe.ResourceType{Name: workloadType, URL: "type.googleapis.com/istio.workload.Workload"})
 }
 
-// waypointDataplane is that of ambientDataplane with waypoints, too.
+// waypointDataplane is ambientDataplane with waypoints.
 func waypointDataplane() controlplane.Dataplane {
 	d := ambientDataplane()
 	d.Proxy.Types = func() (*xdsprobe.Types, error) { return xdsprobe.NewTypes(append(ztunnel.Types(), waypointTypes()...)) }
@@ -60,11 +60,11 @@ func (c *ControlPlane) withWaypoints() bool {
 	return c.opts.Waypoints == controlplane.NamespaceWaypoints || c.opts.Waypoints == controlplane.ServiceWaypoints
 }
 
-// waypoints are those of a mesh in ambient mode. What they hold follows
+// waypoints are the waypoints of a mesh in ambient mode. What they hold follows
 // buildWaypointInboundClusters and buildWaypointInbound of istiod's pilot/pkg/networking/core.
 type waypoints struct{ *ControlPlane }
 
-// waypointPorts are those of a waypoint's Service (extractServicePorts of istiod's
+// waypointPorts returns the ports of a waypoint's Service (extractServicePorts of istiod's
 // pilot/pkg/config/kube/gatewaycommon).
 func waypointPorts() []topology.Port {
 	return []topology.Port{{Name: "status-port", Number: 15021, Target: 15021, TCP: true}, {Name: "mesh", Number: 15008, Target: 15008, TCP: true}}
@@ -184,7 +184,7 @@ func (c waypoints) Wants(mesh topology.Mesh, w controlplane.Waypoint) []converge
 	return wants
 }
 
-// wantTunnels are what each waypoint holds.
+// wantTunnels returns the resources that every waypoint holds.
 func wantTunnels() (wants []convergence.Want) {
 	for _, name := range []string{"connect_terminate", "main_internal", "connect_originate"} {
 		wants = append(wants, convergence.WantOf(convergence.LDS, name))

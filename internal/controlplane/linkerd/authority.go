@@ -18,7 +18,7 @@ import (
 // selfSigned is a certificate that is signed by its own key. Both are in PEM.
 type selfSigned struct{ certificate, key []byte }
 
-// lifetime is that of certificates of `linkerd install`.
+// lifetime is the lifetime of the certificates of `linkerd install`.
 const lifetime = 365 * 24 * time.Hour
 
 // newAuthority makes the certificate that Identity issues by, which is its own trust anchor, as that of

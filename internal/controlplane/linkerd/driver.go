@@ -21,10 +21,10 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Name is that of the control plane.
+// Name is the name of the control plane.
 const Name = "linkerd"
 
-// Driver is Linkerd with its proxies.
+// Driver returns the driver of Linkerd with its proxies.
 func Driver() controlplane.Driver {
 	return controlplane.Driver{
 		Name:    Name,
@@ -71,7 +71,7 @@ func Driver() controlplane.Driver {
 	}
 }
 
-// meanings are those of figures that are not what they are with Istio.
+// meanings returns the meanings of the figures that differ from Istio's.
 func meanings() map[string]string {
 	const (
 		streams = "connections, streams and messages of Destination's GetProfile and Get, one stream for each target of a workload"

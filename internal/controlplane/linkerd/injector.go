@@ -27,7 +27,7 @@ const (
 	identityAddress    = identityName + "-headless." + namespace + ".svc." + trustDomain + ".:8080"
 )
 
-// values are those of the chart that pods are injected with, with its defaults. Nothing pulls the images.
+// values returns the values of the chart that pods are injected with, with its defaults. Nothing pulls the images.
 func (c *controlPlane) values() map[string]any {
 	image := func(name, version string) map[string]any {
 		return map[string]any{"name": "cr.l5d.io/linkerd/" + name, "version": version}

@@ -12,7 +12,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane"
 )
 
-// kinds are those of the chart.
+// kinds are the custom resources of the chart.
 var kinds = []controlplane.CustomResource{
 	{Group: "linkerd.io", Versions: []string{"v1alpha2", "v1alpha1"}, Kind: "ServiceProfile", Plural: "serviceprofiles"},
 	{Group: "split.smi-spec.io", Versions: []string{"v1alpha1", "v1alpha2"}, Kind: "TrafficSplit", Plural: "trafficsplits"},
@@ -61,7 +61,7 @@ func standIn(name string) *appsv1.Deployment {
 	}}
 }
 
-// rights are those of the chart's cluster roles, by the names of the accounts.
+// rights returns the rules of the chart's cluster roles, by the names of the accounts.
 func rights() map[string][]rbacv1.PolicyRule {
 	rule, read := controlplane.Rule, []string{"list", "get", "watch"}
 	return map[string][]rbacv1.PolicyRule{

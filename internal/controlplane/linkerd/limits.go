@@ -7,8 +7,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// limits are those of client-go of its release (rest/config.go: DefaultQPS, DefaultBurst), which identity
-// does not change, given what is set in its environment (NAME=VALUE; of a name that comes several times the
+// limits returns the limits of identity's client: those of client-go of its release (rest/config.go: DefaultQPS,
+// DefaultBurst), or those set in its environment (NAME=VALUE; of a name that comes several times the
 // last counts). It reviews one token for each certificate. Each API group has a limit of its own there,
 // so that the Events that identity writes do not count.
 func limits(env []string) *record.Limits {
@@ -18,8 +18,8 @@ func limits(env []string) *record.Limits {
 	}
 }
 
-// cost is what all three programs need, 28 to 36 ms for a pod of 200 to 1600. The client of identity makes 5 requests a second,
-// one for each certificate (docs/results/control-planes.md).
+// cost is the processor time of all three programs: 28 to 36 ms for a pod, with 200 to 1600 pods. The client of identity makes
+// 5 requests a second, one for each certificate (docs/results/control-planes.md).
 var cost = dilation.Cost{Pod: 0.036, ReadyPerSecond: 5}
 
 // dilate slows all three programs down by k: all of component.LinkerdTimes.

@@ -74,5 +74,5 @@ func (c *controlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ 
 // host is the name of a service.
 func host(s topology.Service) string { return s.Name + "." + s.Namespace + ".svc." + trustDomain }
 
-// name is that of a service port.
+// name returns the name of a service port.
 func name(s topology.Service, p topology.Port) string { return host(s) + ":" + strconv.Itoa(p.Number) }

@@ -6,7 +6,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// metrics are what the programs' own metrics mean. Destination does not report how long a change waits.
+// metrics returns the queries of the programs' own metrics. Destination does not report how long a change waits.
 func metrics() controlplane.Metrics {
 	increase := func(metric string) string {
 		return "((sum(" + metric + ") - (sum(" + metric + " offset $window) or vector(0))) >= 0)"

@@ -43,13 +43,13 @@ const (
 	tokenFile      = "token"
 )
 
-// Token is that of controlplane.RealProxies.
+// Token is part of controlplane.RealProxies.
 func (c *controlPlane) Token(ctx context.Context, pod *corev1.Pod) (proxy.Token, error) {
 	return tokens.Token(ctx, c.client, tokens.TokenRequest(pod, ""))
 }
 
-// PodProxy is that of controlplane.RealProxies: a linkerd2-proxy with the environment of the injected
-// container. Its folders, and where it reaches destination and identity, are those of a process of this host. Its
+// PodProxy is part of controlplane.RealProxies: it returns a linkerd2-proxy with the environment of the injected
+// container. Its folders and the addresses of destination and identity are those of a process of this host. Its
 // key is made here, as by the program that starts it in its image (proxy-identity).
 func (c *controlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	id := pod.Namespace + "/" + pod.Name
@@ -106,7 +106,7 @@ func newKey(identity string) (key, request []byte, err error) {
 	return key, made.DER, err
 }
 
-// initRules are those of the table nat that linkerd-init sets with its arguments: package iptables of
+// initRules returns the rules of the table nat that linkerd-init sets with its arguments: package iptables of
 // linkerd2-proxy-init v1.3.13. They redirect all ports.
 func initRules(args []string) (string, error) {
 	f := flag.NewFlagSet(initContainer, flag.ContinueOnError)

@@ -100,8 +100,8 @@ func (c *controlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	return spec, nil
 }
 
-// reached is where a program is that a variable of a proxy names as a service port of the cluster, which has
-// no DNS.
+// reached returns the address of the program that a variable of a proxy names as a service port of the cluster,
+// which has no DNS.
 func (c *controlPlane) reached(env map[string]string, variable string) (string, error) {
 	switch env[variable] {
 	case destinationAddress:
@@ -112,7 +112,7 @@ func (c *controlPlane) reached(env map[string]string, variable string) (string, 
 	return "", fmt.Errorf("parsing %s %q: want %s or %s", variable, env[variable], destinationAddress, identityAddress)
 }
 
-// networks are those of whose addresses a proxy looks up profiles.
+// networks are the networks whose addresses a proxy looks up profiles of.
 type networks []netip.Prefix
 
 func parseNetworks(list string) (networks, error) {

@@ -22,10 +22,10 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// Name is that of the control plane.
+// Name is the name of the control plane.
 const Name = "osm"
 
-// Driver is Open Service Mesh with its sidecars.
+// Driver returns the driver of Open Service Mesh with its sidecars.
 func Driver() controlplane.Driver {
 	return controlplane.Driver{
 		Name:    Name,
@@ -74,7 +74,7 @@ func Driver() controlplane.Driver {
 	}
 }
 
-// meanings are those of figures that are not what they are with Istio.
+// meanings returns the meanings of the figures that differ from Istio's.
 func meanings() map[string]string {
 	const (
 		sotw    = "connections, streams and messages of ADS in the state of the world, certificates over SDS included"
@@ -103,8 +103,8 @@ func modes() []controlplane.Mode {
 	}
 }
 
-// types are those of an Envoy whose bootstrap limits how long the first clusters are waited for, as
-// the injector's does by saying nothing of it. osm-controller does not answer a request for clusters
+// types returns the types of an Envoy whose bootstrap limits how long the first clusters are waited for, as
+// the injector's does by default. osm-controller does not answer a request for clusters
 // that comes before it has seen the pod, and sends such a sidecar nothing until listeners are requested.
 func types() []xdsprobe.ResourceType {
 	all := xdsprobe.EnvoyTypesWithSecrets()

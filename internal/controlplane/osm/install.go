@@ -19,7 +19,7 @@ const (
 	caSecret   = "osm-ca-bundle"
 	meshConfig = "osm-mesh-config"
 
-	// webhookHost is where the API server finds what the programs' webhooks name as Services.
+	// webhookHost is the host at which the API server reaches the programs' webhooks, which name Services.
 	webhookHost = "localhost"
 )
 
@@ -106,7 +106,7 @@ func standIn(name string) *corev1.Pod {
 	}}
 }
 
-// kinds are those that osm-bootstrap installs, in the versions that the programs use.
+// kinds are the custom resources that osm-bootstrap installs, in the versions that the programs use.
 var kinds = []controlplane.CustomResource{
 	{Group: "config.openservicemesh.io", Versions: []string{"v1alpha2"}, Kind: "MeshConfig", Plural: "meshconfigs"},
 	{Group: "config.openservicemesh.io", Versions: []string{"v1alpha2"}, Kind: "MeshRootCertificate", Plural: "meshrootcertificates"},
@@ -122,7 +122,7 @@ var kinds = []controlplane.CustomResource{
 
 var meshConfigs = schema.GroupVersionResource{Group: "config.openservicemesh.io", Version: "v1alpha2", Resource: "meshconfigs"}
 
-// rights are those of the chart's cluster role, without what only its other certificate managers
+// rights returns the rules of the chart's cluster role, without those that only its other certificate managers
 // and its debugging need.
 func rights() []rbacv1.PolicyRule {
 	rule, read := controlplane.Rule, []string{"list", "get", "watch"}

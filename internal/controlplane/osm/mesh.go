@@ -95,9 +95,9 @@ func (c *controlPlane) Wants(mesh topology.Mesh, knobs scenario.Settings, servic
 	return wants
 }
 
-// outbound is what a sidecar needs to call a service. The port of its pods is in the names of clusters, and
+// outbound returns the resources that a sidecar needs to call a service. The port of its pods is in the names of clusters, and
 // osm-controller takes it from the endpoints (ServiceToMeshServices in its pkg/k8s): of a service
-// that has none, it sends a cluster of port 0. Where policies say who may call, a service is found by
+// that has none, it sends a cluster of port 0. Where policies state who may call, a service is found by
 // its pods, and has no route before.
 func outbound(s topology.Service) (wants []convergence.Want) {
 	for _, p := range s.Ports {
@@ -169,7 +169,7 @@ func (c *controlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ 
 // identity names the account of a service as secrets do.
 func identity(s topology.Service) string { return s.Namespace + "/" + s.Account }
 
-// clusterName is that of a service port, by the port of its pods.
+// clusterName returns the name of a service port's cluster, which has the port of its pods.
 func clusterName(s topology.Service, p topology.Port) string {
 	return s.Namespace + "/" + s.Name + "|" + strconv.Itoa(p.Target)
 }

@@ -22,7 +22,7 @@ func mesh() topology.Mesh {
 	}}
 }
 
-// knobs are those of a mode.
+// knobs returns the knobs of a mode.
 func knobs(mode string) scenario.Settings {
 	of, _ := Driver().Mode(mode)
 	return of.Knobs

@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// metrics are what the controller's own metrics mean. It reports neither how long a change waits
+// metrics returns the queries of the controller's own metrics. It reports neither how long a change waits
 // nor how many certificates it issued; the injector counts those for bootstrapping.
 func metrics() controlplane.Metrics {
 	increase := func(metric string) string {

@@ -25,7 +25,7 @@ type program struct {
 	ports ports
 }
 
-// ports are those of a program: ADS is the controller's alone, and osm-bootstrap has HTTP only.
+// ports are the ports of a program: only the controller has ADS, and osm-bootstrap has HTTP only.
 type ports struct{ ads, http, webhook, debug int }
 
 // prepare makes the programs, which do not run yet, with ports that are free.

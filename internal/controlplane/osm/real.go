@@ -30,8 +30,8 @@ const (
 	meshALPN      = "osm" // envoy.ALPNInMesh
 )
 
-// PodProxy is that of controlplane.RealProxies: an Envoy with the bootstrap that the injector wrote, and the
-// arguments of the injected container. Its folder, where it reaches osm-controller and the port of its admin
+// PodProxy is part of controlplane.RealProxies: it returns an Envoy with the bootstrap that the injector wrote, and the
+// arguments of the injected container. Its folder, the address of osm-controller and the port of its admin
 // interface are those of a process of this host.
 func (c *controlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	id := pod.Namespace + "/" + pod.Name
@@ -86,7 +86,7 @@ func (c *controlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (co
 	return real, nil
 }
 
-// interception is that of a pod: the rules of its init container, and osm-controller at the port that it has in
+// interception returns the interception of a pod: the rules of its init container, and osm-controller at the port that it has in
 // the cluster.
 func (c *controlPlane) interception(pod *corev1.Pod, identity proxy.Spec) (*controlplane.Interception, error) {
 	container := controlplane.Injected(pod, initContainer)
@@ -114,7 +114,7 @@ func (c *controlPlane) interception(pod *corev1.Pod, identity proxy.Spec) (*cont
 	}, nil
 }
 
-// hereDocument is what a command of the shell gives a program by <<EOF.
+// hereDocument returns the here-document (<<EOF) of a shell command.
 func hereDocument(command string) (string, error) {
 	const begin, end = "<<EOF\n", "\nEOF"
 	_, text, found := strings.Cut(command, begin)

@@ -80,7 +80,7 @@ func TestPodProxy(t *testing.T) {
 	}
 }
 
-// init is what the injector's container for a pod runs (pkg/injector/iptables.go), of which the rules are taken as they are.
+// init is the command of the injector's container for a pod (pkg/injector/iptables.go), whose rules are taken as they are.
 func TestInterception(t *testing.T) {
 	key := credential.NewKey()
 	identity := proxy.Spec{

@@ -91,7 +91,7 @@ func (c *controlPlane) spec(pod *corev1.Pod, secret *corev1.Secret) (proxy.Spec,
 	}, nil
 }
 
-// commonName is that of the first certificate of a chain in PEM, which is the Envoy's node.id.
+// commonName returns the common name of the first certificate of a chain in PEM, which is the Envoy's node.id.
 func commonName(chain []byte) (string, error) {
 	block, _ := pem.Decode(chain)
 	if block == nil {

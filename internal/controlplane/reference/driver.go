@@ -42,7 +42,7 @@ func Driver() controlplane.Driver {
 	}
 }
 
-// meanings are those of figures that are not what they are with Istio.
+// meanings returns the meanings of the figures that differ from Istio's.
 func meanings() map[string]string {
 	all := record.AcrossWith(map[string]string{record.AcrossObjects: "changes of a route or a policy of the mesh, by ConfigMaps"})
 	all["latencies.podAdmission"], all["sidecars"] = controlplane.NotInjected, controlplane.NoAgents
@@ -55,7 +55,7 @@ func dilate(env []string, _ int, _ float64) controlplane.Dilated {
 	return controlplane.Dilated{Env: env, Unscaled: []string{"the pace of its pushes, at most 20,000 a second"}}
 }
 
-// Parts are what this control plane can do.
+// Parts returns the capabilities of this control plane.
 func (c *ControlPlane) Parts() *controlplane.ControlPlane {
 	return &controlplane.ControlPlane{
 		Server: c, Mesh: c, Proxies: c, Probes: c, Running: controlplane.Running{Program: c}, // its pods need no labels: they are not injected

@@ -101,7 +101,7 @@ func every(mesh topology.Mesh) []int {
 	return all
 }
 
-// EndpointHealth is what the server makes of an endpoint's conditions.
+// EndpointHealth returns the health that the server sends for an endpoint with these conditions.
 func (c *ControlPlane) EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool) {
 	return server.Health(ready, serving, terminating)
 }

@@ -10,7 +10,7 @@ func (c *ControlPlane) Endpoints() controlplane.Endpoints {
 	return controlplane.Endpoints{Metrics: "http://" + address(c.ports.monitoring) + "/metrics"}
 }
 
-// metrics are what the reference control plane's own metrics mean.
+// metrics returns the queries of the reference control plane's own metrics.
 func metrics() controlplane.Metrics {
 	increase := func(metric string) string { return "sum(increase(" + metric + "[$window]))" }
 	responses := map[convergence.Type]string{}

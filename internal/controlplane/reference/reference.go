@@ -28,12 +28,12 @@ import (
 	"scaler.mesh/scaler/kwok"
 )
 
-// Name is that of the control plane, its process and its hidden command.
+// Name is the name of the control plane, its process and its hidden command.
 const Name = "reference"
 
-// DefaultPace keeps a rollout of many pods from pushing every one of them to
-// every sidecar by itself: no more than 20,000 pushes a second. A mesh that no
-// cluster holds has none.
+// DefaultPace limits pushes to 20,000 a second, so that a rollout of many pods does not push
+// every one of them to every sidecar by itself. A mesh without a
+// cluster has no limit.
 const DefaultPace = 50 * time.Microsecond
 
 // ControlPlane is a running reference control plane.
@@ -106,7 +106,7 @@ func (c *ControlPlane) Describe() controlplane.Description {
 	}
 }
 
-// command is what it is started with.
+// command returns the command that starts it.
 func (c *ControlPlane) command() process.Spec {
 	args := []string{Name, "--secure", address(c.ports.secure), "--monitoring", address(c.ports.monitoring)}
 	if c.size == (Size{}) {

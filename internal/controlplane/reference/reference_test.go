@@ -71,7 +71,7 @@ func startServer(client *fake.Clientset) (ads, monitoring string) {
 	return listeners[1].Addr().String(), monitoring
 }
 
-// held is what one sidecar holds.
+// held has the contents that one sidecar holds.
 type held struct {
 	mu      sync.Mutex
 	content map[convergence.Key]*convergence.Content

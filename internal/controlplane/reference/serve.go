@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// ServeOptions are those of the program; see server.Options.
+// ServeOptions are the options of the program; see server.Options.
 type ServeOptions struct {
 	Kubeconfig string // file; its current context is the cluster that is served
 	Static     Size   // a mesh that is served instead of a cluster's; zero = none

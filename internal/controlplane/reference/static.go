@@ -24,7 +24,7 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// Size is that of a mesh which no cluster holds. Its services and their pods
+// Size is the size of a mesh without a cluster. Its services and their pods
 // are those of topology.Build with these numbers.
 type Size struct{ Pods, Services int }
 
@@ -41,7 +41,7 @@ func (s Size) Validate() error {
 	return nil
 }
 
-// mesh is what the server is to serve: every pod is a healthy endpoint.
+// mesh returns the mesh that the server serves: every pod is a healthy endpoint.
 func (s Size) mesh() *server.Static {
 	static := &server.Static{Endpoints: map[string][]server.Endpoint{}}
 	first := 0
@@ -142,7 +142,7 @@ func (s *StaticMesh) Wants(service int) []convergence.Want {
 	return s.control.Wants(s.Mesh, controlplane.Modes["permissive"], service)
 }
 
-// Endpoints are those of every service port at the start, by name as in Want.
+// Endpoints returns the endpoints of every service port at the start, by name as in Want.
 func (s *StaticMesh) Endpoints() map[string]convergence.Endpoints {
 	all := map[string]convergence.Endpoints{}
 	for cluster, endpoints := range s.control.size.mesh().Endpoints {
@@ -169,7 +169,7 @@ func (s *StaticMesh) Change(ctx context.Context, change convergence.Change) erro
 	return nil
 }
 
-// Dropped is how many pushes the server counts as not sent because of Faults.
+// Dropped returns the number of pushes that the server did not send because of Faults.
 func (s *StaticMesh) Dropped(ctx context.Context) (pushes int64, err error) {
 	text, err := s.call(ctx, http.MethodGet, "metrics", nil)
 	if err != nil {

@@ -107,13 +107,13 @@ func (p *Proxy) obtain(ctx context.Context, request *svid.Request, event *proxy.
 	return nil
 }
 
-// token is that of the pod, which the kubelet keeps in a file.
+// token is the token of the pod, which the kubelet keeps in a file.
 type token struct {
 	value string
 	renew time.Time // when the kubelet renews it; zero = never
 }
 
-// get is the token as it is in the file.
+// get returns the token that the file has.
 func (t *token) get(ctx context.Context, p *Proxy) (string, error) {
 	asked := time.Now()
 	if t.value != "" && (t.renew.IsZero() || asked.Before(t.renew)) {

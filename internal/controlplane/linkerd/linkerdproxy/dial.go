@@ -27,7 +27,7 @@ const (
 	streamWindow   = 65_535
 	connWindow     = 1 << 20
 
-	// buffer is that of a connection in each direction: less than gRPC's own, as there are thousands.
+	// buffer is the size of a connection's buffer in each direction, in bytes: less than gRPC's own, as there are thousands.
 	buffer = 4 << 10
 )
 

@@ -16,7 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// idleAge is how long a lookup is kept that nothing uses, such as one of an address that was no
+// idleAge is the time for which an unused lookup is kept, such as one of an address that was no
 // Service's: the next call of the workload looks it up again (DEFAULT_OUTBOUND_ROUTER_MAX_IDLE_AGE).
 const idleAge = 5 * time.Second
 

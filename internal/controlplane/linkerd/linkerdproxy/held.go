@@ -77,7 +77,7 @@ func (a addresses) take(m *destination.Update) {
 	}
 }
 
-// resource is what a proxy holds of them.
+// resource returns the addresses as the resource that a proxy holds.
 func (a addresses) resource(key convergence.Key) *proxy.Resource {
 	endpoints, size := make(convergence.Endpoints, len(a)), 0
 	for at, bytes := range a {

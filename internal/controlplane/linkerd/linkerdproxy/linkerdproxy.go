@@ -39,7 +39,7 @@ func Types() []xdsprobe.ResourceType {
 	}
 }
 
-// Services are what a proxy needs from outside.
+// Services are the dependencies of a proxy.
 type Services struct {
 	Counters *xdsprobe.Counters // shared by a fleet; of Types
 	Observer proxy.Observer     // receives the events; it is called with a lock held and must not call the proxy

@@ -180,7 +180,7 @@ func none() *destination.Update {
 	return &destination.Update{Update: &destination.Update_NoEndpoints{NoEndpoints: &destination.NoEndpoints{Exists: true}}}
 }
 
-// events are what a proxy reported.
+// events are the events that a proxy reported.
 type events struct {
 	mu           sync.Mutex
 	opened       []proxy.StreamOpened

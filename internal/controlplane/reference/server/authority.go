@@ -144,7 +144,7 @@ func (a *Authority) sign(csrPEM []byte, life time.Duration, allowed func(uri str
 	return []string{string(encode("CERTIFICATE", der)), string(a.rootPEM)}, nil
 }
 
-// certificate is what all certificates have in common.
+// certificate returns the template of all certificates.
 func certificate(life time.Duration) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {

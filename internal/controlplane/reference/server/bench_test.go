@@ -45,7 +45,7 @@ type benchCache struct {
 	change func(name string, m proto.Message) error
 }
 
-// benchStream is what go-control-plane's server keeps of a stream.
+// benchStream has the state that go-control-plane's server keeps of a stream.
 type benchStream struct {
 	request      *cachev3.DeltaRequest
 	subscription stream.Subscription

@@ -16,7 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// cache is what go-control-plane's server serves from. It holds every resource
+// cache holds the resources that go-control-plane's server serves: every resource
 // once, encoded once, for all sidecars; what differs between them is which of
 // these they see (view). Each watch is one stream's for one type of resource;
 // it is answered at once if its stream lacks something, or else when something
@@ -96,12 +96,12 @@ func (c *cache) tellReached() {
 	}
 }
 
-// pushBatch is how many streams are handed a push before they are given a
-// chance to send it. With all of them ready to run at once, the first would wait
+// pushBatch is the number of streams that are notified of a push before they can
+// send it. With all of them ready to run at once, the first would wait
 // for the last: gRPC lets others run before it flushes a small message.
 const pushBatch = 16
 
-// structure is all but load assignments.
+// structure has all resources but load assignments.
 type structure struct {
 	clusters, listeners view
 	routes              set

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// diff is what a stream lacks of a type.
+// diff has the resources of a type that a stream lacks.
 type diff struct {
 	set     []*resource // new or changed, sorted by name
 	removed []string    // known to the stream and gone, sorted
@@ -98,7 +98,7 @@ func everything(layers layers, wildcard bool, subscribed map[string]struct{}) (a
 
 func byName(a, b *resource) int { return strings.Compare(a.name, b.name) }
 
-// versions are what the stream knows when it has got the diff. An empty version
+// versions returns the versions that the stream knows after the diff. An empty version
 // reports that it knows of an absence.
 func (d diff) versions() map[string]string {
 	known := maps.Clone(d.known)

@@ -17,20 +17,20 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Faults are what the control plane is to do wrong, so that what is measured of
-// it is known beforehand. They touch pushes alone: updates of what a stream
-// has had before. Whatever answers a stream's own question (the first response
-// of a type, resources that it asks for by name, what it missed while it was
-// away) is sent at once and always. So is never broken: a sidecar's first
-// configuration.
+// Faults are faults that the control plane makes on purpose, so that the expected
+// figures are known. They affect pushes alone: updates of what a stream
+// has had before. Answers to a stream's own requests (the first response
+// of a type, resources that it requests by name, what it missed while it was
+// disconnected) are sent at once and always. So a sidecar's first
+// configuration is never broken.
 type Faults struct {
-	// Delay is how long each push is held back. A stream's updates of one type
+	// Delay is the time for which each push is held back. A stream's updates of one type
 	// that come meanwhile are sent, held back as long again, after it was
 	// acknowledged.
 	Delay time.Duration `json:"delay"`
-	// Drop is the share of pushes, 0 to 1, that is not sent, and taken for sent:
-	// a sidecar gets the resource again only when it changes again, or when it
-	// connects anew.
+	// Drop is the share of pushes, 0 to 1, that is not sent but counts as sent:
+	// a sidecar gets the resource again only when it changes again, or when the sidecar
+	// reconnects.
 	Drop float64 `json:"drop"`
 	// Seed decides which pushes are dropped: the same seed drops, of the pushes
 	// to a node id, counted since the server started, the same ones.

@@ -87,7 +87,7 @@ func hostLocal(h Host) *clusterv3.Cluster {
 	return local
 }
 
-// hostRoutes are those of the services that a workload calls, by port.
+// hostRoutes returns the routes to the services that a workload calls, by port.
 func hostRoutes(h Host) map[uint32]*routev3.RouteConfiguration {
 	routes := map[uint32]*routev3.RouteConfiguration{}
 	for _, e := range h.Egress {

@@ -114,7 +114,7 @@ func Route(declaredScope bool, workload string) string {
 	return OutboundListener
 }
 
-// Health is what an endpoint's conditions become; ok is false for one that is
+// Health returns the health of an endpoint with these conditions; ok is false for one that is
 // not sent. An endpoint that terminates drains for as long as it serves.
 func Health(ready, serving, terminating bool) (health convergence.Health, ok bool) {
 	switch {

@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	// grace is how long open calls have to end when the server stops.
+	// grace is the time that open calls have to end when the server stops.
 	grace = 3 * time.Second
 
 	// Buffers of each connection. Thousands of them must cost little; a write

@@ -32,7 +32,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// ofAll is what a sidecar holds that is configured for all of these services.
+// ofAll returns what a sidecar holds that is configured for all of these services.
 func ofAll(services ...string) []string {
 	held := []string{"CDS inbound:8080", "LDS inbound", "LDS outbound", "RDS outbound"}
 	for _, s := range services {

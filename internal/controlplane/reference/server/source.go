@@ -312,7 +312,7 @@ func sliceWorkload(object any) string {
 	return Workload(slice.Namespace, slice.Labels[discoveryv1.LabelServiceName])
 }
 
-// value is what p points to, or the zero value.
+// value returns the value that p points to, or the zero value.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p

@@ -36,7 +36,7 @@ type static struct {
 	endpoints map[string]map[netip.AddrPort]convergence.Health // only run's goroutine
 }
 
-// changesAhead is how many changes wait for those before them to be pushed.
+// changesAhead is the number of changes that can wait for earlier ones to be pushed.
 const changesAhead = 64
 
 func newStatic(mesh Static, c *cache, count *counters) *static {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Audience is what tokens must be for.
+// Audience is the audience that tokens must have.
 const Audience = "scaler-reference"
 
 // anybody does not look at tokens.

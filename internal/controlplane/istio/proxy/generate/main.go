@@ -25,7 +25,7 @@ import (
 	"scaler.mesh/scaler/internal/httpget"
 )
 
-// answerTimeout is how long Envoy may take until it answers.
+// answerTimeout is the time limit of Envoy's answer.
 const answerTimeout = 30 * time.Second
 
 func main() {
