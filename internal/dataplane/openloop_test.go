@@ -83,7 +83,7 @@ const (
 // theoryService is 1 to 100 ms, evenly.
 func theoryService(n int) time.Duration { return time.Duration(1+n*37%100) * time.Millisecond }
 
-// theory is what open-loop theory gives: every request that is due in the stall
+// theory returns the latencies of open-loop theory: every request that is due in the stall
 // waits for its end.
 func theory() []time.Duration {
 	var all []time.Duration

@@ -47,7 +47,7 @@ var (
 	// oneByOne gives 26 to 54 pushes for 200 to 1600 pods that come one by one. It is fitted to the processor time of istiod; 26 to 36 pushes
 	// were measured, with more changes in each (docs/results/ladder.md).
 	oneByOne = pushes{22, 0.8}
-	// scoped is for sidecars that are configured only for what they call (docs/results/ladder.md).
+	// scoped are the pushes of sidecars that are configured only for what they call (docs/results/ladder.md).
 	scoped = pushes{first: 18}
 )
 
@@ -73,14 +73,14 @@ const (
 	roundFactor = 3
 )
 
-// roundsPerSecond is how often changes are pushed at most: those that come within the debounce, 100 ms, are pushed together.
+// roundsPerSecond is the largest rate of pushes: changes within the debounce, 100 ms, are pushed together.
 const roundsPerSecond = 10
 
-// factors are those that are chosen from. They are so far from each other that the measured speed, which differs by some
+// factors are the factors to choose from. They are so far from each other that the measured speed, which differs by some
 // percent from one measurement to the next, rarely decides between two of them; and twice a factor is one.
 var factors = []float64{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, scenario.MaxDilation}
 
-// Machine is what a machine can do.
+// Machine describes the capacity of a machine.
 type Machine struct {
 	Processors int
 	Speed      float64 // of each, in reference processors; 0 = not known, and taken as 1
@@ -89,7 +89,7 @@ type Machine struct {
 // cores returns the processors of the machine, in reference processors.
 func (m Machine) cores() float64 { return float64(max(1, m.Processors)) * cmp.Or(m.Speed, 1) }
 
-// Load is what a rollout, and changes after it, ask of the programs.
+// Load is the load of a rollout, and of changes after it, on the programs.
 type Load struct {
 	Pods      int
 	Services  int     // that each sidecar is configured for
@@ -105,12 +105,12 @@ type Load struct {
 	Changes    float64 // a second, each to all sidecars, after the rollout
 }
 
-// Demand is what programs are expected to need for a rollout, of the modelled machine.
+// Demand is the processor time that programs are expected to need for a rollout, on the modelled machine.
 type Demand struct {
 	Seconds                           float64 // over which pods come
 	ControlPlane, Instrument, Cluster float64 // processor time in seconds of the reference processor
-	// Round is the processor time of the greatest push to all sidecars, in the same seconds, and Most how many reference processors the control plane
-	// may use for it; 0 = all of the machine.
+	// Round is the processor time of the greatest push to all sidecars, in the same seconds. Most is the number of reference
+	// processors that the control plane may use for it; 0 = all of the machine.
 	Round float64
 	Most  int
 	// Cores is the number of reference processors that are needed while pods come, in the time of the modelled machine, and Limit is the share of
@@ -205,7 +205,7 @@ func Choose(all []Demand, m Machine) (factor float64, choice record.DilationChoi
 // Slower is the factor of a run that is started again, because programs waited too long with this one.
 func Slower(factor float64) float64 { return min(scenario.MaxDilation, 2*factor) }
 
-// Length is how long pods are expected to come, of the modelled time.
+// Length returns the expected time over which pods come, in modelled time.
 func (d Demand) Length() time.Duration {
 	return time.Duration(math.Round(d.Seconds * float64(time.Second)))
 }

@@ -20,8 +20,8 @@ type Holdings struct {
 	Nodes     *Holdings // likewise those of the proxies of nodes, where pods have sidecars, too; else nil
 }
 
-// Holdings reads what the complete sidecars hold now, or all of a mesh that is quiescent; nothing if there are none. The
-// error is that of a worker that is lost.
+// Holdings returns what the complete sidecars hold now, or all proxies of a mesh at rest; nothing if there are none. It
+// returns an error if a worker is lost.
 func (f *Fleet) Holdings(ctx context.Context) (Holdings, error) {
 	all, err := f.Workers.held(ctx, false)
 	if err != nil {

@@ -177,7 +177,7 @@ var _ = It("runs pods of the revision that injects them", func() {
 	}
 })
 
-// adapterOf is that of an istiod, of a revision or ("") the only one, of which only the root certificate and the
+// adapterOf returns the adapter of an istiod of a revision or ("") the only one, of which only the root certificate and the
 // injector can be read.
 func adapterOf(t testing.TB, d controlplane.Driver, revision string) *controlplane.ControlPlane {
 	t.Helper()

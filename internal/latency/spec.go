@@ -62,7 +62,7 @@ func DefaultSpec() Spec {
 	return s
 }
 
-// rounds are those of a repeat unless a scenario states them.
+// rounds is the number of rounds of a repeat unless a scenario states it.
 const rounds = 4
 
 // New completes a specification, which has folders and programs, with a scenario document: it fills

@@ -19,7 +19,7 @@ var _ = Describe("the check for plaintext", func() {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
-	// at is where a handler serves both versions of HTTP.
+	// at returns the URL of a server whose handler serves both versions of HTTP.
 	at := func(h http.HandlerFunc) string {
 		server := httptest.NewUnstartedServer(h)
 		server.Config.Protocols = new(http.Protocols)
@@ -29,7 +29,7 @@ var _ = Describe("the check for plaintext", func() {
 		DeferCleanup(server.Close)
 		return server.Listener.Addr().String()
 	}
-	// tcp is where connections are accepted and then handled.
+	// tcp returns the address of a server that passes its connections to handle.
 	tcp := func(handle func(*net.TCPConn)) string {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Masked is what stands in place of a value that looks like a secret.
+// Masked replaces a value that looks like a secret.
 const Masked = "(masked)"
 
 // secretWords are parts of the names of variables and fields that hold secrets.

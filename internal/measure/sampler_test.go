@@ -34,7 +34,7 @@ func burn(t *testing.T, d time.Duration) {
 	}
 }
 
-// ownCPU is what getrusage(2) says, another way to the kernel's sum.
+// ownCPU returns the processor time by getrusage(2), independently of the sampler.
 func ownCPU(t *testing.T) time.Duration {
 	t.Helper()
 	var r unix.Rusage

@@ -108,8 +108,8 @@ func (c *call) Header() (metadata.MD, error) {
 	return c.Conn.Header(), nil
 }
 
-// cases are those of gRPC's doc/interop-test-descriptions.md that take nothing
-// that is left out here. They end the test process when they fail.
+// cases are the cases of gRPC's doc/interop-test-descriptions.md that need nothing
+// that package onecall leaves out. They end the test process when they fail.
 var cases = map[string]func(context.Context, testgrpc.TestServiceClient, ...grpc.CallOption){
 	"empty_unary":                 interop.DoEmptyUnaryCall,
 	"large_unary":                 interop.DoLargeUnaryCall,

@@ -130,8 +130,8 @@ func newFinder(config *rest.Config, selector string, stays bool) (*deletion, err
 	return d, err
 }
 
-// found is what a look found of one resource in one namespace; "" = of the
-// cluster's.
+// found has the objects of one resource that were found in one namespace; "" = of the
+// cluster.
 type found struct {
 	resource  resource
 	namespace string
@@ -211,10 +211,10 @@ func (d *deletion) deleteRank(ctx context.Context, there []found, rank int) erro
 	return nil
 }
 
-// ranks is how many steps deletion has; see rank.
+// ranks is the number of steps of deletion; see rank.
 const ranks = 4
 
-// rank is the step in which something is deleted: what nothing owns, what is
+// rank returns the step in which something is deleted: what nothing owns, what is
 // owned, nodes, namespaces.
 func (f found) rank() int {
 	switch {

@@ -17,7 +17,7 @@ const DeletionTime = 20 * time.Second
 // Deletion deletes the objects of a run at its end: after the last figure was read,
 // while control plane and cluster still run.
 type Deletion struct {
-	// Env is where the objects are: an environment, or an existing cluster.
+	// Env has the objects: an environment, or an existing cluster.
 	Env interface {
 		Delete(ctx context.Context, run string) (Deleted, error)
 	}

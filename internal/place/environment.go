@@ -19,12 +19,12 @@ import (
 // APIServer is the name of the [Component] that is the Kubernetes API server.
 const APIServer = "kube-apiserver"
 
-// Environment is where a run happens. Its methods may be called by several
+// Environment is the cluster in which a run happens. Its methods may be called by several
 // goroutines.
 type Environment interface {
-	// API is how its API server is reached.
+	// API returns the access to its API server.
 	API() API
-	// Components are its programs, in the order in which they were started. A
+	// Components returns its programs, in the order in which they were started. A
 	// component keeps its name when it is started again; its Usage is the new
 	// life's.
 	Components() []Component
@@ -42,7 +42,7 @@ type Environment interface {
 // ErrNoAPIServer reports that the environment's API server does not run, or not what it keeps objects in.
 var ErrNoAPIServer = errors.New("the API server does not run")
 
-// API is how an API server is reached, with all rights that a run needs.
+// API is the access to an API server, with all rights that a run needs.
 type API struct {
 	// Config has no rate limit of the client's own. Copy it before changing it.
 	Config *rest.Config
@@ -54,13 +54,13 @@ type API struct {
 // Component is one program of an environment.
 type Component struct {
 	Name string
-	// Target is where its metrics are scraped; its Job is the name. nil = it is not
+	// Target is the endpoint of its metrics; its Job is the name. nil = it is not
 	// scraped.
 	Target *measure.Target
 	// Usage reads what its present life uses; nil = not known. Each call of
 	// Components makes a new one, which belongs to the caller.
 	Usage measure.Source
-	// Settings are those that differ from the stock ones and that figures depend
+	// Settings are the settings that differ from the stock ones and that figures depend
 	// on, by name; nil = not known.
 	Settings map[string]string
 	// Note says in a sentence what the component is here; "" = as everywhere.

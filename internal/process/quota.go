@@ -17,7 +17,7 @@ import (
 const (
 	minPeriod = time.Millisecond
 	maxPeriod = time.Second
-	// defaultPeriod is that of a container of Kubernetes.
+	// defaultPeriod is the period of a container of Kubernetes.
 	defaultPeriod = 100 * time.Millisecond
 )
 

@@ -16,10 +16,10 @@ const (
 	late      = 2 * time.Second
 )
 
-// catchUp is how many times as fast as time the countdown goes after a stage that ended early, so that it does not jump.
+// catchUp is the speed, in multiples of real time, of the countdown after a stage that ended early, so that it does not jump.
 const catchUp = 3
 
-// countdown is how much of a run is left: of the stage that goes on what it was expected to take, and all those after it.
+// countdown is the time that is left of a run: the expected length of the present stage, and of all those after it.
 // It never rises. Its methods are safe for concurrent use.
 type countdown struct {
 	stages []stage // fixed

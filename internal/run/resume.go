@@ -80,7 +80,7 @@ func (s Spec) differs(run *record.Run) string {
 	return ""
 }
 
-// shownDifferences is how many fields fieldsThatDiffer names.
+// shownDifferences is the number of fields that fieldsThatDiffer names.
 const shownDifferences = 3
 
 // fieldsThatDiffer names fields in which what is asked for is another scenario than that of a record.

@@ -37,7 +37,7 @@ type Spec struct {
 	Scales []*MeshFile
 	// Existing is the cluster of the scenario's context; nil = the run starts one.
 	Existing *Existing
-	// Choice is how the dilation was chosen; nil = it was given.
+	// Choice states how the dilation was chosen; nil = it was given.
 	Choice *record.DilationChoice
 	// StartsAgain ends the run where programs wait too long in its rollout, so that it can be started again with a larger dilation.
 	StartsAgain bool

@@ -24,7 +24,7 @@ type Run struct {
 	Do       func(context.Context) (record.Run, error)
 }
 
-// Done is what every result keeps of a run that was done.
+// Done is the part of every result that describes a run that was done.
 type Done struct {
 	Status  record.Status `json:"status,omitempty"`
 	Seconds float64       `json:"seconds"`          // that the run took, cluster included
@@ -55,7 +55,7 @@ type Series struct {
 	Begun func(Position)
 }
 
-// Position is where a series is when a run of it begins.
+// Position is the position in a series when a run of it begins.
 type Position struct {
 	Number, Runs int
 	AtMost       bool          // there may be fewer runs
@@ -178,7 +178,7 @@ func (s Series) save() error {
 
 func seconds(d time.Duration) time.Duration { return d.Round(time.Second) }
 
-// pace is how long runs took, and were expected to take.
+// pace has the time that runs took, and their expected time.
 type pace struct{ took, expected time.Duration }
 
 // add takes a run that was done. One that ended early, or was started twice, says nothing of the others.

@@ -41,7 +41,7 @@ type list struct {
 	asked  []string // names of the runs that were begun
 }
 
-// expected is how long each of its runs is expected to take.
+// expected is the time that each of its runs is expected to take.
 const expected = 50 * time.Second
 
 func (l *list) Next() (Run, bool) {

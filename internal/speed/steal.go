@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Times are what all processors of this machine together did since it was started, in seconds.
+// Times are the times of all processors of this machine together since it was started, in seconds.
 type Times struct {
 	steal, all float64
 }

@@ -31,7 +31,7 @@ func typical(services, pods int) scenario.Parts {
 	}
 }
 
-// Value is that of a part of a mesh; 0 of one that is not there.
+// Value returns the value of a part of a mesh, or 0 if the mesh does not have it.
 func Value[T any](part *T) (v T) {
 	if part != nil {
 		v = *part

@@ -22,10 +22,10 @@ import (
 	"scaler.mesh/scaler/internal/worker"
 )
 
-// readyTimeout is for a worker's pod to be ready, its image pulled.
+// readyTimeout is the time limit for a worker's pod to be ready, with its image pulled.
 const readyTimeout = 3 * time.Minute
 
-// Job is the workers of a run in a cluster.
+// Job has the workers of a run in a cluster.
 type Job struct {
 	// fixed after Start
 	spec    Spec
@@ -53,7 +53,7 @@ func Start(ctx context.Context, cluster *existing.Cluster, client kubernetes.Int
 	return &Job{spec: s, cluster: cluster, client: client, places: map[int]Place{}}, nil
 }
 
-// Place is where a worker runs.
+// Place is the pod of a worker.
 type Place struct {
 	Pod, Node string
 
@@ -85,7 +85,7 @@ func (j *Job) Connect(ctx context.Context, index int, s worker.Setup, o worker.O
 	return worker.Connect(ctx, worker.Timed(conn, worker.SilenceTimeout), s, o)
 }
 
-// Place is where the worker of an index runs, or ran last.
+// Place returns the pod in which the worker of an index runs, or ran last.
 func (j *Job) Place(index int) Place {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -25,14 +25,14 @@ import (
 const (
 	// Label is carried by the pods of workers, with the value Name: they are no pods of the mesh.
 	Label = "app.kubernetes.io/name"
-	// Name is that of the Job, its service account and the roles.
+	// Name is the name of the Job, its service account and the roles.
 	Name = "scaler-worker"
 
-	// port is where a worker listens, on loopback of its pod.
+	// port is the port that a worker listens on, on loopback of its pod.
 	port = 15900
-	// metricsPort is that of a worker's own metrics.
+	// metricsPort is the port of a worker's own metrics.
 	metricsPort = 8080
-	// user is that of images without a system, as distroless ones have it.
+	// user is the user of images without a system, such as distroless ones.
 	user = 65532
 )
 
@@ -46,7 +46,7 @@ const (
 	memoryLimitFactor = 2
 )
 
-// failuresPerIndex is how many pods of one index may fail before the Job does.
+// failuresPerIndex is the number of pods of one index that may fail before the Job does.
 const failuresPerIndex = 20
 
 // Spec states which workers a run has.
@@ -58,7 +58,7 @@ type Spec struct {
 	Sidecars  int // of the whole run, of which each worker runs its share
 }
 
-// Objects are those that exist before the first pod of the mesh, in their order.
+// Objects returns the objects that exist before the first pod of the mesh, in their order.
 func (s Spec) Objects() []runtime.Object {
 	return []runtime.Object{s.namespace(), s.account(), s.job()}
 }
@@ -79,7 +79,7 @@ func (s Spec) account() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: s.meta(Name)}
 }
 
-// share is how many sidecars a worker runs at most.
+// share returns the largest number of sidecars of a worker.
 func (s Spec) share() int64 { return int64((s.Sidecars + s.Workers - 1) / s.Workers) }
 
 // resources have no limit of processor time: a worker that is throttled would measure that.

@@ -15,7 +15,7 @@ func (j *Job) Usage(ctx context.Context, index int) measure.Source {
 	return &usage{job: j, index: index, of: func(p Place) measure.Source { return measure.OfMetrics(ctx, p.Pod, p.metrics) }}
 }
 
-// replacedTime is for how long the metrics of an index may be out of reach: until its loss is noticed
+// replacedTime is the time for which the metrics of an index may be out of reach: until its loss is noticed
 // and another pod is connected.
 const replacedTime = worker.SilenceTimeout + readyTimeout
 

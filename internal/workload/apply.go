@@ -53,7 +53,7 @@ type Applier struct {
 	// instead of being made from Mesh.
 	Templates []corev1.PodTemplateSpec
 	Around    []*unstructured.Unstructured
-	// Annotations are those of the Deployments with Templates, by service; nil = none.
+	// Annotations are the annotations of the Deployments with Templates, by service; nil = none.
 	Annotations []map[string]string
 
 	// Objects are the objects of the mesh's options, made once the namespaces and

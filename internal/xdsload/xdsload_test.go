@@ -67,7 +67,7 @@ func listen(address string) net.Listener {
 	return l
 }
 
-// result is what came of a run.
+// result is the result of a run.
 type result struct {
 	run record.XDSRun
 	err error

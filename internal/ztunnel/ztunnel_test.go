@@ -223,8 +223,8 @@ const (
 	service80 = "ns/s.ns.svc.cluster.local"
 )
 
-// patient is how many times as long as usual a ztunnel waits before it tries again: no second
-// try comes while what came of the first is looked at.
+// patient is the factor by which a ztunnel waits longer than usual before it tries again: no second
+// try comes while a test examines the first.
 const patient = 30
 
 func start(t *testing.T, address string, certificates Issuer) (*Ztunnel, *diary, *xdsprobe.Store) {
@@ -318,7 +318,7 @@ func TestConversation(t *testing.T) {
 	g.Expect(d.ended[0].Backoff).To(Equal(patient * initialBackoff))
 }
 
-// endpointsIn are those of port 80 of the service s.
+// endpointsIn returns the endpoints of port 80 of the service s.
 func endpointsIn(u convergence.Update) convergence.Endpoints {
 	for _, r := range u.Set {
 		if r.Key == Endpoints("ns", "s.ns.svc.cluster.local", 80) {
@@ -334,8 +334,8 @@ func TestBackoff(t *testing.T) {
 		answered bool
 	}
 	broken := status.Error(codes.Unavailable, "connection reset")
-	// once is what a stream that was served and ended with the server's status waits after an
-	// attempt that failed, 20 ms: twice as long, or the least.
+	// once returns the ends of two streams: an attempt that failed, after which the proxy waits 20 ms, and a
+	// stream that was served and ended with a status. The wait after it is twice as long, or the least.
 	once := func(code codes.Code, message string) []ended {
 		return []ended{{end: proxy.StreamEnded{Err: broken}}, {end: proxy.StreamEnded{Err: status.Error(code, message), Responses: 3}, answered: true}}
 	}

@@ -13,7 +13,7 @@ import (
 
 // Address names a Prometheus. The zero value is none.
 type Address struct {
-	// URL is where it is reached from here; "" = through the API server, as a Service of the cluster.
+	// URL is its URL from here; "" = through the API server, as a Service of the cluster.
 	URL string
 	// Detect has a Service be found.
 	Detect  bool

@@ -43,8 +43,8 @@ type ranged struct {
 	reported   // how two readings of a pod's own metrics give it
 }
 
-// reported is how two readings of what a pod reports of itself give a figure: by the value of a metric before and after, a quantile of
-// what a histogram took in between, or its mean.
+// reported states how two readings of a pod's own metrics give a figure: by the value of a metric before and after, by a quantile of
+// a histogram's observations in between, or by their mean.
 type reported struct {
 	metric  string
 	between func(before, after, seconds float64) float64 // nil = the mean of a histogram, where share is 0

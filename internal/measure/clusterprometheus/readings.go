@@ -176,8 +176,8 @@ func sums(f ranged, before, after map[string]Reading) map[string]float64 {
 	return all
 }
 
-// quantile is what histogram_quantile of PromQL gives for buckets by their bounds: interpolated within the bucket, and the greatest finite
-// bound above it. It is not known without observations.
+// quantile returns what histogram_quantile of PromQL gives for buckets by their bounds: interpolated within the bucket, and the
+// greatest finite bound above it. It is not known without observations.
 func quantile(share float64, buckets map[float64]float64) (value float64, known bool) {
 	bounds := slices.SortedFunc(maps.Keys(buckets), cmp.Compare[float64])
 	if len(bounds) < 2 || !math.IsInf(bounds[len(bounds)-1], 1) || buckets[bounds[len(bounds)-1]] <= 0 {

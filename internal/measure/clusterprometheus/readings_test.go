@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pilotText is what a pod reports, as istiod's exporter writes it.
+// pilotText returns the metrics of a pod, as istiod's exporter writes them.
 func pilotText(started, cpu, memory float64, proxies, cds, fast, slow, all int) string {
 	return fmt.Sprintf(`# TYPE process_start_time_seconds gauge
 process_start_time_seconds %g

@@ -17,7 +17,7 @@ import (
 
 var istiod = Program{Namespace: "istio-system", Deployment: "istiod", Container: "discovery"}
 
-// answers are those of a Prometheus, by the beginning of a query. It answers a query that is not there with no series.
+// answers are the answers of a Prometheus, by the beginning of a query. It answers other queries with no series.
 type answers map[string]string
 
 func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {

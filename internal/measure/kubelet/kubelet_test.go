@@ -19,7 +19,7 @@ func at(s float64) time.Time { return epoch.Add(time.Duration(s * float64(time.S
 // istiod is one of a control plane's containers.
 var istiod = Container{Node: "worker", Namespace: "istio-system", Pod: "istiod-1", Name: "discovery"}
 
-// scrape is what a kubelet answers of istiod, with all that must be left out.
+// scrape returns a kubelet's metrics of istiod, with lines that must be left out.
 func scrape(id string, started, read, cpu float64, rss int) string {
 	labels := fmt.Sprintf(`container="discovery",id="/kubepods/%s",image="a\"b,c}",name="x",namespace="istio-system",pod="istiod-1"`, id)
 	pause := `container="",id="/kubepods/pod",image="",name="",namespace="istio-system",pod="istiod-1"`

@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/internal/place/existing"
 )
 
-// Connection is how a control plane is reached. Close ends it.
+// Connection is the connection to a control plane. Close ends it.
 type Connection struct {
 	Address   string                  // HOST:PORT that proxies connect to
 	Instances []controlplane.Instance // whose metrics are read; nil = none are known

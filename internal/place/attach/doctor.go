@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// dialTimeout is for a connection to the control plane.
+// dialTimeout is the time limit of a connection to the control plane.
 const dialTimeout = 5 * time.Second
 
 // Doctor checks what a cluster lacks for a run, until a check fails that the others need.

@@ -53,7 +53,7 @@ func (p *Place) Stays(run string) string {
 // ErrNotInspected marks a run in a cluster that nobody has looked at.
 var ErrNotInspected = errors.New("the existing cluster was not inspected")
 
-// Found is what a cluster has, and what a run would make there.
+// Found describes a cluster, and what a run would make there.
 type Found struct {
 	Cluster      *existing.Cluster
 	Kubernetes   string // version
@@ -77,7 +77,7 @@ func (p *Place) Inspect(ctx context.Context, d controlplane.Driver, run string, 
 	return f, nil
 }
 
-// Adapter is that of the control plane as far as it decides what a run makes: its programs are not
+// Adapter returns the adapter of the control plane, for what it decides about the objects of a run: its programs are not
 // connected to. proxyVersion is the one that simulated sidecars report; "" = the control plane's.
 func (f *Found) Adapter(ctx context.Context, d controlplane.Driver, proxyVersion string) (*controlplane.ControlPlane, error) {
 	i := f.Installation

@@ -35,8 +35,8 @@ func Rule(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// Rights are what a run needs in an existing cluster, with those of its control
-// plane: a role with them is enough. All are of the whole cluster, because a run makes
+// Rights returns the rights that a run needs in an existing cluster, with those of its control
+// plane: a role with them is enough. They are cluster-wide, because a run makes
 // namespaces.
 func Rights(controlPlane []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	rule, all, see := Rule, All(), []string{"get", "list", "watch"}
@@ -58,8 +58,8 @@ func Rights(controlPlane []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 // WorkersRoleName is the name of the ClusterRole that has the rights of WorkerRights.
 const WorkersRoleName = "scaler-workers"
 
-// WorkerRights are what a run needs in addition to Rights when its simulated sidecars run in the
-// cluster: a Job, and roles with which its pods request tokens. The API server grants a role
+// WorkerRights returns the rights that a run needs in addition to Rights when its simulated sidecars run in the
+// cluster: for a Job, and for roles with which its pods request tokens. The API server grants a role
 // only rights that the user has.
 func WorkerRights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
@@ -90,7 +90,7 @@ func PendingPods(ctx context.Context, client kubernetes.Interface) (int, error) 
 	return len(pods.Items), nil
 }
 
-// MissingRights are those that the user of the context does not have, as in "create nodes".
+// MissingRights returns the rights that the user of the context does not have, as in "create nodes".
 func (c *Cluster) MissingRights(ctx context.Context, rights []rbacv1.PolicyRule) ([]string, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -200,14 +200,14 @@ func (c *Cluster) Lacks(objects []runtime.Object) ([]string, error) {
 	return lacks, nil
 }
 
-// pageSize is how many objects a list request asks for.
+// pageSize is the number of objects that one list request asks for.
 const pageSize = 500
 
-// Neighbours are what a cluster has that a run has to keep clear of.
+// Neighbours describes the parts of a cluster that a run must not collide with.
 type Neighbours struct {
 	// Addresses is the first range of kwok.Addresses that nothing in the cluster has an address of.
 	Addresses netip.Prefix
-	// DaemonSets are those, as "namespace/name", whose pods come onto the run's fake nodes,
+	// DaemonSets are the DaemonSets, as "namespace/name", whose pods are scheduled onto the run's fake nodes,
 	// because they tolerate every taint and select no label that those nodes lack.
 	DaemonSets []string
 	// Kwok is a KWOK in the cluster that manages all nodes, as "namespace/name"; "" = there is none.
@@ -281,7 +281,7 @@ func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	return t.Key == taint.Key && t.Value == taint.Value
 }
 
-// addresses are those of a cluster's nodes, pods and services, and the ranges of its pods.
+// addresses returns the addresses of a cluster's nodes, pods and services, and the ranges of its pods.
 func addresses(ctx context.Context, client kubernetes.Interface) (all []netip.Prefix, err error) {
 	add := func(texts ...string) {
 		for _, text := range texts {

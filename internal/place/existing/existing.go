@@ -29,7 +29,7 @@ import (
 // Kwok is the name of the component that simulates the run's nodes and pods.
 const Kwok = "kwok"
 
-// readyTimeout is for KWOK to answer.
+// readyTimeout is the time limit for KWOK to answer.
 const readyTimeout = time.Minute
 
 // Options state what a run brings to a cluster.

@@ -11,8 +11,8 @@ import (
 // KubeletRoleName is the name of the ClusterRole that has the rights of KubeletRights.
 const KubeletRoleName = "scaler-kubelets"
 
-// KubeletRights are what a run needs in addition to Rights to read what real sidecars use. A run without them does not
-// read it, and says so: they are rights to all that a kubelet answers to GET requests.
+// KubeletRights returns the rights that a run needs in addition to Rights to read the usage of real sidecars. A run without
+// them does not read it, and states so: they are rights to all that a kubelet answers to GET requests.
 func KubeletRights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{Rule("", []string{"get"}, "nodes/proxy")}
 }

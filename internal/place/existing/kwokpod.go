@@ -26,8 +26,8 @@ const KwokPodName = "scaler-kwok"
 // KwokRoleName is the name of the ClusterRole that has the rights of KwokRights.
 const KwokRoleName = "scaler-kwok"
 
-// KwokRights are what a run needs in addition to Rights when KWOK runs in the cluster: a role with which it writes
-// the status of nodes and pods. The API server grants a role only rights that the user has.
+// KwokRights returns the rights that a run needs in addition to Rights when KWOK runs in the cluster: for a role with which it
+// writes the status of nodes and pods. The API server grants a role only rights that the user has.
 func KwokRights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		Rule(rbacv1.GroupName, All(), "clusterrolebindings", "clusterroles"),
@@ -37,14 +37,14 @@ func KwokRights() []rbacv1.PolicyRule {
 const (
 	// kwokPort serves KWOK's metrics and health: the port of its own manifests.
 	kwokPort = 10247
-	// kwokUser is that of a container without root.
+	// kwokUser is the user of a container without root.
 	kwokUser = 65532
-	// kwokConfig is where KWOK's configuration is mounted, and its name there.
+	// kwokConfig is the folder that KWOK's configuration is mounted at, and kwokConfigFile its name there.
 	kwokConfig, kwokConfigFile = "/etc/kwok", "kwok.yaml"
 	// kwokAnnotation of the pod is KWOK's configuration, so that no right to write ConfigMaps is needed: a cluster's
 	// own settings are in those.
 	kwokAnnotation = "scaler.mesh/kwok-configuration"
-	// podReadyTimeout is for KWOK's pod to be ready, its image pulled.
+	// podReadyTimeout is the time limit for KWOK's pod to be ready, with its image pulled.
 	podReadyTimeout = 3 * time.Minute
 	// lookAtPod is the time between two looks at a pod that starts.
 	lookAtPod = 500 * time.Millisecond
@@ -58,7 +58,7 @@ type KwokPod struct {
 	Addresses netip.Prefix
 }
 
-// Objects are those of the controller, in the order of their creation. KWOK needs no CustomResourceDefinitions: its
+// Objects returns the objects of the controller, in the order of their creation. KWOK needs no CustomResourceDefinitions: its
 // stages are in its configuration.
 func (k KwokPod) Objects() []runtime.Object {
 	return []runtime.Object{k.namespace(), k.account(), k.role(), k.binding(), k.pod()}
@@ -68,7 +68,7 @@ func (k KwokPod) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{kwok.RunLabel: k.Run}}
 }
 
-// roleName is that of the role and its binding, which have no namespace: no other run has it.
+// roleName returns the name of the role and its binding, which have no namespace: no other run has it.
 func (k KwokPod) roleName() string { return k.Namespace }
 
 // namespace lets in only pods that meet the strictest of the Pod Security Standards.

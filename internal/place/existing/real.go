@@ -17,7 +17,7 @@ import (
 // lookAgain is the time between two looks at the pods that end.
 const lookAgain = 200 * time.Millisecond
 
-// realTime is how long pods on real nodes may take to end: their grace period, and what a kubelet and the
+// realTime is the time that pods on real nodes have to end: their grace period, and what a kubelet and the
 // API server need for it. It leaves time for the rest of the run's objects.
 const realTime = 20 * time.Second
 

@@ -87,7 +87,7 @@ func (t Target) open(in pod) (*Cluster, error) {
 	return &Cluster{Context: raw.CurrentContext, Server: config.Host, Config: config, kubeconfig: raw}, nil
 }
 
-// pod is how a container reaches the API server of its cluster.
+// pod is the access of a container to the API server of its cluster.
 type pod struct {
 	mount  string // of the service account's token
 	getenv func(string) string

@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Subject is what a condition is about.
+// Subject is the value that a condition bounds.
 type Subject string
 
 // Subjects.

@@ -51,7 +51,7 @@ func (g *Guard) Run(ctx context.Context) error {
 	}
 }
 
-// value is what a subject is now; false where that is not known, or not yet.
+// value returns the present value of a subject; false where it is not known, or not yet.
 func (g *Guard) value(ctx context.Context, s Subject) (float64, bool, error) {
 	switch s {
 	case APIServerP99:

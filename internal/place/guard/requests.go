@@ -12,7 +12,7 @@ import (
 // Window is the time that a value is of.
 const Window = 30 * time.Second
 
-// enough is how many requests a 99th percentile is computed from: of fewer it would be the slowest.
+// enough is the least number of requests that a 99th percentile is computed from: of fewer it would be the slowest.
 const enough = 100
 
 // Requests measures requests to an API server until the head of their responses. It may be used concurrently.

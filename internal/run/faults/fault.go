@@ -31,7 +31,7 @@ func CheckReplicas(all []scenario.Fault, replicas int) error {
 }
 
 // CheckPrograms returns an error for a fault that ends a program which the control plane does not have.
-// programs are those of the control plane without the one that serves the sidecars.
+// programs are the programs of the control plane, except the one that serves the sidecars.
 func CheckPrograms(all []scenario.Fault, controlPlane string, programs []string) error {
 	for _, f := range all {
 		switch {

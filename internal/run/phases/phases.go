@@ -74,7 +74,7 @@ func lengthText(name record.PhaseName, took time.Duration, k float64) string {
 
 // Measure does one phase. The counters are read right before body begins and right
 // after it has returned; the end of the phase is that moment, whatever ended it.
-// length is that of a phase of fixed length, else 0; it is only shown.
+// length is the length of a phase of fixed length, else 0; it is only shown.
 func (t *Timeline) Measure(ctx context.Context, name record.PhaseName, length time.Duration, body Body) error {
 	index := t.open(name, length)
 	t.Show(string(name))

@@ -51,7 +51,7 @@ type Options struct {
 	Metrics  *measure.Metrics           // scaler's own
 	Say      func(msg string)           // shows progress
 
-	// Debounce is for how long the control plane waits for a further change before it pushes; 0 = not known.
+	// Debounce is the time for which the control plane waits for a further change before it pushes; 0 = not known.
 	Debounce time.Duration
 
 	// Slowdown is the factor by which probeTimeout, probeQuiet and Debounce are longer.

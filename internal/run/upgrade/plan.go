@@ -27,7 +27,7 @@ type Plan struct {
 	Rate       float64       // pods of workloads that are restarted a second, a workload at a time; 0 = all of a wave at once
 	Pause      time.Duration // for which the new control plane runs before the first wave, and what is left after the old one is removed
 	ToEnv      []string      // further NAME=VALUE for the new control plane
-	// Units are what is moved at once in a captured mesh; nil = each workload is, of a synthetic one.
+	// Units are the units of a captured mesh that are moved at once; nil = each workload of a synthetic mesh is one.
 	Units []Unit
 	// Proxies are the proxies of nodes, and waypoints, each moved in a wave of its own before pods with sidecars; nil = there are none.
 	Proxies []record.UpgradeUnit
@@ -91,7 +91,7 @@ func (p Plan) Validate(mesh topology.Mesh) error {
 	return nil
 }
 
-// Wave is what is moved at once, or at the rate of the plan.
+// Wave is a set of workloads that are moved at once, or at the rate of the plan.
 type Wave struct {
 	Workloads []int                // by their index
 	Units     []record.UpgradeUnit // proxies and, of a captured mesh, what the workloads follow

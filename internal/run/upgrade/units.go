@@ -13,7 +13,7 @@ import (
 // defaultTag is the tag that injection-enabled namespaces follow. An upgrade moves it when the old control plane is removed.
 const defaultTag = "default"
 
-// Unit is what an upgrade of a captured mesh moves at once: its pods follow one label.
+// Unit is a part of a captured mesh that an upgrade moves at once: its pods follow one label.
 type Unit struct {
 	record.UpgradeUnit
 	Workloads []int // that have sidecars, by their index

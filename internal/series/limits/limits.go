@@ -176,7 +176,7 @@ func (s *search) Left() (runs int, expected time.Duration) {
 	return runs, time.Duration(seconds * float64(time.Second))
 }
 
-// spec is that of the run of a value. The runs of a search are not compared with each other, and each is slowed down as it needs.
+// spec returns the specification of the run of a value. The runs of a search are not compared with each other, and each is slowed down as it needs.
 func (s *search) spec(value float64) run.Spec {
 	spec, known := s.specs[value]
 	if !known {

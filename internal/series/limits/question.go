@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Find is what is searched for.
+// Find is the value that a search looks for.
 type Find string
 
 // What can be searched for.
@@ -27,7 +27,7 @@ const (
 // Finds are all values of Find.
 var Finds = []Find{ChangeRate, Pods, Memory, CPUs}
 
-// kinds are how the values of each are searched and printed.
+// kinds state how the values of each Find are searched and printed.
 var kinds = map[Find]struct {
 	best   string // what is found
 	unit   string // of the values

@@ -17,8 +17,8 @@ type Scale struct {
 	Harder bool
 }
 
-// Bracket is where the limit lies: between the hardest value that met the objective and
-// the easiest that missed it. An end that is nil was not found.
+// Bracket contains the limit: it is the interval between the hardest value that met the
+// objective and the easiest that missed it. An end that is nil was not found.
 type Bracket struct {
 	Passes *float64 `json:"passes,omitempty"`
 	Fails  *float64 `json:"fails,omitempty"`
@@ -30,7 +30,7 @@ type Try struct {
 	Met   bool
 }
 
-// Bracket is what the tries determine.
+// Bracket returns the bracket that the tries determine.
 func (s Scale) Bracket(tries []Try) (b Bracket) {
 	for _, t := range tries {
 		if !t.Met && (b.Fails == nil || s.harder(*b.Fails, t.Value)) {
@@ -100,7 +100,7 @@ func (s Scale) harder(a, b float64) bool {
 	return a < b
 }
 
-// Most is how many values are tried at most after these: the greatest number over all
+// Most returns the largest number of values that are tried after these, over all
 // places where the limit may lie.
 func (s Scale) Most(tries []Try) int {
 	return int(s.Worst(tries, unbounded, func(float64) float64 { return 1 }))

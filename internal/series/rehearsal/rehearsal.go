@@ -61,7 +61,7 @@ type Growth struct {
 	Do   func(context.Context, run.Ladder, run.Progress) error // nil = [run.Ladder.Run]
 }
 
-// Result is how far a rehearsal came.
+// Result has the steps of a rehearsal that are done.
 type Result struct {
 	series.Head
 	// Share is the share of the pods of each workload that is rehearsed; 0 = all.
@@ -144,8 +144,8 @@ func (o Options) growth() run.Ladder {
 	return l
 }
 
-// changes are those of endpoints at the rate that production had for a tenth of the time or more; none where it is not
-// known or lower than can be made.
+// changes returns changes of endpoints at the rate that production reached for a tenth of the time or more; none where it is
+// not known or lower than can be made.
 func (o Options) changes() scenario.Changes {
 	rate := o.Captured.Observed("clusterEvents", "EndpointSlice update")
 	if rate == nil || rate.P90 < scenario.MinRate {

@@ -9,14 +9,14 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Margin is how much worse a figure may become with a value that is recommended, as a
-// share of the base.
+// Margin is the share of the base by which a figure may become worse with a value that is
+// recommended.
 type Margin struct {
 	Figure string  `json:"figure"` // path of it, or of what is above it
 	Share  float64 `json:"share"`
 }
 
-// margins are those of the figures by which settings are judged; the first that contains a
+// margins are the margins of the figures by which settings are judged; the first that contains a
 // figure counts. They were chosen from the spread between runs: processor time varies by
 // 2 to 4 %, quantiles of latencies by 5 to 10 %, so that 5 runs can show the margins.
 var margins = []Margin{{"latencies", 0.25}, {"change.push", 0.25}, {"", 0.1}}

@@ -38,7 +38,7 @@ type Options struct {
 	Variants []Variant // that are compared with it, one at least
 	Repeats  int       // runs of the base, and of each variant
 
-	// Spec is that of the base. Out is the folder of the result, and of a folder for the
+	// Spec is the specification of the base. Out is the folder of the result, and of a folder for the
 	// base and for each variant.
 	Spec run.Spec
 

@@ -23,7 +23,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Options are what a verification needs.
+// Options are the options of a verification.
 type Options struct {
 	Plan *capacity.Plan // that is carried out; takes what came of it
 	// Like is one of the runs that the plan was made from. The verification differs from
