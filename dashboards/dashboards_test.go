@@ -55,7 +55,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// document is what is looked at of a dashboard's JSON.
+// document has the fields of a dashboard's JSON that tests check.
 type document struct {
 	UID, Title, Description string
 	Tags                    []string

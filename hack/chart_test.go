@@ -36,7 +36,7 @@ type object struct {
 	text       []byte // as JSON
 }
 
-// objects are those of a stream of YAML documents, by kind and name.
+// objects returns the objects of a stream of YAML documents, by kind and name.
 func objects(t *testing.T, stream string) map[string]object {
 	t.Helper()
 	all := map[string]object{}
@@ -72,7 +72,7 @@ func decode[T any](t *testing.T, o object) (decoded T) {
 	return decoded
 }
 
-// rendered is what Helm made of the chart, with the values of a file.
+// rendered returns what Helm made of the chart, with the values of a file.
 func rendered(t *testing.T, name string) map[string]object {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(renderedFolder, name+".yaml"))
@@ -108,7 +108,7 @@ func readValues(t *testing.T, file string) (values map[string]any) {
 	return values
 }
 
-// render is what Helm does, with those of its functions that the chart uses.
+// render renders the chart as Helm does, with the functions of Helm that the chart uses.
 func render(t *testing.T, values map[string]any) map[string]object {
 	t.Helper()
 	var chart struct {

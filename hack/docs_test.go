@@ -18,7 +18,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// document is what a Markdown file refers to, and what can be referred to in it.
+// document has the references of a Markdown file, and the targets in it that others can refer to.
 type document struct {
 	links   []string        // destinations of links and images
 	anchors map[string]bool // ids of headings, as GitHub makes them, and of HTML elements

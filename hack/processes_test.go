@@ -5,10 +5,10 @@ import (
 	"go/ast"
 )
 
-// processPackage is where child processes of this machine are.
+// processPackage is the package of child processes of this machine.
 const processPackage = module + "internal/process"
 
-// processNames are what packages above the control planes may use of internal/process, with the
+// processNames are the names of internal/process that packages above the control planes may use, with the
 // reason.
 var processNames = map[string]string{
 	"Group":        "what a run starts ends with the run",

@@ -181,7 +181,7 @@ func packageNames(r *repository) []finding {
 // machinePath is an absolute path that exists on one machine only.
 var machinePath = regexp.MustCompile(`(?:^|[^\w./~$*}-])/(?:root|home|work|Users)/[\w.]+`)
 
-// registryHosts are where packages come from, which is the business of each machine's settings.
+// registryHosts are the hosts of package registries, which belong into each machine's settings.
 // They are written in pieces, or this file would be found.
 var registryHosts = []string{
 	"proxy.golang" + ".org", "sum.golang" + ".org", "goproxy" + ".io", "goproxy" + ".cn",

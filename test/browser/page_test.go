@@ -114,7 +114,7 @@ func (s *shown) picture(name string) {
 	Expect(os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644)).To(Succeed())
 }
 
-// violation is what axe finds.
+// violation is a finding of axe.
 type violation struct {
 	ID, Impact, Help string
 	Nodes            []struct{ HTML, FailureSummary string }

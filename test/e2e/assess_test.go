@@ -116,7 +116,7 @@ var _ = Describe("an assessment", func() {
 	})
 })
 
-// renderIstiod is what istioctl of the default version renders with values of the chart of istiod, or says.
+// renderIstiod returns what istioctl of the default version renders with values of the chart of istiod, or its error message.
 func renderIstiod(ctx context.Context, values string) (string, error) {
 	GinkgoHelper()
 	paths, err := component.Paths(ctx, component.Options{CacheDir: os.Getenv("SCALER_CACHE_DIR"), Progress: func(msg string) { GinkgoWriter.Println(msg) }}, component.Istioctl)

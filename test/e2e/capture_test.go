@@ -165,7 +165,7 @@ func endpointsSent(ctx context.Context, where place) map[string][]string {
 	return held
 }
 
-// unchecked is what a run says is not checked of its mesh.
+// unchecked returns the parts of a run's mesh that its record lists as not checked.
 func unchecked(run record.Run) (parts []string) {
 	for _, n := range run.Mesh.NotChecked {
 		parts = append(parts, string(n.What))

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// chartObjects are what Helm made of the chart with the values of a file.
+// chartObjects returns what Helm made of the chart with the values of a file.
 func chartObjects(name string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "hack", "chart", "testdata", name))

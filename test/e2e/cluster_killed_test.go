@@ -43,7 +43,7 @@ var _ = Describe("a cluster whose owner", func() {
 		Expect(owner.Process.Kill()).To(Succeed())
 		Expect(owner.Wait()).To(MatchError(ContainSubstring("killed")))
 	}
-	// cleanUp is what the command of that name does.
+	// cleanUp does what the command of that name does.
 	cleanUp := func(ctx context.Context) int {
 		GinkgoHelper()
 		orphans, err := process.Orphans(root)

@@ -32,7 +32,7 @@ func clusterPrograms(ctx context.Context) (cluster.Programs, error) {
 	}, err
 }
 
-// clusterOptions are those of a cluster with the embedded Stages, in a group of its own
+// clusterOptions returns the options of a cluster with the embedded Stages, in a group of its own
 // that ends with the spec.
 func clusterOptions(ctx context.Context, root, name string) cluster.Options {
 	GinkgoHelper()

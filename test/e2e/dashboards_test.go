@@ -182,7 +182,7 @@ var _ = Describe("the dashboards", Ordered, func() {
 	})
 })
 
-// dashboardDocument is what is looked at of a dashboard.
+// dashboardDocument has the fields of a dashboard that the specs check.
 type dashboardDocument struct {
 	UID    string
 	Panels []struct {
@@ -225,7 +225,7 @@ func questions() []question {
 	return all
 }
 
-// questions are those of one dashboard.
+// questions returns the queries of one dashboard.
 func (d dashboardDocument) questions() []question {
 	everything := d.everything()
 	var all []question
@@ -245,7 +245,7 @@ func (q question) chosen(run record.Run) string {
 		"$phase", q.all["phase"], "$control_plane", q.all["control_plane"]).Replace(q.expr)
 }
 
-// everything is what variables have when all is chosen, as Grafana fills them in: the
+// everything returns the values of variables when all is chosen, as Grafana fills them in: the
 // value that the dashboard has for that, or else every one that was found.
 func (d dashboardDocument) everything() map[string]string {
 	found := map[string]string{"phase": "(baseline|none|probe|rollout|settle|steady)", "control_plane": "(istiod)"}

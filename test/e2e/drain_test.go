@@ -144,7 +144,7 @@ func isCut(c net.Conn) {
 	Expect(err).NotTo(MatchError(os.ErrDeadlineExceeded), "it is open")
 }
 
-// effect is what a diff states of a change of a listener.
+// effect returns the effect that a diff states for a change of a listener.
 func effect(from, to *listenerv3.Listener) diff.Effect {
 	GinkgoHelper()
 	side := func(l *listenerv3.Listener) *record.Configuration {

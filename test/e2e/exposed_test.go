@@ -87,7 +87,7 @@ var _ = Describe("nothing is exposed", func() {
 	})
 })
 
-// argument is what follows a prefix in the arguments of a scaler's child.
+// argument returns the text after a prefix in the arguments of a scaler's child.
 func (p place) argument(name, prefix string) string {
 	GinkgoHelper()
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.running(name)), "cmdline"))

@@ -138,7 +138,7 @@ var _ = Describe("scaler killed in steady", Ordered, func() {
 	})
 })
 
-// samplesInSteady is how many samples there are since steady began.
+// samplesInSteady returns the number of samples since steady began.
 func (p place) samplesInSteady() (n int, err error) {
 	run := p.recorded()
 	begin := known(run.Phase(record.PhaseSteady)).Start

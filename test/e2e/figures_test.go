@@ -85,7 +85,7 @@ func programs() []string {
 	}
 }
 
-// at is what a path leads to in a JSON document, nil if it leads nowhere.
+// at returns the value at a path in a JSON document; nil if there is none.
 func at(document any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		switch d := document.(type) {

@@ -119,7 +119,7 @@ func (m *hostMesh) run(ctx context.Context, services []controlplane.HostService,
 	return all
 }
 
-// portOf is that of a test server's URL.
+// portOf returns the port of a test server's URL.
 func portOf(rawURL string) int {
 	GinkgoHelper()
 	u, err := url.Parse(rawURL)

@@ -20,7 +20,7 @@ import (
 	"scaler.mesh/scaler/internal/place/existing"
 )
 
-// kubeconfig is that of the only cluster that runs.
+// kubeconfig returns the path of the kubeconfig of the only cluster that runs.
 func (p place) kubeconfig() string {
 	GinkgoHelper()
 	clusters, err := filepath.Glob(filepath.Join(p.state, "clusters", "*"))
@@ -29,7 +29,7 @@ func (p place) kubeconfig() string {
 	return filepath.Join(clusters[0], "kubeconfig")
 }
 
-// connection is how a cluster is reached, with a client.
+// connection returns the configuration of a cluster's client, and a client.
 func connection(kubeconfig string) (*rest.Config, kubernetes.Interface) {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

@@ -169,7 +169,7 @@ var _ = Describe("what a machine lacks", func() {
 	})
 })
 
-// zeros is what /dev/zero has.
+// zeros reads like /dev/zero.
 type zeros struct{}
 
 func (zeros) Read(to []byte) (int, error) {

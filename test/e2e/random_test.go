@@ -39,13 +39,13 @@ const (
 // ended is a command that is ended at a random time.
 type ended struct {
 	name string
-	// args are those of the command in a place.
+	// args returns the arguments of the command in a place.
 	args func(place) []string
 	// within is the time in which it is ended; less where it turned out to be shorter.
 	within time.Duration
 	// starts: it starts processes.
 	starts bool
-	// phases are those of its record that it is also ended in: three of four rounds aim at
+	// phases are the phases of its record that it is also ended in: three of four rounds aim at
 	// a moment of one of them, as starting a cluster is most of a short run.
 	phases []record.PhaseName
 }
@@ -283,7 +283,7 @@ func unhandled(s *gexec.Session) bool {
 	return ok && status.Signaled() || bytes.Contains(s.Err.Contents(), []byte("SIGQUIT: quit"))
 }
 
-// traces are what a scaler and its descendants are known by.
+// traces identify a scaler and its descendants.
 type traces struct {
 	scaler    int               // its process id
 	processes map[int]string    // their start times by process id
@@ -330,7 +330,7 @@ func startTime(pid int) string {
 	return fields[19]
 }
 
-// controlGroups are those that the scaler with a process id has made.
+// controlGroups returns the control groups that the scaler with a process id has made.
 func controlGroups(pid int) []string {
 	GinkgoHelper()
 	prefix := fmt.Sprintf("scaler-%d-", pid)

@@ -61,7 +61,7 @@ func newEcho(ctx context.Context, kubeconfig string, pods int32) echo {
 	return echo{client, config}
 }
 
-// answers are those of the pods that are ready and whose Envoy passed a plain HTTP request on.
+// answers returns the answers of the pods that are ready and whose Envoy passed a plain HTTP request on.
 func (e echo) answers(ctx context.Context) ([]string, error) {
 	pods, err := e.client.CoreV1().Pods(echoNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app=echo"})
 	if err != nil {

@@ -32,7 +32,7 @@ import (
 // exitLacking is node's exit status where the machine cannot have a real node.
 const exitLacking = 3
 
-// nodeSettings are those of the kernel that kubelet and kube-proxy may change.
+// nodeSettings are the settings of the kernel that kubelet and kube-proxy may change.
 var nodeSettings = []string{
 	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 	"net/ipv4/ip_forward", "net/ipv4/conf/all/route_localnet",
@@ -296,7 +296,7 @@ func expectRealSidecars(run record.Run, pods int) {
 	}
 }
 
-// istiodAddress is that of one of istiod's pods, which this machine reaches.
+// istiodAddress returns the address of one of istiod's pods, which this machine reaches.
 func istiodAddress(ctx context.Context, kubeconfig string) string {
 	GinkgoHelper()
 	_, client := connection(kubeconfig)

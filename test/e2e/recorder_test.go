@@ -48,8 +48,8 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "flaky_value 42\n", goMetrics(1<<62))
 }
 
-// goMetrics are those from which a live heap of 100 MB follows, unless the
-// memory limit has a say.
+// goMetrics returns metrics of Go from which a live heap of 100 MB follows, unless the
+// memory limit changes it.
 func goMetrics(limit int64) string {
 	return fmt.Sprintf("go_memstats_next_gc_bytes 2e+08\ngo_gc_gogc_percent 100\ngo_memstats_sys_bytes 3e+08\n"+
 		"go_memstats_heap_sys_bytes 2.8e+08\ngo_gc_gomemlimit_bytes %d\n", limit)
@@ -75,8 +75,8 @@ func (v *visits) add() {
 	v.all = append(v.all, time.Now())
 }
 
-// skipped is how many scrapes in (from, to] were not made at an interval of a second, as on a machine
-// that is busy.
+// skipped returns the number of scrapes in (from, to] that were not made at an interval of a second, as on a
+// busy machine.
 func (v *visits) skipped(from, to time.Time) (n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -382,7 +382,7 @@ func askPlain(ctx context.Context, group *process.Group, tsdb, expr string, at t
 
 func milliseconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// sizeOf is that of all files in a folder, in bytes.
+// sizeOf returns the size of all files in a folder, in bytes.
 func sizeOf(dir string) (total int64) {
 	Expect(filepath.Walk(dir, func(_ string, info os.FileInfo, err error) error {
 		if err == nil && !info.IsDir() {

@@ -38,13 +38,13 @@ const (
 	exitInterrupted = 130
 )
 
-// place is where scalers run: their state and what they are to leave.
+// place has the folders of scalers: their state and the records that they leave.
 type place struct {
 	state, out string
 	bin        string // folder of the programs that they start; "" = their own
 }
 
-// newPlace is an empty place that lasts as long as the spec or its container.
+// newPlace makes an empty place that lasts as long as the spec or its container.
 func newPlace() place {
 	GinkgoHelper()
 	dir, err := os.MkdirTemp("", "scaler-e2e-")
@@ -131,7 +131,7 @@ func (p place) rollout(pods int, args ...string) *gexec.Session {
 	}, args...)...)
 }
 
-// referenceArgs are those of a small rollout against the reference control plane, which starts in seconds.
+// referenceArgs returns the arguments of a small rollout with the reference control plane, which starts in seconds.
 func (p place) referenceArgs(args ...string) []string {
 	return append([]string{
 		"rollout", "--dilate", "1", "--set", "load.arrival=all", "--control-plane", "reference", "--pods", "5", "--out", p.out, "--calibrate=false",
@@ -296,7 +296,7 @@ func (p place) expectNothingLeft(sockets ...string) {
 	}
 }
 
-// sockets are those that a scaler and its children listen on now. Not ports: of
+// sockets returns the sockets that a scaler and its children listen on now. Not ports: of
 // specs that run side by side, one may take a port that another has left.
 func (p place) sockets(session *gexec.Session) []string {
 	GinkgoHelper()
@@ -308,7 +308,7 @@ func (p place) sockets(session *gexec.Session) []string {
 	return sockets
 }
 
-// heldBy are those of some sockets that a process has open.
+// heldBy returns the sockets of all that a process has open.
 func heldBy(pid int, all map[string]string) map[string]string {
 	GinkgoHelper()
 	links, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
@@ -357,8 +357,8 @@ func expectFollowed(run record.Run, kinds ...record.ChangeKind) {
 	}
 }
 
-// known is what a pointer in a record points to. One that is nil, a figure that is not known, fails the spec with the line that
-// needs it, where following it would end in a panic that names nothing.
+// known returns the value that a pointer in a record points to. A nil pointer, a figure that is not known, fails the spec with the
+// line that needs it, where a panic would name nothing.
 func known[T any](figure *T) T {
 	GinkgoHelper()
 	if figure == nil {

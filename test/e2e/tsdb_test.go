@@ -128,7 +128,7 @@ func (p plainPrometheus) series(ctx context.Context, selector string, phase reco
 	return samples(matrix[0].Values)
 }
 
-// value is what a query of one series finds at a moment.
+// value returns the value of a query of one series at a moment.
 func (p plainPrometheus) value(ctx context.Context, query string, at time.Time) float64 {
 	GinkgoHelper()
 	result, _, _, err := p.api.Query(ctx, query, at)
@@ -137,10 +137,10 @@ func (p plainPrometheus) value(ctx context.Context, query string, at time.Time) 
 	return float64(result.(model.Vector)[0].Value)
 }
 
-// samples are those of one series, in order of time.
+// samples are the samples of one series, in order of time.
 type samples []model.SamplePair
 
-// at is the value at a moment, on straight lines between samples.
+// at returns the value at a moment, interpolated linearly between samples.
 func (s samples) at(t time.Time) float64 {
 	moment := seconds(t)
 	for i, b := range s {

@@ -110,7 +110,7 @@ func (z *watchedZtunnel) has(identity string) func() bool {
 	}
 }
 
-// names are those of all resources that it holds.
+// names returns the names of all resources that it holds.
 func (z *watchedZtunnel) names() []string {
 	var names []string
 	for _, r := range z.Held() {
@@ -127,7 +127,7 @@ func (z *watchedZtunnel) since(n int) []answer {
 	return slices.Clone(z.answers[n:])
 }
 
-// watchedZtunnels are those of a run by their nodes, each the newest.
+// watchedZtunnels are the ztunnels of a run by their nodes, each the newest.
 type watchedZtunnels struct {
 	mu sync.Mutex
 	on map[string]*watchedZtunnel
@@ -171,7 +171,7 @@ func (w *watchedZtunnels) all() []*watchedZtunnel {
 	return all
 }
 
-// debug is what a debug endpoint of istiod says. istiod is found by the folder of its group.
+// debug returns the answer of a debug endpoint of istiod. istiod is found by the folder of its group.
 func debug(state, path string) []byte {
 	GinkgoHelper()
 	var address string
@@ -219,7 +219,7 @@ func ambientz(state string) []string {
 	return names
 }
 
-// disturbedZtunnels is what a run's ztunnels go through. In the end they hold what they held
+// disturbedZtunnels has the disturbances of a run's ztunnels. In the end they hold what they held
 // before.
 type disturbedZtunnels struct {
 	state    string

@@ -18,7 +18,7 @@ import (
 
 var errNoProcess error = unix.ESRCH // of reading what was a process's
 
-// look is what looks like a secret, whoever's it is.
+// look is a form of text that looks like a secret of any program.
 type look struct {
 	what    string
 	literal string // that each begins with, or one letter before
@@ -54,7 +54,7 @@ func (l look) find(text []byte) (all [][]byte) {
 	}
 }
 
-// Secrets are what nobody else may see; by value what each is.
+// Secrets are values that nobody else may see, with a description of each.
 type Secrets map[string]string
 
 // Finding is a secret in a place.

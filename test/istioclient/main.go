@@ -144,7 +144,7 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity is part of credentials.PerRPCCredentials.
 func (bearer) RequireTransportSecurity() bool { return true }
 
-// holding is what the client was sent and was not removed.
+// holding has the resources that the client was sent and that were not removed.
 type holding struct {
 	mu        sync.Mutex
 	addresses map[string]*workloadapi.Address

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// looks is how often goroutines that are left are looked for, about half a second each: what
+// looks is the number of checks for goroutines that are left, about half a second each: what
 // the last test has stopped ends a little later, and much later on a busy machine.
 const looks = 30
 

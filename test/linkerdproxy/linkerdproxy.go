@@ -45,7 +45,7 @@ func Main() int {
 	return 1 // it does not end by itself
 }
 
-// certified is what a proxy has once identity has answered.
+// certified has the certificate and the roots of a proxy, once identity has answered.
 type certified struct {
 	own   tls.Certificate
 	roots *x509.CertPool
@@ -211,7 +211,7 @@ func begin(raw *net.TCPConn, config *tls.Config) (*redirected, error) {
 	return r, nil
 }
 
-// original is where a connection was to go before the kernel redirected it (SO_ORIGINAL_DST).
+// original returns the destination of a connection before the kernel redirected it (SO_ORIGINAL_DST).
 func original(conn *net.TCPConn) (to netip.AddrPort, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

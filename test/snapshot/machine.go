@@ -15,9 +15,9 @@ import (
 // ofRuns are the control groups of scaler's runs, which other tests may start meanwhile.
 var ofRuns = regexp.MustCompile(`/scaler-\d+-`)
 
-// Machine is what programs that run as root may leave on a machine: mounts, interfaces with their
-// addresses and routes, rules of iptables, control groups, and settings of the kernel, each line
-// with what it is about. iptablesSave are the programs that print rules.
+// Machine lists what programs that run as root may leave on a machine: mounts, interfaces with their
+// addresses and routes, rules of iptables, control groups, and settings of the kernel. Each line
+// begins with its subject. iptablesSave are the programs that print rules.
 func Machine(ctx context.Context, settings []string, iptablesSave ...string) ([]string, error) {
 	var all []string
 	add := func(about string, lines ...string) {

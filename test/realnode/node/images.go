@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// appImage is that of test/realnode/app: the container that holds a pod's namespaces, and an
+	// appImage is the image of test/realnode/app: the container that holds a pod's namespaces, and an
 	// echo server.
 	appImage = "scaler.mesh/app:realnode"
 	// appPackage is its program.
 	appPackage = "scaler.mesh/scaler/test/realnode/app"
-	// scalerImage is that of scaler itself, for workers.
+	// scalerImage is the image of scaler itself, for workers.
 	scalerImage = "scaler.mesh/scaler:realnode"
-	// kwokImage is that of KWOK's controller.
+	// kwokImage is the image of KWOK's controller.
 	kwokImage = "scaler.mesh/kwok:realnode"
-	// istioUser is that of Istio's images, by its number: kubelet must see that it is not root.
+	// istioUser is the user of Istio's images, by its number: kubelet must see that it is not root.
 	istioUser = "1337:1337"
 )
 
@@ -44,7 +44,7 @@ type image struct {
 	files      map[string]string // of this machine, by their paths in the image
 }
 
-// images are those that each node has.
+// images returns the images that each node has.
 func (o options) images(ctx context.Context, paths map[string]string) ([]image, error) {
 	manifests, err := readManifests(paths)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// hierarchies are those that kubelet and runc need, of version 1 of control groups.
+// hierarchies are the hierarchies of control groups, of version 1, that kubelet and runc need.
 var hierarchies = []string{"blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "memory", "pids"}
 
 // lackingError states what a machine lacks that a real node needs.
@@ -307,7 +307,7 @@ func (s site) removeGroups(ctx context.Context) error {
 	})
 }
 
-// settings are those of the kernel that kubelets set for the whole machine.
+// settings are the settings of the kernel that kubelets set for the whole machine.
 var settings = []string{
 	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 }

@@ -32,7 +32,7 @@ const (
 	exitLacking = 3 // this machine cannot have a real node
 )
 
-// options are those of the command line.
+// options are the options of the command line.
 type options struct {
 	state    string // folder of clusters and nodes
 	nodes    int    // number of sites

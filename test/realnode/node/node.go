@@ -22,7 +22,7 @@ import (
 	"scaler.mesh/scaler/test/realnode/nodeprograms"
 )
 
-// apiPort is that of machineAddress that leads to the API server, which listens on loopback.
+// apiPort is the port of machineAddress that leads to the API server, which listens on loopback.
 const apiPort = 6443
 
 // nodeUp starts the node's processes, and returns when the node is ready.

@@ -65,7 +65,7 @@ func reach(ctx context.Context, apiServer string) error {
 	return connection.Close()
 }
 
-// address is that of a service, "" if there is none.
+// address returns the address of a service; "" if there is none.
 func address(ctx context.Context, client kubernetes.Interface, service, namespace string) string {
 	s, err := client.CoreV1().Services(namespace).Get(ctx, service, metav1.GetOptions{})
 	if err != nil || s.Spec.ClusterIP == corev1.ClusterIPNone {

@@ -2,7 +2,7 @@ package main
 
 import "path/filepath"
 
-// site is what a node has of the machine. None of its addresses is one of fake nodes or pods
+// site has the parts of the machine that belong to a node. None of its addresses is one of fake nodes or pods
 // (package kwok).
 type site struct {
 	name string // of the node
@@ -16,7 +16,7 @@ type site struct {
 	between         string // its address on the pair of interfaces between the nodes
 }
 
-// sites are those of all nodes that the machine can have. The cluster and its context have the
+// sites are the sites of all nodes that the machine can have. The cluster and its context have the
 // name of the first, and the machine reaches Services through it.
 var sites = []site{
 	{
@@ -30,9 +30,9 @@ var sites = []site{
 }
 
 const (
-	// name is that of the cluster, of its context, and of the first node.
+	// name is the name of the cluster, of its context, and of the first node.
 	name = "realnode"
-	// machineAddress is where nodes and pods reach the API server and DNS.
+	// machineAddress is the address at which nodes and pods reach the API server and DNS.
 	machineAddress = "172.31.255.1"
 	podRange       = "10.2.0.0/23" // of the pods of all nodes
 	serviceRange   = "10.0.0.0/16" // that of embedded clusters
