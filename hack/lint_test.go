@@ -21,7 +21,7 @@ import (
 // module is the prefix of the import paths of our own packages.
 const module = "scaler.mesh/scaler/"
 
-// repository is all that the rules look at. Paths are relative to the root, with slashes.
+// repository has the files that the rules check. Paths are relative to the root, with slashes.
 type repository struct {
 	root  string
 	fset  *token.FileSet

@@ -74,8 +74,8 @@ var _ = Describe("calibrating", func() {
 
 	It("loses what is dropped, no more and no less", func() {
 		spec.Drop, spec.Timeout = 0.2, 300*time.Millisecond
-		// What is only late is lost as well, by definition, and everything is at times on a busy
-		// machine: with a limit that is long enough nothing is.
+		// An update that is late is lost as well, by definition, and on a busy machine any may be
+		// late. With a limit that is long enough none is.
 		Eventually(func(g Gomega) {
 			p := calibrate()
 			spec.Timeout *= 2 // for the next

@@ -309,7 +309,7 @@ func (a *anonymizer) text(field, text string) string {
 	return a.hidden(text)
 }
 
-// isSetting reports whether a text says nothing of who wrote it.
+// isSetting reports whether a text is a generic value, such as a number or a duration, that does not identify its author.
 func isSetting(text string) bool {
 	return text == mask.Masked || booleans.MatchString(text) || durations.MatchString(text) || constants.MatchString(text) || numbers.MatchString(text)
 }

@@ -39,7 +39,7 @@ const (
 	skipMirrorLabel = "endpointslice.kubernetes.io/skip-mirror" // of Endpoints, which no controller mirrors then
 	leaderKey       = "control-plane.alpha.kubernetes.io/leader"
 
-	// endpointsAnnotation is of an EndpointSlice: its captured endpoints, in JSON, where a replay does not have all of them.
+	// endpointsAnnotation of an EndpointSlice has its captured endpoints, in JSON, where a replay does not have all of them.
 	endpointsAnnotation = "scaler.mesh/endpoints"
 )
 
@@ -103,7 +103,7 @@ func (g *Gatherer) addEndpoints(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// gatherEndpoints keeps the endpoints that Services have besides the pods that they select.
+// gatherEndpoints keeps the endpoints of Services that are not pods that they select.
 func (g *Gatherer) gatherEndpoints() {
 	services := map[string]*corev1.Service{}
 	for i := range g.mesh.Services {

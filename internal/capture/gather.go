@@ -63,7 +63,7 @@ func (g *Gatherer) LeaveOut(kind, reason string, count int) {
 	g.leftOut[[2]string{kind, reason}] += count
 }
 
-// Add adds an object. Objects of other kinds than Resources, and those that say nothing of a mesh, are
+// Add adds an object. Objects of other kinds than Resources, and objects that do not affect a mesh, are
 // counted and left out. It returns an error if the object does not match its kind.
 func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 	kind, name := object.GroupVersionKind(), plural(object)

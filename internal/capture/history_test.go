@@ -13,7 +13,7 @@ import (
 
 const step = 5 * time.Minute
 
-// Percentiles are of the hour that a step began in, over all days, and what has no value is no 0.
+// Percentiles are computed for each hour of the day in which steps began, over all days. A step without a value does not count as 0.
 func TestHistory(t *testing.T) {
 	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	h := NewHistory(from, from.Add(48*time.Hour), step)

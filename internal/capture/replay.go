@@ -128,8 +128,8 @@ func Target(p corev1.ServicePort, w *Workload) int32 {
 func protocol(p corev1.Protocol) corev1.Protocol { return cmp.Or(p, corev1.ProtocolTCP) }
 
 // Endpoints returns the number of endpoints that the API server lists when all pods are
-// ready: for each port of each service, the pods that it selects and that have the port, and those of EndpointSlices besides. Those
-// of ports that pods have only from injection are not counted.
+// ready: for each port of each service, the pods that it selects and that have the port, and the endpoints of other EndpointSlices.
+// Endpoints of ports that pods have only from injection are not counted.
 func (m *Mesh) Endpoints() (n int) {
 	uncounted := m.injectedPorts()
 	m.eachSelected(func(s *corev1.Service, w *Workload) {
@@ -263,13 +263,13 @@ func joinFamilies(families []corev1.IPFamily) string {
 // quotas, LimitRanges and admission policies are not captured.
 func admits(label string) bool { return strings.HasPrefix(label, "pod-security.kubernetes.io/") }
 
-// What a replay says of the objects that it was made of, so that a capture of it is equal to that of the original.
+// Annotations that a replay adds to its objects, so that a capture of the replay is equal to that of the original.
 const (
 	ownerAnnotation  = "scaler.mesh/owner"  // of a Deployment: the kind of the captured owner
 	labelsAnnotation = "scaler.mesh/labels" // of a Namespace: the labels that it does not have here, in JSON
-	// familiesAnnotation is of a Service with other IP families than the cluster of a replay, which refuses them.
+	// familiesAnnotation of a Service has its IP families, where the cluster of the replay does not have them and refuses them.
 	familiesAnnotation = "scaler.mesh/ip-families"
-	// revisionAnnotation is of an object of the configuration whose label istio.io/rev names this revision, and that others ignore.
+	// revisionAnnotation of a configuration object has the value of its label istio.io/rev, because of which other revisions ignore it.
 	revisionAnnotation = "scaler.mesh/revision"
 )
 

@@ -80,7 +80,7 @@ var ownArgValues = map[string]string{"domain": domain, "keepaliveMaxServerConnec
 // variableName matches the names of variables that are accepted here. In a pod they may also have dots and hyphens.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// stock reports that a variable says nothing: it has no value, or every installation sets it by itself.
+// stock reports that a variable has no information: it has no value, or every installation sets it by itself.
 func (v Variable) stock() bool {
 	own, known := ownValues[v.Name]
 	return ownSettings[v.Name] || known && v.Value == own || v.Value == "" && v.From == ""
@@ -425,7 +425,7 @@ func (m *Mesh) addresses() (all []Difference) {
 	return all
 }
 
-// beside are the parts of a mesh besides its served revision that a replay does not have: other revisions, and webhooks.
+// beside returns the parts of a mesh, in addition to its served revision, that a replay does not have: other revisions, and webhooks.
 func (m *Mesh) beside() (all []Difference) {
 	r := m.Served()
 	if r == nil {

@@ -119,7 +119,7 @@ two runs differ in it:
 	return b.Bytes()
 }
 
-// parameterFlags are all flags of a parameter, with the command of one that only a command calls so.
+// parameterFlags returns all flags of a parameter. A flag that only one command has is followed by that command.
 func parameterFlags(p scenario.Parameter) string {
 	var all []string
 	for _, name := range []string{p.Flag, p.Alias} {
@@ -151,5 +151,5 @@ func meaning(p scenario.Parameter) string {
 
 func code(text string) string { return "`" + text + "`" }
 
-// cell is a text as a cell of a table has it.
+// cell escapes a text for a cell of a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

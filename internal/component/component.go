@@ -70,9 +70,9 @@ type Options struct {
 	// Envoy is the path of the envoy to use. Empty means the one in BinDir or, where that is
 	// empty too, the one in PATH, and without one the pinned Python package.
 	Envoy string
-	// Istio is the release of Istio whose programs are used: one of IstioReleases, or a line of
-	// them, or the number of another release, which SettleIstio is about. Empty means IstioDefault, or with
-	// BinDir what is there.
+	// Istio is the release of Istio whose programs are used: one of IstioReleases, or one of their minor
+	// versions, or the number of another release (see SettleIstio). Empty means IstioDefault, or with
+	// BinDir the release in that folder.
 	Istio string
 	// IstioRevision is the revision of Istio that the folder IstioManifests installs, with a
 	// webhook for the tag "default"; no dots. Empty means an installation without revisions.

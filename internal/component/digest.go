@@ -67,7 +67,7 @@ var digests struct {
 	known map[fileState]string
 }
 
-// fileState tells apart what a file has been: whatever changes it changes the time of its change, which
+// fileState identifies a state of a file: every write changes the inode's change time, which
 // no program can set.
 type fileState struct {
 	device, inode uint64

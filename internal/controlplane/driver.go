@@ -257,11 +257,11 @@ func (d Driver) DataplaneNames() []string {
 
 // Meanings of several drivers: see Figures.Meanings.
 const (
-	// OnlyReady is of one that sends no endpoint that is not ready.
+	// OnlyReady is the meaning with a control plane that sends ready endpoints only.
 	OnlyReady = "only endpoints that are ready are sent: one that turns unready is removed, and an added one is sent once its pod is ready"
-	// NoAgents is of one whose real sidecars are Envoys by themselves.
+	// NoAgents is the meaning with a control plane whose real sidecars are Envoys without agents.
 	NoAgents = "Envoys without agents"
-	// NotInjected is of one whose injection webhook does not run.
+	// NotInjected is the meaning with a control plane whose injection webhook does not run.
 	NotInjected = "from the create request to the pod's being seen; no injection webhook is called"
 )
 

@@ -16,21 +16,21 @@ type Program interface {
 	Restart(ctx context.Context) error
 }
 
-// Replicas are the programs of a control plane that has several of the same kind. Who
-// connects to it is sent to one of them, as a Service does.
+// Replicas are the programs of a control plane that has several of the same kind. Each
+// connection goes to one of them, as through a Service.
 type Replicas interface {
 	// All returns the replicas that were started with the control plane, in their order, and after
 	// them the Spare ones that were not: Restart starts such a one. Replicas that have ended are
 	// included.
 	All() []Replica
 	Spare() int
-	// Service is the address that simulated proxies are given, which stands for the
-	// replicas that serve.
+	// Service returns the address that simulated proxies connect to. It represents the
+	// replicas that serve, as a Service's address does.
 	Service() string
-	// Serve states which replicas the API server and real proxies are sent to from now on,
-	// each connection to one of them, at random.
+	// Serve sets the replicas that the API server and real proxies reach from now on:
+	// each connection goes to one of them, at random.
 	Serve(replicas []Replica)
-	// Close ends what sends them there.
+	// Close ends the forwarding.
 	Close() error
 }
 

@@ -40,7 +40,7 @@ type RealSidecars struct {
 	Expiry      *CertificateExpiry // of certificates that nobody renews; nil = nobody asks
 }
 
-// CertificateExpiry is when the first of some certificates ends; the zero value has none.
+// CertificateExpiry is the moment at which the first of some certificates expires; the zero value has none.
 type CertificateExpiry struct {
 	mu sync.Mutex
 	at time.Time
@@ -157,9 +157,9 @@ func (r RealSidecars) sidecar(ctx context.Context, name string, complete func(*s
 	return sidecar.New(options)
 }
 
-// certify puts among the files of a proxy without an agent what one would have
-// got for it: a key and its certificate. That is not renewed: it is for 24 h, as
-// agents ask, whatever simulated sidecars ask for, and a run that outlasts it says so.
+// certify adds to the files of a proxy without an agent what an agent would have
+// requested: a key and its certificate. It is not renewed. Its lifetime is 24 h, as
+// agents request, also where simulated sidecars request another one; a run that outlasts it has a warning.
 func (r RealSidecars) certify(ctx context.Context, real RealProxy, token func(context.Context) (proxy.Token, error)) error {
 	key, err := rsa.GenerateKey(rand.Reader, svid.KeyBits)
 	if err != nil {

@@ -15,7 +15,7 @@ type Sync struct {
 	Read func(ctx context.Context) (SyncState, error)
 }
 
-// SyncState is what one program of a control plane reported at a moment.
+// SyncState is the report of one program of a control plane at a moment.
 type SyncState struct {
 	// Proxies states, by the NAMESPACE/NAME of their pods, whether each connected proxy has
 	// acknowledged the last of what it was sent of every type.

@@ -7,11 +7,11 @@ import (
 	"scaler.mesh/scaler/internal/component"
 )
 
-// What dilation does not scale of any control plane's Go programs, in words.
+// Times that dilation does not scale in the Go programs of any control plane, in words.
 const (
 	UnscaledCollection = "garbage collection after two minutes without one, and the background scavenger of Go"
 	UnscaledThread     = "a thread's processor time: it is K times as fast as one of the modelled machine, so the part of a latency that is one thread's work is recorded as 1/K of it"
-	// UnscaledClient is of programs whose client library has these waits as constants.
+	// UnscaledClient describes the waits that are constants of the programs' client library.
 	UnscaledClient = "waits of the client library: the length of a watch, 5 to 10 minutes, and tries after one that failed"
 )
 

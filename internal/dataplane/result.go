@@ -27,7 +27,7 @@ type Result struct {
 	Answered    int64
 	Connections int // the most at once, warm-up included
 	// Begin is the start of the warm-up; the window is [Start, End). In a closed loop the
-	// window is from the first request that counts to the last answer to one.
+	// window begins with the first request that counts and ends with the last response to one.
 	Begin, Start, End time.Time
 	Seconds           []Second // of an open loop's window, in order
 }

@@ -88,9 +88,9 @@ func holdingsOf(proxies []worker.Holding) Holdings {
 
 // CompareHoldings compares the keys of the resources that every proxy holds with those that
 // the proxies of its service are expected to hold, by service name, and warns of
-// differences. In a converged mesh all wanted resources are there; a key that is
-// missing is one that the control plane was expected to send unasked. Optional keys
-// may be there or not. It fails if a worker is lost.
+// differences. In a converged mesh all wanted resources are present; a key that is
+// missing is one that the control plane was expected to send without a request. Optional keys
+// may be absent. It returns an error if a worker is lost.
 func (f *Fleet) CompareHoldings(ctx context.Context, expected map[string]map[convergence.Key]bool, optional map[convergence.Key]bool) ([]record.Warning, error) {
 	all, err := f.Workers.held(ctx, true)
 	if err != nil {

@@ -17,7 +17,7 @@ type Source interface {
 	// Read reads all counters now. The error wraps ErrEnded when the life is over.
 	Read() (Reading, error)
 	// ExitCPU returns the processor time of the whole life, once it is over and was
-	// accounted; false before, and where nobody accounts for it.
+	// accounted; false before, and where it is not accounted.
 	ExitCPU() (time.Duration, bool)
 }
 

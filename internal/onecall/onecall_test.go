@@ -219,7 +219,7 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// TestEnds is about how a call ends when it is not by OK.
+// TestEnds checks calls that end with another status than OK.
 func TestEnds(t *testing.T) {
 	for name, one := range map[string]struct {
 		do       func(*peer)

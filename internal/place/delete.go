@@ -183,8 +183,8 @@ func unknown(partial error) error {
 	return &discovery.ErrGroupDiscoveryFailed{Groups: failed}
 }
 
-// deleteRank deletes what was found of one rank and returns when it is gone.
-// What is of a lower rank is gone, so nothing is made again.
+// deleteRank deletes the objects that were found of one rank and returns when they are gone.
+// Objects of a lower rank were deleted before, so that no controller makes these again.
 func (d *deletion) deleteRank(ctx context.Context, there []found, rank int) error {
 	there = slices.DeleteFunc(slices.Clone(there), func(f found) bool { return f.rank() != rank })
 	var resources []resource

@@ -28,8 +28,8 @@ type Environment interface {
 	// component keeps its name when it is started again; its Usage is the new
 	// life's.
 	Components() []Component
-	// Died delivers an error for each component that ended without being asked
-	// to. It is never closed; nil where nobody watches.
+	// Died delivers an error for each component that ended unexpectedly.
+	// It is never closed; nil if the components are not watched.
 	Died() <-chan error
 	// Delete deletes all objects that carry the run's label (kwok.RunLabel),
 	// fake nodes and namespaces included, and returns when they are gone, or, of

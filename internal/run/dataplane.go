@@ -42,7 +42,7 @@ func (s Spec) delayAnew() scenario.Delay {
 	return *scenario.Default().Mesh.Sidecars.StartDelay
 }
 
-// nodesTake is about how long an upgrade takes to replace the proxies of all nodes.
+// nodesTake returns the approximate time in which an upgrade replaces the proxies of all nodes.
 func (s Spec) nodesTake() time.Duration {
 	for _, p := range s.upgrade().Proxies {
 		if p.Kind == record.UpgradeNodes {

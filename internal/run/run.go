@@ -34,7 +34,7 @@ type run struct {
 	mesh     topology.Mesh
 	fail     context.CancelCauseFunc // ends the run with a reason
 	cause    func() error            // the reason, nil while it goes on
-	// rolloutLength is about how long the rollout takes on this machine.
+	// rolloutLength is the approximate time of the rollout on this machine.
 	rolloutLength time.Duration
 	countdown     *countdown
 	journal       *journal.Journal

@@ -13,11 +13,11 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Status is how a series ended.
+// Status is the outcome of a series.
 type Status string
 
-// A series is interrupted from its first byte until its end is known. Users of the package say more
-// of a complete one.
+// The result of a series has the status Interrupted from its first byte until its end is known. Users of the
+// package add statuses of complete ones.
 const (
 	Complete    Status = "complete"
 	Interrupted Status = "interrupted" // by a signal, or killed without a word

@@ -31,18 +31,18 @@ type Done struct {
 	Record  string        `json:"record,omitempty"` // its folder, below that of the result
 }
 
-// Plan chooses the runs of a series and judges what they say.
+// Plan chooses the runs of a series and judges their results.
 type Plan interface {
 	// Next returns the run to do after those that were taken; false = none is left.
 	Next() (Run, bool)
-	// Take takes a run that ended by itself, with its error, and says what came of it in words. An
+	// Take takes a run that ended by itself, with its error, and returns its result in words. An
 	// error that it returns ends the series.
 	Take(done Done, run *record.Run, err error) (text string, end error)
 	// Left returns how many runs are left, or at most left, and about how long they take.
 	Left() (runs int, expected time.Duration)
 }
 
-// Series is a plan and how it is carried out.
+// Series executes a plan.
 type Series struct {
 	Plan     Plan
 	Headline string       // announces what is done; "" = nothing is announced or said of runs
@@ -153,7 +153,7 @@ func (s Series) announce(left int, length time.Duration) {
 	s.Say(text)
 }
 
-// report states what came of a run, and how long the others take.
+// report prints the result of a run, and the expected time of the others.
 func (s Series) report(name, text string, took time.Duration, left int, length time.Duration) {
 	text = fmt.Sprintf("%s: %s; took %s", name, text, seconds(took))
 	if left > 0 {
@@ -181,7 +181,7 @@ func seconds(d time.Duration) time.Duration { return d.Round(time.Second) }
 // pace has the time that runs took, and their expected time.
 type pace struct{ took, expected time.Duration }
 
-// add takes a run that was done. One that ended early, or was started twice, says nothing of the others.
+// add takes a run that was done. A run that ended early, or was started twice, does not count: its time does not predict the others.
 func (p *pace) add(did *record.Run, expected, took time.Duration) {
 	again := did.Environment.Dilation != nil && did.Environment.Dilation.Auto != nil && did.Environment.Dilation.Auto.Restart != nil
 	if did.Status == record.StatusCompleted && !again {

@@ -51,12 +51,12 @@ type Step struct {
 	// when the experiment ends, however it ends; nil = there is nothing to undo.
 	Do func(context.Context) (undo Undo, err error)
 	// Conclude computes figures from what the step and those after it measured, if Do
-	// returned no error; nil = there are none. It is called when those after it have been
-	// undone and this one has not, whatever way the experiment ends, with a time limit
+	// returned no error; nil = there are none. It is called after the later steps have been
+	// undone and before this one is, also if the experiment fails, with a time limit
 	// of its own.
 	Conclude func(context.Context) error
-	// Reserve is the part of TeardownTime that is kept for the undo, whatever is done
-	// before it; 0 = it has what is left then. The sum of all is below TeardownTime.
+	// Reserve is the part of TeardownTime that is reserved for the undo; 0 = it has what
+	// earlier undos leave. The sum of all is below TeardownTime.
 	Reserve time.Duration
 }
 

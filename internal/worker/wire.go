@@ -9,7 +9,7 @@ import (
 )
 
 // The two ends exchange values of encoding/gob: commands one way, batches the other.
-// Both are of one build, which the first message shows. Times are nanoseconds on the
+// Both must be the same build of scaler; the first message shows it. Times are nanoseconds on the
 // clock of the worker's process since its start; 0 = no time.
 
 // command is a message to a worker. Each field is a command of its own; those that are set

@@ -23,7 +23,7 @@ func (p process) Read() (measure.Reading, error) {
 	return measure.Reading{At: time.Now(), CPU: *p.cpu}, nil
 }
 
-// What an index used is the sum of its pods, of each once: also where scaler has connected to
+// The usage of an index is the sum over its pods, and each counts once, also if scaler has connected to
 // the same pod again.
 func TestUsage(t *testing.T) {
 	g := NewWithT(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// start is when the tests' histories begin.
+// start is the time at which the tests' histories begin.
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func addr(i int) netip.AddrPort {

@@ -346,7 +346,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Differences are by resource: how many sidecars lack it, and in what the first of them does.
+// Differences are listed by resource: how many sidecars lack it, and how the first of them differs.
 func TestDifferences(t *testing.T) {
 	s := begin(t)
 	if got := s.Differences(); got != nil {

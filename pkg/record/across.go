@@ -72,7 +72,7 @@ func AcrossWith(others map[string]string) map[string]string {
 	return all
 }
 
-// AcrossOf is the entry of AcrossControlPlanes for a figure's path, in which names may stand for the words
+// AcrossOf returns the entry of AcrossControlPlanes for a figure's path, which may have names in place of the words
 // in capitals.
 func AcrossOf(path string) (found Across, ok bool) {
 	path = acrossPath(path)

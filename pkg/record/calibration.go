@@ -42,8 +42,8 @@ type CalibrationPoint struct {
 	Drop         float64 `json:"drop,omitempty"`    // share of pushes
 	Dropped      *int64  `json:"dropped,omitempty"` // pushes that the control plane counts as dropped
 
-	// Latencies: push and propagation from before the request that makes the
-	// change is sent, certificate as in a run, for requests 10 ms apart.
+	// Latencies: push and propagation count from before the request for the change
+	// is sent, certificate as in a run, with requests at intervals of 10 ms.
 	Latencies Latencies `json:"latencies"`
 	// FanOut is the processor time of a change to all, per sidecar.
 	FanOut FanOut `json:"fanOut"`
@@ -52,8 +52,8 @@ type CalibrationPoint struct {
 	// Instrument: cores and lag while the sidecars are held and nothing
 	// happens; memory and open files over the whole.
 	Instrument Instrument `json:"instrument"`
-	// ArrivalSeconds is from the first sidecar's start to the last one's being
-	// complete and certified.
+	// ArrivalSeconds is the time from the first sidecar's start until the last one
+	// is complete and certified.
 	ArrivalSeconds float64 `json:"arrivalSeconds"`
 }
 

@@ -99,7 +99,7 @@ type Distribution struct {
 	WithheldP99 bool
 }
 
-// Figures are all figures that a run may have, in the order of Values.
+// Figures returns all figures that a run may have, in the order of Values.
 func Figures() []Figure {
 	var all []Figure
 	for _, n := range runFigures() {
@@ -108,8 +108,8 @@ func Figures() []Figure {
 	return all
 }
 
-// FigureAt is the figure at a path of a record, in which names stand for the words in
-// capitals; none of a fault whose name has a dot.
+// FigureAt returns the figure at a path of a record, which has names in place of the words in
+// capitals; false for a fault whose name has a dot.
 func FigureAt(path string) (Figure, bool) {
 	names := strings.Split(path, ".")
 	for _, n := range runFigures() {
@@ -125,7 +125,7 @@ func FigureAt(path string) (Figure, bool) {
 	return Figure{}, false
 }
 
-// stands reports whether a word of a figure's path stands for a name.
+// stands reports whether a word of a figure's path is the name or a placeholder for it.
 func stands(word, name string) bool {
 	switch word {
 	case "PHASE":
@@ -257,8 +257,8 @@ func leaves(figures []Figure) node {
 	}}
 }
 
-// at places figures below a path. A path that ends with a word in capitals, such as PHASE, stands for one path for each
-// part that the word names.
+// at places figures below a path. A path that ends with a placeholder, such as PHASE, is expanded to a path for each
+// part that the placeholder names.
 func at(p place, below ...node) node {
 	var n node
 	for _, b := range below {
@@ -301,7 +301,7 @@ type part struct {
 	of   reflect.Value
 }
 
-// partsOf returns the parts of v that a word in capitals stands for, in display order; for no word, v itself. v is a field
+// partsOf returns the parts of v that a placeholder names, in display order; for no placeholder, v itself. v is a field
 // of above. Parts that were not measured are left out.
 func partsOf(word string, v, above reflect.Value) []part {
 	if !v.IsValid() {

@@ -1,7 +1,7 @@
 package record
 
-// Field is a part of a record that is no figure of the catalogue: what was asked, with what it was done, and what stands
-// beside figures.
+// Field is a part of a record that is no figure of the catalogue: the specification of the run, its environment, and
+// descriptions of figures.
 type Field struct {
 	// Path is its path in the JSON, with the placeholders of Figure.Path; [] is each element of a list, and
 	// LATENCY the path of any latency. It includes everything below it, except what Fields and Figures list.
@@ -9,8 +9,8 @@ type Field struct {
 	Definition string
 }
 
-// Fields are the parts of a run that are no figures, and those that figures are in, which have no dot. A test checks that
-// every field of Run is a figure or one of these.
+// Fields are the parts of a run that are no figures, and the top-level parts that contain figures, whose paths have no dot. A test
+// checks that every field of Run is a figure or one of these.
 var Fields = []Field{
 	{"apiVersion", "`scaler.mesh/v1`."},
 	{"kind", "`Run`."},

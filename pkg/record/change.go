@@ -24,8 +24,8 @@ type Change struct {
 	// Superseded is the share of what Push counts in which the sidecar received a later
 	// version only.
 	Superseded *float64 `json:"superseded,omitempty"`
-	// BacklogSeconds is from the end of the phase until every sidecar had every change
-	// that concerns it; absent if that was not within the time limit.
+	// BacklogSeconds is the time from the end of the phase until every sidecar had every change
+	// that concerns it; absent if that exceeded the time limit.
 	BacklogSeconds *float64 `json:"backlogSeconds,omitempty"`
 	// ResponsesPerChange and BytesPerChange are what all sidecars received, from the
 	// start of the phase until the control plane was at rest after it, over Changes.
@@ -87,7 +87,7 @@ func (c *Change) Distributions() []Distribution {
 	}
 }
 
-// changeFigures are all figures of Change.
+// changeFigures returns all figures of Change.
 func changeFigures() []node {
 	return []node{
 		leaves(ChangeFigures),

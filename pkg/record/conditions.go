@@ -52,8 +52,8 @@ const (
 	ReplicasCondition    = "replicas"
 )
 
-// Conditions are all properties by which runs are distinguished: the only list of them. The first five
-// name a group of runs to a reader.
+// Conditions are the properties by which runs are distinguished: the only list of them. Reports name
+// a group of runs by the first five.
 var Conditions = []Condition{
 	{Name: PodsCondition, Paths: []string{"mesh.pods", "mesh.scale", "mesh.share"}, Of: func(r *Run) string { return strconv.Itoa(r.PodCount()) }},
 	{Name: ServicesCondition, Paths: []string{"mesh.services"}, Of: func(r *Run) string { return strconv.Itoa(r.ServiceCount()) }},

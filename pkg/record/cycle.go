@@ -39,7 +39,7 @@ func (c *Cycle) SetCores(steady, cycle *Usage, seconds *float64, slowdown func(P
 	c.Cores = new(*steady.Cores.Mean*slowdown(PhaseSteady)/k + *c.CPUSeconds/(c.AgeSeconds*k))
 }
 
-// cycleFigures are all figures of Cycle.
+// cycleFigures returns all figures of Cycle.
 func cycleFigures() []node {
 	return []node{leaves([]Figure{
 		{Path: "cores", Unit: UnitCores, Label: "cores with reconnects", Counts: "phase", Better: BetterLower,

@@ -22,8 +22,8 @@ type Environment struct {
 	Processor    *Processor         `json:"processor,omitempty"`
 	ControlPlane ControlPlaneSource `json:"controlPlane,omitzero"`
 	Knobs        scenario.Settings  `json:"knobs,omitzero"`
-	// Priority is which programs ran first where they competed for processors; nil
-	// where all were alike.
+	// Priority states which programs had precedence when they competed for processors; nil
+	// where all were equal.
 	Priority *Priority `json:"priority,omitempty"`
 	// Dilation states how time was slowed down; nil where it was not.
 	Dilation *Dilation `json:"dilation,omitempty"`
@@ -93,7 +93,7 @@ type Program struct {
 	Digest string `json:"digest"`          // first 12 digits of the SHA-256 of its file
 }
 
-// Priority is which programs run first where they compete for processors, as levels
+// Priority states which programs have precedence when they compete for processors, as levels
 // in the unit of the mechanism.
 type Priority struct {
 	// Mechanism is cpu.shares (control groups, version 1) or cpu.weight (version 2),

@@ -213,7 +213,7 @@ type ObjectsDeleted struct {
 func (ObjectsDeleted) EventKind() EventKind { return "objectsDeleted" }
 
 // eventsOf reads the events of one kind from a run's events.jsonl, in their order.
-// Lines of other kinds are passed over, whoever wrote them.
+// Lines of other kinds are skipped, also of kinds that this version does not know.
 func eventsOf[E Event](r *Run) ([]E, error) {
 	var all []E
 	var none E

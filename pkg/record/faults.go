@@ -7,10 +7,10 @@ type Fault struct {
 	Name  string    `json:"name"`  // as asked, as in reset-streams:20%
 	Phase PhaseName `json:"phase"` // as asked: rollout, or steady, after which it has a phase of its own
 	At    time.Time `json:"at"`    // its begin, wall clock
-	// LastedSeconds is from its begin until what was broken was there again: the
+	// LastedSeconds is the time from its begin until what was broken was available again: the
 	// program served, the streams were cut, scaler ran.
 	LastedSeconds *float64 `json:"lastedSeconds,omitempty"`
-	// Seconds is from its begin until the mesh had converged again, with every
+	// Seconds is the time from its begin until the mesh had converged again, with every
 	// sidecar connected; absent when it did not within the time limit.
 	Seconds     *float64 `json:"seconds,omitempty"`
 	Reconnected *int     `json:"reconnected,omitempty"` // sidecars that lost their stream and had all types answered on another

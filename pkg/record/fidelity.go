@@ -38,7 +38,7 @@ type FidelityCase struct {
 	// when it is.
 	Unfinished string `json:"unfinished,omitempty"`
 
-	// Start is about the sidecars' starts, one after the other.
+	// Start compares the sidecars' starts, one after the other.
 	Start Sameness `json:"start"`
 	// Resources are the resources that both hold after the last start, by type.
 	Resources map[string]HeldResources `json:"resources"`
@@ -51,17 +51,16 @@ type FidelityCase struct {
 	// none where there were too few starts.
 	TimeTests []TimeTest `json:"timeTests,omitempty"`
 
-	// Changes is about the random changes of the mesh, each of them followed by
-	// both.
+	// Changes compares how both followed each random change of the mesh.
 	Changes Sameness `json:"changes"`
 	// AfterChanges are the resources that both hold after all changes, by type.
 	AfterChanges map[string]HeldResources `json:"afterChanges"`
-	// Reconnect is about the stream after one that was broken.
+	// Reconnect compares the streams that followed a broken one.
 	Reconnect Sameness `json:"reconnect"`
-	// Certificates are about the requests for certificates of two ztunnels.
+	// Certificates compares the requests for certificates of two ztunnels.
 	Certificates *CertificatesCompared `json:"certificates,omitempty"`
 
-	// Differences that were seen, each once.
+	// Differences lists the distinct differences that were seen.
 	Differences []Difference `json:"differences"`
 }
 
@@ -145,7 +144,7 @@ type Difference struct {
 	Real      string `json:"real"`
 	Simulated string `json:"simulated"`
 	Count     int    `json:"count"` // how often it was seen
-	// Explained states why it is as it has to be; "" means that nobody knows.
+	// Explained states why the difference is expected; "" = it is not explained.
 	Explained string `json:"explained,omitempty"`
 }
 

@@ -4,9 +4,9 @@ import "strings"
 
 // Arrival has the rates at which pods were created and became ready.
 type Arrival struct {
-	// OfferedPerSecond is by plan: the pods after the first burst over the time
-	// from the first burst to the last; absent for a burst of all, which is as fast
-	// as it goes.
+	// OfferedPerSecond is the planned rate: the pods after the first burst over the time
+	// from the first burst to the last; absent for a burst of all, which has no
+	// planned rate.
 	OfferedPerSecond *float64 `json:"offeredPerSecond,omitempty"`
 	// AchievedPerSecond is, for several bursts, the pods after the first burst
 	// over the time from the sight of that burst's last pod to that of the very
@@ -142,9 +142,9 @@ const (
 	ServiceChange  ChangeKind = "service" // of proxies of nodes
 )
 
-// ChangesForP99 is how many changes of a kind it takes at least for a 99th percentile,
-// or one beyond it, of their pushes and propagation. All sidecars receive a change at
-// about the same time, so that few changes say nothing of the rarest ones, however many
+// ChangesForP99 is the least number of changes of a kind for a 99th percentile,
+// or a higher one, of their pushes and propagation. All sidecars receive a change at
+// about the same time, so that few changes do not determine the slowest ones, however many
 // sidecars saw them. Below it the quantile is absent.
 const ChangesForP99 = 100
 

@@ -26,9 +26,9 @@ type Folder struct {
 	undo unwinding // the folders that Open made
 }
 
-// Open makes the output folder dir when it is not there, and locks it: until
+// Open makes the output folder dir if it does not exist, and locks it: until
 // Close, no other scaler can write a run into it. Errors name the folder and
-// the way out; nothing is left behind then.
+// what to do; nothing is left behind then.
 func Open(dir string) (_ *Folder, err error) {
 	f := &Folder{dir: dir}
 	defer func() {
@@ -56,7 +56,7 @@ func (f *Folder) Close() error {
 }
 
 // Check reports whether runs of these names can be created: the error of the
-// first that is there already wraps ErrExists.
+// first that exists already wraps ErrExists.
 func (f *Folder) Check(names ...string) error {
 	for _, name := range names {
 		if err := checkName(name); err != nil {

@@ -97,10 +97,10 @@ type LatencyCheck struct {
 	Placement string `json:"placement,omitempty"` // as in the rows
 	// Plaintext is the result of a request in plaintext that bypasses the client's sidecar, at every server.
 	Plaintext CheckResult `json:"plaintext"`
-	// NoCertificate is likewise what became of one over TLS without a certificate; absent if not tried.
+	// NoCertificate is the result of such a request over TLS without a certificate; absent if not tried.
 	NoCertificate CheckResult `json:"noCertificate,omitempty"`
-	// OtherIdentity is likewise what became of one with a certificate of the mesh that is no allowed
-	// caller's; absent if not tried.
+	// OtherIdentity is the result of such a request with a certificate of the mesh whose identity is
+	// no allowed caller; absent if not tried.
 	OtherIdentity CheckResult `json:"otherIdentity,omitempty"`
 	// Caller states what the last tier knows of its caller.
 	Caller CallerKnown `json:"caller"`

@@ -45,8 +45,8 @@ func (r *Run) Topology() string {
 	return fmt.Sprintf("%s with fan-out %d", asked.Topology, asked.FanOut)
 }
 
-// NotChecked is a part of a captured mesh of which convergence says nothing: what sidecars hold of
-// it is not compared with what they should.
+// NotChecked is a part of a captured mesh that convergence does not include: what sidecars hold of
+// it is not compared with what they should hold.
 type NotChecked struct {
 	What  Unchecked `json:"what"`
 	Count int       `json:"count,omitempty"` // of what it names; 0 = it is not a matter of numbers

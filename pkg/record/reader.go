@@ -22,7 +22,7 @@ var ErrSchema = errors.New("which this scaler does not read")
 // folder, or a folder that holds runs at any depth, which come in the order of
 // their folders' names. A run that is named twice is read once. Any record that
 // cannot be read is an error, naming its file: a summary that silently lacks a
-// run is worse than none. A path that is not there has fs.ErrNotExist in its
+// run is worse than none. A path that does not exist has fs.ErrNotExist in its
 // error, a folder without runs ErrNoRuns. Latency runs are passed over, and a
 // path that holds nothing else has ErrNoRuns too.
 func Read(paths ...string) ([]Run, error) {

@@ -3,11 +3,11 @@
 // its definition in the catalogue, of which docs/reference/figures.md is made.
 //
 // Base units everywhere: seconds, bytes, cores. A figure that was not measured
-// is absent (a nil pointer, a nil map), never zero; one that is there and zero
+// is absent (a nil pointer, a nil map), never zero. A zero
 // was measured as zero.
 //
-// The package leaves the making of figures to those who measure and their
-// scaling for reading to package report.
+// The package does not compute figures, which is the task of those who measure, and does
+// not scale them for reading, which is the task of package report.
 package record
 
 import (

@@ -20,9 +20,9 @@ const (
 	ScalingRate Scaling = "rate" // something per second, cores among them: multiplied by K
 )
 
-// Scaling is the rule of the figure. Seconds of processor time are work, and not time on a
-// clock. The peak of readiness is a number of pods, counted within one second of the machine
-// that is stood for.
+// Scaling returns the rule of the figure. Seconds of processor time are work, and not time on a
+// clock. The peak of readiness is a number of pods, counted within one second of the
+// modelled machine.
 func (f Figure) Scaling() Scaling {
 	if name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]; name == "cpuSeconds" || name == "referenceCPUSeconds" || name == "readyPeakPerSecond" {
 		return ScalingNone

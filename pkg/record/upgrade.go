@@ -16,8 +16,8 @@ import (
 type Upgrade struct {
 	From UpgradeVersion `json:"from"`
 	To   UpgradeVersion `json:"to"`
-	// Stages are by name: start, wave-1 and so on, rollback, remove and after, or of an
-	// upgrade in place replace and restart, as far as they ended.
+	// Stages has the stages that ended, by name: start, wave-1 and so on, rollback, remove and after; of
+	// an upgrade in place replace and restart.
 	Stages map[string]*UpgradeStage `json:"stages,omitempty"`
 	Room   *UpgradeRoom             `json:"room,omitempty"`
 }

@@ -82,8 +82,8 @@ func (w *Writer) LogDir() string { return filepath.Join(w.dir, logsDir) }
 // PrometheusDir is the folder for the run's time series.
 func (w *Writer) PrometheusDir() string { return filepath.Join(w.dir, prometheusDir) }
 
-// Save writes run.json anew, all or nothing: whatever happens meanwhile, what
-// can be read is the old content or the new. It fills in what every record
+// Save replaces run.json atomically: readers see the old content or the new, also
+// if the program is killed. It fills in what every record
 // carries (version, kind, name) and, as long as run has no status, interrupted.
 func (w *Writer) Save(run *Run) error {
 	r := *run
@@ -192,7 +192,7 @@ func (w *Writer) Discard() error {
 	return err
 }
 
-// SaveResult writes what came of runs and is no record of one, such as the result of `scaler limits`, as JSON to path. It
+// SaveResult writes a result of several runs, such as that of `scaler limits`, as JSON to path. It
 // writes all of it or nothing.
 func SaveResult(path string, result any) error {
 	return replaceFile(path, func(f io.Writer) error {

@@ -43,8 +43,8 @@ func DefaultLatency() Scenario {
 // Check returns an *Error for the first field that was given and that a command, the place, the
 // mesh or the control plane of the scenario does not have, or whose value is out of its bounds.
 // A preset's value of a field that the command or the scenario does not have is replaced by the default: with --mesh,
-// the number of pods of a preset is nobody's wish. What depends on the control plane's abilities, on files or on this machine is checked by who
-// runs the scenario.
+// for example, a preset's number of pods does not apply. Whoever runs the scenario checks what depends on the control plane's abilities, on
+// files or on this machine.
 func (d *Document) Check(command string) error {
 	for _, p := range Parameters {
 		if !d.Given(p.Path) {

@@ -71,7 +71,7 @@ type FaultKind struct {
 	Does        string
 }
 
-// FaultKinds are all kinds of fault.
+// FaultKinds lists the kinds of fault.
 var FaultKinds = []FaultKind{
 	{Name: RestartControlPlane, Argument: ProgramArgument, Probe: true, On: OnControlPlane, Does: "ends the control plane as an update does, and starts it again"},
 	{Name: KillControlPlane, Argument: ProgramArgument, Probe: true, On: OnControlPlane, Does: "kills the control plane, and starts it again; with a program, another than the one that serves the sidecars"},
@@ -236,11 +236,11 @@ const (
 	MeshWideChange      ChangeKind = "meshwide" // an object of the whole mesh: concerns every sidecar
 )
 
-// ChangeKinds are all kinds of change, in the order in which they are shown.
+// ChangeKinds lists the kinds of change, in display order.
 var ChangeKinds = []ChangeKind{EndpointChange, RouteChange, PolicyChange, MetadataChange, RouteMetadataChange, MeshWideChange}
 
-// ConcernsNobody reports whether no sidecar needs to receive a change of the kind: what is
-// sent all the same is its cost.
+// ConcernsNobody reports whether no sidecar needs to receive a change of the kind. Whatever
+// is sent is unnecessary cost.
 func (k ChangeKind) ConcernsNobody() bool { return k == MetadataChange || k == RouteMetadataChange }
 
 // Changes is a rate of changes and their kind, as in 5/s:route. The zero value is no

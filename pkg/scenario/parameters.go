@@ -21,7 +21,7 @@ const (
 	InstrumentGroup   Group = "Instrument"
 )
 
-// Groups are all groups, in the order of help.
+// Groups lists the groups, in the order of help.
 var Groups = []Group{MeshGroup, ControlPlaneGroup, LoadGroup, ClusterGroup, OutputGroup, InstrumentGroup}
 
 // Comparability states whether runs that differ in a parameter can be compared.
@@ -33,7 +33,7 @@ const (
 	Irrelevant Comparability = "irrelevant"
 	// Size parameters are the ones that a forecast extrapolates over. They must be equal where runs are compared.
 	Size Comparability = "size"
-	// Repeat tells runs apart that are alike.
+	// Repeat parameters distinguish equal runs.
 	Repeat Comparability = "repeat"
 	// Condition must be equal where runs are compared, planned from or summarized.
 	Condition Comparability = "condition"

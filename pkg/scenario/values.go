@@ -155,8 +155,8 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Due is when the n-th event, from 0, is due since the start: a schedule that does not wait for
-// what became of the events before.
+// Due returns the time after the start at which the n-th event, from 0, is due. The schedule does not wait
+// for earlier events.
 func (r Rate) Due(n int) time.Duration {
 	return time.Duration(float64(n) / float64(r) * float64(time.Second))
 }
@@ -377,7 +377,7 @@ func (d Delay) Of(seed uint64, n int) time.Duration {
 	return d.Mean
 }
 
-// Longest is about the longest delay of n pods.
+// Longest returns the approximate longest delay of n pods.
 func (d Delay) Longest(n int) time.Duration {
 	if d.Exponential {
 		return time.Duration(min(exponentialBound, math.Log(float64(max(1, n)))) * float64(d.Mean))

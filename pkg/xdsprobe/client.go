@@ -242,8 +242,8 @@ func (s *Client) setStream(one *stream) {
 	s.stream = one
 }
 
-// Certified tells the client that the workload's first certificate has arrived, so that
-// it continues with whatever waits for it; see Config.AwaitCertificate. The Observer must
+// Certified notifies the client that the workload's first certificate has arrived, so that
+// it continues what waits for it; see Config.AwaitCertificate. The Observer must
 // not call it.
 func (s *Client) Certified() {
 	if s.state.certified.Swap(true) {

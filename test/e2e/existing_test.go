@@ -88,7 +88,7 @@ func (c keptCluster) rollout(p place, args ...string) []string {
 	}, args...)
 }
 
-// objects are all objects of the cluster.
+// objects returns all objects of the cluster.
 func (c keptCluster) objects(ctx context.Context) []string {
 	GinkgoHelper()
 	config, _ := connection(c.kubeconfig)

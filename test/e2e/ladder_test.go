@@ -35,7 +35,7 @@ func statuses(runs []record.Run) (all []string) {
 	return all
 }
 
-// arrivals are when the pods of a run in this place were first seen, in order.
+// arrivals returns the times at which the pods of a run in this place were first seen, in order.
 func (p place) arrivals(name string) []time.Time {
 	GinkgoHelper()
 	runs, err := record.Read(filepath.Join(p.out, name))

@@ -317,7 +317,7 @@ func (p place) expectGone(before traces) {
 	}
 }
 
-// startTime is when a process started, as proc_pid_stat(5) has it; "" where there is none, or only what nobody has waited for.
+// startTime returns the start time of a process by proc_pid_stat(5); "" if there is none, or it is a zombie.
 func startTime(pid int) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -27,7 +27,7 @@ func latencyRun(text []byte) record.LatencyRun {
 	return run
 }
 
-// expectPairs is about a client and a server, without sidecars and with those of the cluster.
+// expectPairs checks a client and a server, without sidecars and with those of the cluster.
 func expectPairs(text []byte) {
 	GinkgoHelper()
 	run := latencyRun(text)
@@ -58,7 +58,7 @@ func expectPairs(text []byte) {
 	Expect(run.Instrument.Cores).To(HaveValue(BeNumerically(">", 0)))
 }
 
-// expectChain is about two tiers of two servers, which wait.
+// expectChain checks two tiers of two servers, which wait.
 func expectChain(text []byte) {
 	GinkgoHelper()
 	run := latencyRun(text)
@@ -71,7 +71,7 @@ func expectChain(text []byte) {
 	))
 }
 
-// expectTwoNodes is about a client and servers on its own node and on another one.
+// expectTwoNodes checks a client and servers on its own node and on another one.
 func expectTwoNodes(text []byte) {
 	GinkgoHelper()
 	run := latencyRun(text)

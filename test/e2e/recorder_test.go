@@ -63,7 +63,7 @@ func (l *lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// visits are when a target was scraped.
+// visits has the times at which a target was scraped.
 type visits struct {
 	mu  sync.Mutex
 	all []time.Time

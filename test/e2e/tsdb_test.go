@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// agreement is by how much a figure may differ from the one in the record.
+	// agreement is the share by which a figure may differ from the one in the record.
 	agreement = 0.02
 	// tick is the resolution of processor times that the kernel reports in ticks.
 	tick = 0.010
-	// ownTicks is by how much process_cpu_seconds_total can grow more or less
-	// than the processor time used: it is the sum of user and system time from
+	// ownTicks is the largest error of process_cpu_seconds_total, in seconds: it is
+	// the sum of user and system time from
 	// /proc/PID/stat, and the kernel rounds each down to a tick at every reading.
 	ownTicks = 2 * tick
 )
@@ -158,7 +158,7 @@ func (s samples) at(t time.Time) float64 {
 	return float64(s[len(s)-1].Value)
 }
 
-// between is by how much a counter grew at least within a window, and at most:
+// between returns the least and the greatest growth of a counter within a window:
 // from the first reading in it to the last, and from the last before it to the
 // first after it. A sample carries the time when its scrape began; the program
 // read its counter at some time until took later. Inside is zero without two

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Objects are all objects of a cluster, of every resource that discovery lists, as
+// Objects returns all objects of a cluster, of every resource that discovery lists, as
 // "resource namespace/name UID generation". Events are left out: controllers write them about
 // nodes that are gone, and the API server deletes them by itself.
 func Objects(ctx context.Context, config *rest.Config) ([]string, error) {

@@ -18,7 +18,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Facts are all that a verdict is made from.
+// Facts are the facts that determine a verdict.
 type Facts struct {
 	Captured Captured
 	// From is the captured version at the captured state, Onto the new version with the same mesh, and Upgrade the
@@ -147,9 +147,9 @@ type Check struct {
 	Name    string  `json:"name"`
 	Outcome Outcome `json:"outcome"`
 	Text    string  `json:"text"`
-	// Basis reports that the other checks say nothing where this one cannot tell.
+	// Basis reports that the other checks have no meaning where the outcome of this one is Unknown.
 	Basis bool `json:"basis,omitempty"`
-	// Aside reports that no verdict is made from it, whatever its outcome.
+	// Aside reports that its outcome does not affect the verdict.
 	Aside bool `json:"aside,omitempty"`
 }
 

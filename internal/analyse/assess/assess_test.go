@@ -512,8 +512,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// Pushes are compared where the replay made changes of endpoints at production's rate. What cannot be told turns no verdict, and the answer
-// names it.
+// Pushes are compared where the replay made changes of endpoints at production's rate. A comparison that is not possible does not change
+// the verdict, and the answer names it.
 func TestPushes(t *testing.T) {
 	pushes := capture.Observed{Figure: "pushes", Kind: "eds", Percentiles: capture.Percentiles{P50: 2, Max: 8}}
 	events := capture.Observed{Figure: "clusterEvents", Kind: "EndpointSlice update", Percentiles: capture.Percentiles{P90: 0.5}}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// spread is by how much the peak of memory of one run may differ from those of others like it: the greatest deviation
+	// spread is the share by which the memory peak of one run may differ from the peaks of equal runs: the greatest deviation
 	// from the mean of five (docs/reading-results.md). Each step is done once.
 	spread = 0.09
 	// roundTo is the step to which a limit is rounded up.

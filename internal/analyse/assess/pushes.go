@@ -10,8 +10,8 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// bytesSpread is by how much the mean size of pushes may leave the sizes that proxies of the replay hold, and still be of the same
-// configuration: names of pods and addresses of the replay have other lengths, and a history has four digits.
+// bytesSpread is the share by which the mean size of pushes may exceed, or fall short of, the sizes that proxies of the replay hold, with
+// the same configuration: names of pods and addresses of the replay have other lengths, and a history has four digits.
 const bytesSpread = 0.05
 
 // pushedTypes are the types of which sizes of pushes are compared, by the messages that istiod names them by. whole = istiod sends a proxy

@@ -396,7 +396,7 @@ func TestPrintIsPlain(t *testing.T) {
 	}
 }
 
-// Headroom is on top of what the interval leaves open.
+// Headroom is added to the upper end of the interval.
 func TestHeadroom(t *testing.T) {
 	for headroom, want := range map[float64]string{0: "1215Mi", 0.3: "1580Mi"} {
 		plan, err := Make(permissive().runs(nil, 2, 200, 400, 600, 800), Options{Pods: 1600, Headroom: headroom})

@@ -76,7 +76,7 @@ type Group struct {
 	Type   string `json:"type"`  // of the resources, as in CDS
 	Class  string `json:"class"` // of the resources, as in "outbound cluster"
 	Op     Op     `json:"op"`
-	// Path is the field; "" stands for the resource as a whole. [*] stands for an element that is data.
+	// Path is the path of the field; "" is the resource as a whole. [*] is an element of a list or map, such as a virtual host.
 	Path   string  `json:"path,omitempty"`
 	Values []Value `json:"values,omitempty"`
 	// Resources are the names of those that have the difference, of OfResources of this class.
@@ -88,7 +88,7 @@ type Group struct {
 	Sidecars   int        `json:"sidecars"`
 	OfSidecars int        `json:"ofSidecars"`
 	Workloads  []Workload `json:"workloads"`
-	// Bytes is by how much what all these sidecars hold grows, without the lengths of what is around the field.
+	// Bytes is the growth, in bytes, of what all these sidecars hold, without the length prefixes of the messages around the field.
 	Bytes   int64    `json:"bytes"`
 	Meaning *Meaning `json:"meaning,omitempty"`
 }

@@ -18,7 +18,7 @@ const (
 	WorkloadsChanged Effect = "workloads"
 )
 
-// Effects are all effects, in the order of their consequences, with what the proxy does and where that is written.
+// Effects lists the effects, the most severe first, with what the proxy does and the source of that statement.
 var Effects = []struct {
 	Effect Effect
 	What   string

@@ -24,7 +24,7 @@ type groupKey struct {
 	op       Op
 	path     string
 	from, to string
-	// whole is the name of a resource or an element that is there on one side alone: such groups are joined when
+	// whole is the name of a resource or an element that only one side has: such groups are joined when
 	// all their sidecars are the same.
 	whole string
 }
@@ -99,7 +99,7 @@ func (c *comparison) pair(a, b *resource) []difference {
 	return all
 }
 
-// sizeOf is about what a field takes: its value, tag and length.
+// sizeOf returns the approximate encoded size of a field, in bytes: its value, tag and length.
 func sizeOf(n *node) int {
 	if n == nil {
 		return 0

@@ -218,7 +218,7 @@ func (s *sentence) quantile(which func(*record.Run) *record.Latency, of func(*re
 	return listed(texts)
 }
 
-// sentence is about groups of runs, and collects the figures that it uses.
+// sentence makes a sentence about groups of runs, and collects the figures that it uses.
 type sentence struct {
 	warnings *warnings
 	groups   [][]*record.Run

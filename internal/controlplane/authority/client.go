@@ -94,7 +94,7 @@ func trust(rootPEM []byte, serverName string) (*tls.Config, error) {
 
 // Issue has csrPEM signed. Issued.Sent is taken when the connection is up, so
 // that dialling is not counted as the authority's time; it is zero when nothing
-// was sent, or nothing that the authority has seen to.
+// was sent, or the authority did not process it.
 func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (proxy.Issued, error) {
 	request, err := proto.Marshal(&securityv1.IstioCertificateRequest{Csr: string(csrPEM), ValidityDuration: int64(c.lifetime / time.Second)})
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *Client) Issue(ctx context.Context, token string, csrPEM []byte) (proxy.
 }
 
 // errUnseen marks a request over the connection of an earlier one that turned out to
-// have ended, or was about to: nobody has seen to it.
+// have ended, or was about to: the server has not processed it.
 var errUnseen = errors.New("the connection was about to end")
 
 // ask sends a request over the connection there is, or a new one.
@@ -170,7 +170,7 @@ const (
 	redialLongest = 2 * time.Minute
 )
 
-// fail follows the agent in what becomes of the connection after a request failed.
+// fail keeps or closes the connection after a request failed, as the agent does.
 func (c *Client) fail(err error) {
 	c.failures++
 	if istioagent.Transient(err) && c.failures < istioagent.TriesInRound {
@@ -183,7 +183,7 @@ func (c *Client) fail(err error) {
 	}
 }
 
-// redial is when to dial again after dials that failed.
+// redial has the backoff of dials that failed.
 type redial struct {
 	wait time.Duration // after the last; 0 means that it did not fail
 	next time.Time

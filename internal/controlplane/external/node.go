@@ -97,7 +97,7 @@ func (s *server) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	}, err
 }
 
-// tokenLife is after which a token file is read again.
+// tokenLife is the time after which a token file is read again.
 const tokenLife = time.Minute
 
 // tokenFile provides what a file holds, for all pods.

@@ -14,7 +14,7 @@ import (
 // pkg/config/schema/gvk and pilot/pkg/config/kube/crdclient).
 const gatewayBundle = "v1.6.0"
 
-// gatewayDefinitions are all kinds of the Gateway API that istiod reads, if a mesh has objects of
+// gatewayDefinitions returns all kinds of the Gateway API that istiod reads, if a mesh has objects of
 // one of them: istiod waits for all when it sees one. Each has the versions that istiod reads and
 // those of the objects. Their content is not validated: it was, in the cluster that it is from.
 func gatewayDefinitions(mesh *capture.Mesh) []*unstructured.Unstructured {

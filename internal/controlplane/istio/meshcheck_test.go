@@ -57,7 +57,7 @@ func (f durationField) in(m protoreflect.Message) time.Duration {
 	return m.Interface().(*durationpb.Duration).AsDuration()
 }
 
-// durations are all fields below a message that are durations.
+// durations returns the fields below a message that are durations.
 func durations(of protoreflect.MessageDescriptor, way durationField, above map[protoreflect.FullName]bool) (all []durationField) {
 	if above[of.FullName()] {
 		return nil

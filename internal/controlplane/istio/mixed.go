@@ -13,7 +13,7 @@ const (
 	// hboneSetting is the setting that the ambient profile has in meshConfig.defaultConfig.proxyMetadata: sidecars
 	// that are injected then accept HBONE, and discover all workloads.
 	hboneSetting = metaPrefix + "ENABLE_HBONE"
-	// scopedSetting is there from 1.31 on, and on by default.
+	// scopedSetting exists from 1.31 on, and is on by default.
 	scopedSetting = "AMBIENT_SCOPED_ADDRESS_PUSHES"
 )
 

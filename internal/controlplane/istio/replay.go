@@ -79,7 +79,7 @@ type visible struct {
 	exportTo []string // namespaces, "*" all, "." its own, "~" none; empty = all
 	blurred  bool     // it selects a machine, or has an EndpointSlice, of which the endpoints are not certain
 	sliced   bool     // it has endpoints that are no pods, in EndpointSlices
-	// distributed is by what its connections are distributed over localities; "" = by nothing.
+	// distributed names the object that distributes its connections over localities; "" = there is none.
 	distributed string
 	waypoint    int  // index in Mesh.Waypoints of the one that it has; -1 = none
 	certain     bool // the waypoint is certain

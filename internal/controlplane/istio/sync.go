@@ -66,7 +66,7 @@ type syncStatus struct {
 	ExtensionConfigSent  string `json:"extensionconfig_sent"`
 	ExtensionConfigAcked string `json:"extensionconfig_acked"`
 
-	// Resources has all types, the ones above included. Older versions do not have them.
+	// Resources has all types, the ones above included. Older versions do not report them.
 	Resources map[string]struct {
 		Sent  string `json:"sent"`
 		Acked string `json:"acked"`

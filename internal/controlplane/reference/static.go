@@ -61,7 +61,7 @@ func (s Size) mesh() *server.Static {
 	return static
 }
 
-// podAddress is one for each pod, of a block that is nobody's (RFC 2544).
+// podAddress returns an address for each pod, of the block for benchmarks (RFC 2544).
 func podAddress(index, port int) netip.AddrPort {
 	const base = 198<<24 | 18<<16 | 1
 	n := uint32(base + index)
@@ -186,8 +186,8 @@ func (s *StaticMesh) Dropped(ctx context.Context) (pushes int64, err error) {
 	return pushes, nil
 }
 
-// Acknowledged returns when a sidecar of every pod has acknowledged whatever it was
-// sent, of every type of resource, and the server has seen to that.
+// Acknowledged returns when a sidecar of every pod has acknowledged everything it was
+// sent, of every type of resource, and the server has processed that.
 func (s *StaticMesh) Acknowledged(ctx context.Context) error {
 	if _, err := s.call(ctx, http.MethodGet, "acknowledged?sidecars="+strconv.Itoa(s.control.size.Pods), nil); err != nil {
 		return fmt.Errorf("waiting for all sidecars to acknowledge: %w", err)

@@ -45,7 +45,7 @@ type check struct {
 	do func(ctx context.Context, f *Found) (detail string, err error)
 }
 
-// checks are all of them, in their order: each needs what those before it have found. run is the
+// checks returns the checks in their order: each needs what those before it have found. run is the
 // value of the run's label.
 func checks(d controlplane.Driver, t Target, knobs []scenario.Settings, run string) []check {
 	return []check{

@@ -50,7 +50,7 @@ func (p *Place) Stays(run string) string {
 	return "'" + p.Target.removal(run) + "' deletes what is left"
 }
 
-// ErrNotInspected marks a run in a cluster that nobody has looked at.
+// ErrNotInspected marks a run in a cluster that was not inspected before.
 var ErrNotInspected = errors.New("the existing cluster was not inspected")
 
 // Found describes a cluster, and what a run would make there.

@@ -102,8 +102,8 @@ func (k KwokPod) binding() *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// pod is on a real node: fake ones have a taint. It has no limit of processor time, and is not replaced: the run would go on with
-// nodes that nobody managed for a while.
+// pod returns the controller's pod. It runs on a real node: fake ones have a taint. It has no limit of processor time. It is not
+// replaced, because its nodes would be unmanaged until then and the run would go on.
 func (k KwokPod) pod() *corev1.Pod {
 	meta := k.meta(k.Namespace, Kwok)
 	meta.Labels[kwok.RealLabel] = "true"

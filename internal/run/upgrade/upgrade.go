@@ -59,7 +59,7 @@ type Options struct {
 	Old     *controlplane.ControlPlane // that serves the mesh; needed
 	Mesh    topology.Mesh              // that was rolled out; needed
 	Timeout time.Duration              // for the mesh to converge in a stage
-	// NodesTake is about how long it takes to replace the proxies of all nodes, which Timeout does not contain; 0 = there are none.
+	// NodesTake is the approximate time in which the proxies of all nodes are replaced. It is added to Timeout. 0 = there are none.
 	NodesTake time.Duration
 	Journal   *journal.Journal // takes the section; needed
 	Fleet     *fleet.Fleet     // of the mesh's pods; needed

@@ -24,7 +24,7 @@ const (
 	CPUs       Find = "cpus"        // the fewest processors of the control plane
 )
 
-// Finds are all values of Find.
+// Finds lists the values of Find.
 var Finds = []Find{ChangeRate, Pods, Memory, CPUs}
 
 // kinds state how the values of each Find are searched and printed.
@@ -82,7 +82,7 @@ type Options struct {
 	Scale     Scale             // Harder and Step are those of Find
 	MaxRuns   int               // beyond which nothing is tried, those of a search that is resumed among them
 
-	// Spec has all that the runs have in common. With ChangeRate, its changes have the kind.
+	// Spec is the part of the specification that all runs share. With ChangeRate, its changes state the kind.
 	// Out is the folder of the result and of all records.
 	Spec run.Spec
 

@@ -87,7 +87,7 @@ type step struct {
 	expected   time.Duration // length of the run; 0 until the run's dilation factor is chosen
 }
 
-// steps are all steps in their order.
+// steps lists the steps in their order.
 func (o Options) steps() []step {
 	from := o.atRest(o.Spec)
 	from.KeepConfiguration = run.KeepSettled
@@ -325,7 +325,7 @@ func (p *plan) Next() (series.Run, bool) {
 	}, true
 }
 
-// putAside renames the folder of a step that was cut short: a step has one record, whoever reads its folder.
+// putAside renames the folder of a step that was interrupted, because readers of a step's folder expect one record.
 func (p *plan) putAside() error {
 	dir := p.doing.spec.Out
 	if _, err := os.Lstat(dir); !p.resumed || errors.Is(err, fs.ErrNotExist) {

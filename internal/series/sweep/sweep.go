@@ -124,7 +124,7 @@ type turn struct {
 	repeat  int // from 1
 }
 
-// turns are all runs in their order: the base and every variant, again for each repeat.
+// turns returns the runs in their order: the base and every variant, again for each repeat.
 func (o Options) turns() []turn {
 	return series.Turns(o.Repeats, func(repeat int) (round []turn) {
 		for v := range len(o.Variants) + 1 {

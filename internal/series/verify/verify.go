@@ -128,9 +128,9 @@ func (o Options) Validate() error {
 	return err
 }
 
-// Run carries out a plan and puts what came of it into the plan. A run of the same verification that came to a result
-// before is not done again: its record in the output folder is judged. The error is of
-// a plan that cannot be carried out here, of ctx, or of a run that failed for another
+// Run verifies a plan by a run and adds the result to the plan. A run of the same verification that had a result
+// before is not done again: its record in the output folder is judged. It returns an error for
+// a plan that cannot be verified here, if ctx ends, or if a run failed for another
 // reason than its control plane; a plan that does not hold is no error.
 func Run(ctx context.Context, o Options) error {
 	spec, err := o.spec()

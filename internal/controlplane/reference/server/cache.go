@@ -61,8 +61,8 @@ func newCache(f *faults, c *counters) *cache {
 }
 
 // ServeHTTP answers GET /acknowledged?sidecars=N when so many streams have a watch
-// for each type of resource: they have acknowledged whatever they were sent, and
-// that has been seen to. So waiting for it takes one request; one at a time may wait.
+// for each type of resource: they have acknowledged everything they were sent, and the server
+// has processed it. So waiting for it takes one request; one at a time may wait.
 func (c *cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sidecars, err := strconv.Atoi(r.URL.Query().Get("sidecars"))
 	if err != nil || sidecars < 0 {

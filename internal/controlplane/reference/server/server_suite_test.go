@@ -264,7 +264,7 @@ func (s *sidecar) Ended() []proxy.StreamEnded {
 	return slices.Clone(s.ended)
 }
 
-// received is when the endpoints of a service were last received.
+// received has the times at which the endpoints of a service were last received.
 func (s *sidecar) received(service string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
