@@ -38,7 +38,7 @@ func newAssessCommand(s streams) *cobra.Command {
 		Use:   "assess --to VERSION | assess DIR",
 		Short: "Decide whether a captured mesh can be moved to another version of Istio",
 		Long: `Assess rehearses the upgrade of a mesh on this machine and answers with one verdict: GO,
-GO WITH CHANGES, NO GO or CANNOT TELL, with its reasons and what to set.
+GO WITH CHANGES, NO GO or CANNOT TELL, with its reasons and the values to set.
 
 The mesh is that of --mesh, or with --context that of a cluster, which is captured first.
 Nothing is created in that cluster. Three runs follow:
@@ -50,15 +50,15 @@ Nothing is created in that cluster. Three runs follow:
   upgrade  the move from one version to the other in waves: ztunnels, waypoints, sidecars
 
 With --growth N the mesh is rolled out six times more, in one, two and three copies, and the answer
-has a plan for N copies: what to request for one istiod of the new version, as 'scaler plan' has it.
+has a plan for N copies: the requests of one istiod of the new version, as 'scaler plan' forecasts them.
 
-The greatest memory that an istiod needs at any moment is compared with the limit that it
-has. The answer has at most 25 lines; -o wide has all of it, -o html as a page, and -o markdown
-less than 60,000 characters, for a comment of a pull request. values.yaml in --out has what to set.
+The highest memory peak of an istiod is compared with its memory limit. The answer has at most 25
+lines; -o wide prints all of it, -o html a page, and -o markdown less than 60,000 characters, for a
+comment on a pull request. values.yaml in --out has the values to set.
 
-The records of all runs go to --out; 'scaler assess DIR' and 'scaler report DIR' answer
-again without running anything. The same command with the same --out resumes one that
-was interrupted. The exit code is 0 for GO and GO WITH CHANGES, 3 for NO GO, and 4 for
+The records of all runs go to --out; 'scaler assess DIR' and 'scaler report DIR' print the
+answer again without running anything. The same command with the same --out resumes an
+interrupted assessment. The exit code is 0 for GO and GO WITH CHANGES, 3 for NO GO, and 4 for
 CANNOT TELL.`,
 		Example: `  # a captured mesh
   scaler assess --mesh mesh.yaml --to 1.31.0
@@ -88,8 +88,8 @@ CANNOT TELL.`,
 	f.StringVar(&o.source.context, "context", "", "context of the kubeconfig whose mesh is captured, read-only, in place of --mesh")
 	f.StringVar(&o.source.kubeconfig, "kubeconfig", "", "`FILE` with contexts, for --context (default KUBECONFIG, else ~/.kube/config)")
 	o.source.history.addTo(f)
-	f.StringVar(&o.nodeSpeed, "node-speed", "", "`FILE` with what 'scaler calibrate --speed -o json' printed on istiod's nodes: its processor time and its request are compared with the rehearsal")
-	f.IntVar(&o.growth, "growth", 0, "copies of the mesh to plan for, too, from six further runs of fewer copies")
+	f.StringVar(&o.nodeSpeed, "node-speed", "", "`FILE` with the output of 'scaler calibrate --speed -o json' on istiod's nodes: istiod's processor time and request are then compared with the rehearsal")
+	f.IntVar(&o.growth, "growth", 0, "also plan for this many copies of the mesh, from six further runs of fewer copies")
 	group(f, scenario.MeshGroup, false, "node-speed", "growth")
 	group(f, scenario.MeshGroup, true, "context")
 	group(f, scenario.MeshGroup, false, "kubeconfig", "prometheus", "prometheus-token", "prometheus-ca", "prometheus-tenant", "prometheus-days")

@@ -26,9 +26,9 @@ func newBenchCommand(s streams) *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench --versions A,B",
-		Short: "Measure two versions of a control plane in turns, and compare them",
-		Long: `Bench runs the same rollouts against two versions of Istio in turns, as in A B B A,
-so that drift of the machine affects both, and compares B with A as 'scaler compare'
+		Short: "Measure two versions of a control plane, interleaved, and compare them",
+		Long: `Bench runs the same rollouts against two versions of Istio, interleaved as in A B B A,
+so that machine drift affects both equally, and compares B with A as 'scaler compare'
 does. The programs of both versions are built first. The records of each version go
 to a folder of its own below --out, which 'scaler compare' reads again.
 

@@ -46,9 +46,9 @@ it is missing.
 latencies must grow by exactly that amount, and that many pushes must be lost.
 Such a calibration is not kept.
 
---speed measures how fast a processor of this machine is, for three seconds, and prints
-that alone: a fixed piece of work that resembles a control plane's, in units of a
-reference processor. Each rollout does it before the run, and a little each second.
+--speed only measures the speed of a processor of this machine, for three seconds: by a
+fixed piece of work that resembles a control plane's, in units of a reference processor.
+Each rollout measures it before the run, and briefly each second.
 
 --fidelity compares a simulated sidecar with a real one: an Envoy with Istio's
 agent. They belong to two pods of one workload on istiod and connect through one
@@ -69,7 +69,7 @@ which needs root, as by unshare --user --map-root-user.`,
   scaler calibrate --sidecars 100
   scaler calibrate --sidecars 100 --delay 50ms --drop 0.05 --timeout 2s
 
-  # how fast this machine is
+  # the speed of this machine
   scaler calibrate --speed
 
   # compare a simulated sidecar with a real one
@@ -89,7 +89,7 @@ which needs root, as by unshare --user --map-root-user.`,
 	f.Float64Var(&o.spec.Drop, "drop", 0, "share of the pushes, 0 to 1, that the control plane drops")
 	f.DurationVar(&o.spec.Timeout, "timeout", o.spec.Timeout, "time, beyond --delay, after which a push counts as lost")
 	f.DurationVar(&o.spec.Hold, "hold", o.spec.Hold, "length of the idle time in which the cost of holding the sidecars is measured")
-	f.BoolVar(&o.speed, "speed", false, "measure the speed of the machine's processors alone")
+	f.BoolVar(&o.speed, "speed", false, "only measure the speed of the machine's processors")
 	f.BoolVar(&o.fidelity, "fidelity", false, "compare a simulated sidecar with a real Envoy")
 	f.StringSliceVar(&o.faithful.Cases, "cases", o.faithful.Cases, "with --fidelity: modes and single knobs to compare with")
 	f.IntVar(&o.faithful.Starts, "starts", o.faithful.Starts, "with --fidelity: starts of each sidecar per case")

@@ -48,7 +48,7 @@ by its own metrics. A summary states what there is, what was left
 out and why, and what a rollout does not reproduce.
 
 The cluster is that of the current context of the kubeconfig, as kubectl has it, or
-that of --context. With FILE or --from, nothing is asked for: the objects are those of
+that of --context. With FILE or --from no cluster is read: the objects are those of
 files that 'kubectl get -A -o yaml' wrote.`,
 		Example: `  # the mesh of a context of the kubeconfig
   scaler capture --context production --output-file mesh.yaml

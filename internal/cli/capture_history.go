@@ -24,8 +24,8 @@ func (o *historyOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.address, "prometheus", "", "`ADDRESS` of a Prometheus that has the metrics of istiod: a URL, service:NAMESPACE/NAME:PORT, through the API server, or detect")
 	f.StringVar(&o.token, "prometheus-token", "", "`FILE` with a bearer token for its URL")
 	f.StringVar(&o.ca, "prometheus-ca", "", "`FILE` with root certificates in PEM for its URL (default those of this machine)")
-	f.StringVar(&o.tenant, "prometheus-tenant", "", "`[HEADER=]TENANT` that it is asked for (HEADER is X-Scope-OrgID by default)")
-	f.IntVar(&o.days, "prometheus-days", 7, "days, up to now, that it is asked for")
+	f.StringVar(&o.tenant, "prometheus-tenant", "", "`[HEADER=]TENANT` whose metrics are read (HEADER is X-Scope-OrgID by default)")
+	f.IntVar(&o.days, "prometheus-days", 7, "days of history that are read, up to now")
 }
 
 // options checks the flags; false = no Prometheus is asked.

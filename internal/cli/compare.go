@@ -41,24 +41,24 @@ control plane. At least 4 repeats per side are needed; 5 or more are better.
 
 Runs are compared with those of the same size, knobs and machine. Sides that
 differ in more than the control plane, its version, settings and resources are
-refused; --force compares what there is.
+refused; --force compares them nevertheless.
 
 Runs of two control planes are compared with --across-control-planes. Figures that
-mean the same with both are tested; allPrograms is what all programs of a control
-plane need together. The others, such as the latency of certificates, are listed
-without a verdict, with what they mean on either side, as modes are.
+mean the same with both are tested; allPrograms is the usage of all programs of a
+control plane together. The others, such as the latency of certificates, are listed
+without a verdict, with their meaning on each side. The meanings of modes are listed, too.
 
---fail-on makes it a gate. Each bound is tested itself and is inside, beyond or
-undecided. The exit code is 3 if a bound is established to be exceeded, or could
+--fail-on makes it a gate. Each bound has a test of its own, whose result is inside,
+beyond or undecided. The exit code is 3 if a bound is established to be exceeded, or could
 not be tested: a figure that was lost or not measured, or more incomplete runs in
 B than in A. Otherwise it is 4 if a bound is undecided; the number of runs that
 would decide it is printed. Of the bounds that B keeps, one is wrongly reported as
 exceeded in at most one of 20 comparisons; of those that it exceeds, one is
-wrongly reported as kept in at most one of 20. A bound is undecided if the sides
-did not take turns, as in A B B A: what drifts on a machine, such as its speed,
-then looks like a difference.
+wrongly reported as kept in at most one of 20. A bound is undecided if the runs
+of the sides were not interleaved, as in A B B A: a drift of the machine, such as of its
+speed, then looks like a difference.
 
-"No significant difference" does not say that a figure is equal. --equal-within 10%
+"No significant difference" does not mean that a figure is equal. --equal-within 10%
 decides that by an equivalence test: a figure is equal if the 95% interval of the
 ratio of both sides lies within 10 %, different if it lies outside, and otherwise
 undecided. The exit code is 3 if a figure is different, 4 if one is undecided;
@@ -79,8 +79,8 @@ undecided. The exit code is 3 if a figure is different, 4 if one is undecided;
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, s, args) },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and skip what has no counterpart")
-	f.BoolVar(&o.across, "across-control-planes", false, "compare runs of two control planes: test the figures that mean the same with both, and list the others with what they mean, as in --across-control-planes istio linkerd")
+	f.BoolVar(&o.force, "force", false, "compare runs that are not comparable, and skip runs without a counterpart")
+	f.BoolVar(&o.across, "across-control-planes", false, "compare runs of two control planes: test the figures that mean the same with both, and list the others with their meanings, as in --across-control-planes istio linkerd")
 	o.addGateFlags(f)
 	f.StringVar(&o.published, "published", "", "show published figures with this `NAME` next to those of one or two folders, without tests")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table (the answer), wide (all tables), json, yaml or markdown")

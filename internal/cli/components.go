@@ -30,7 +30,7 @@ func addComponentFlags(flags *pflag.FlagSet, o *component.Options) {
 
 // addIstioFlag adds the flag of commands that run or build Istio's programs.
 func addIstioFlag(flags *pflag.FlagSet, o *component.Options) {
-	flags.StringVar(&o.Istio, "istio-version", "", "version of Istio to run: "+strings.Join(component.IstioReleases(), ", ")+", a line of these, as in 1.29, or the number of another release, whose images are taken (default "+component.IstioDefault+")")
+	flags.StringVar(&o.Istio, "istio-version", "", "version of Istio to run: "+strings.Join(component.IstioReleases(), ", ")+", a minor version of these, as in 1.29, or the number of another release, whose images are taken (default "+component.IstioDefault+")")
 }
 
 // addEnvoyFlag adds the flag of commands that run Envoy.

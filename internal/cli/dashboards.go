@@ -99,7 +99,7 @@ The Prometheus is selected on the dashboards.`,
 		},
 	}
 	cmd.Flags().StringVar(&target.URL, "url", "", "`URL` of the Grafana; required")
-	cmd.Flags().StringVar(&target.Token, "token", "", "`token` of a service account (default $GRAFANA_TOKEN, which others on this machine do not see)")
+	cmd.Flags().StringVar(&target.Token, "token", "", "`token` of a service account (default $GRAFANA_TOKEN, which other users of this machine cannot see)")
 	addListOutput(cmd, &output)
 	return cmd
 }

@@ -65,7 +65,7 @@ listen on this machine only. They need no password and end with this command
 	f.StringVar(&spec.Grafana.Program, "grafana", "", "`path` of the program grafana or grafana-server (default: in PATH, else Docker)")
 	f.StringVar(&spec.Grafana.Home, "grafana-home", "", "`folder` with its conf and public (default: above the program, or where packages put it)")
 	f.StringVar(&spec.Grafana.Image, "grafana-image", grafana.Image, "`image` that Docker is to run")
-	f.BoolVar(&spec.NoGrafana, "no-grafana", false, "start Prometheus alone")
+	f.BoolVar(&spec.NoGrafana, "no-grafana", false, "start only Prometheus")
 	addComponentFlags(f, &spec.Programs)
 	return cmd
 }

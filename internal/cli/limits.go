@@ -28,16 +28,16 @@ func newLimitsCommand(s streams) *cobra.Command {
 	var o limitsOptions
 	cmd := &cobra.Command{
 		Use:   "limits --slo OBJECTIVE",
-		Short: "Search for the most that meets an objective: change rate, pods, memory limit, processors",
+		Short: "Search for the largest mesh or change rate, or the least memory or processors, that meets an objective",
 		Long: `Limits searches for the highest change rate, the largest mesh, the smallest memory
 limit or the fewest processors of the control plane with which an objective is met.
 It tries values by real runs: first in factors of two, then between a value that
 met the objective and one that missed it, until the two differ by --resolution.
-How many runs there are at most, and how long they take, is printed first.
+The largest number of runs and their approximate duration are printed first.
 
 --slo is a figure and a bound: FIGURE<VALUE or FIGURE>VALUE. Figures are named as
 in 'scaler compare --fail-on'; push.p99 is that of the changes at a rate. The
-search starts at the value that the rollout's own flag has: --change, --pods,
+search starts at the value of the rollout's flag: --change, --pods,
 --control-plane-memory (default 512Mi) or --control-plane-cpus (default 8).
 
 A control plane that is killed for exceeding its memory limit, or a mesh that does
@@ -66,11 +66,11 @@ easiest value, and 4 if the search ended without an answer.`,
 	}
 	o.addFlags(cmd, s, scenario.Limits, shortRollouts())
 	f := cmd.Flags()
-	f.StringVar(&o.find, "find", string(limits.ChangeRate), "what is searched for: change-rate, pods, memory or cpus")
+	f.StringVar(&o.find, "find", string(limits.ChangeRate), "value to search for: change-rate, pods, memory or cpus")
 	f.StringVar(&o.slo, "slo", "", "the `OBJECTIVE`, as in 'push.p99<2s' or 'rollout.cores<1.5'")
 	f.StringVar(&o.min, "min", "", "smallest value that is tried (default 0.5/s, 10 pods, 64Mi or 1)")
 	f.StringVar(&o.max, "max", "", "greatest value that is tried (default 1000/s, 5000 pods, 8Gi or 16)")
-	f.StringVar(&o.resolution, "resolution", "10%", "how much the value that meets the objective and the one that misses it may differ")
+	f.StringVar(&o.resolution, "resolution", "10%", "largest difference between the value that meets the objective and the one that misses it")
 	f.IntVar(&o.maxRuns, "max-runs", 20, "number of runs after which the search ends")
 	complete(cmd, "find", findNames())
 	return cmd

@@ -86,20 +86,20 @@ within its interval. Otherwise the exit code is 3.`,
   # what ambient mode needs with a node for each 40 pods, from runs with several --pods-per-node
   scaler plan results --pods 5000 --dataplane ambient --pods-per-node 40
 
-  # check the plan: run it with what it asks for
+  # check the plan: run it with the planned resources
   scaler plan results --pods 1600 --control-plane-cpus 2 --verify`,
 		ValidArgsFunction: completeFolders,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(s, cmd, args) },
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.Pods, "pods", 0, "pods of the mesh that is planned for (with --validate, default the largest size)")
-	f.IntVar(&o.Scale, "scale", 0, "copies of the captured mesh of the runs that are planned for, in place of --pods")
-	f.IntVar(&o.Services, "services", 0, "services of that mesh (default as many for each pod as the runs have)")
-	f.StringVar(&o.Mode, "mode", "", "mode of the runs that are taken (default permissive if there are such)")
-	f.StringVar(&o.Dataplane, "dataplane", "", "data plane of the runs that are taken, as in ambient (default sidecar if there are such)")
-	f.IntVar(&o.PodsPerNode, "pods-per-node", 0, "with runs of --dataplane ambient, the number of pods for which that mesh has a node (default as in most runs of the largest size)")
+	f.IntVar(&o.Pods, "pods", 0, "pods of the planned mesh (with --validate, default the largest size)")
+	f.IntVar(&o.Scale, "scale", 0, "number of copies of the runs' captured mesh to plan for, in place of --pods")
+	f.IntVar(&o.Services, "services", 0, "services of the planned mesh (default in the ratio of the runs)")
+	f.StringVar(&o.Mode, "mode", "", "mode of the runs to use (default permissive, if there are such runs)")
+	f.StringVar(&o.Dataplane, "dataplane", "", "data plane of the runs to use, as in ambient (default sidecar, if there are such runs)")
+	f.IntVar(&o.PodsPerNode, "pods-per-node", 0, "with runs of --dataplane ambient: pods per node of the planned mesh (default as in most runs of the largest size)")
 	f.DurationVar(&o.Within, "rollout-within", 0, "time that the rollout may take, as in 10m (default any)")
-	f.DurationVar(&o.Wait, "wait", 0, "longest that a sidecar of a burst may wait to be served, as in 5s (default until it would be refused)")
+	f.DurationVar(&o.Wait, "wait", 0, "longest time that a sidecar of a burst may wait to be served, as in 5s (default until it would be refused)")
 	f.StringVar(&o.headroom, "headroom", fmt.Sprintf("%.0f%%", 100*capacity.DefaultHeadroom), "share added to the upper bound of the forecast")
 	f.IntVar(&o.Processors, "control-plane-cpus", 0, "processors per replica (default: as few as are sufficient)")
 	f.BoolVar(&o.LimitProcessors, "cpu-limit", false, "print a processor limit, too; without it GOMAXPROCS bounds what a replica uses, and nothing throttles it")
@@ -109,8 +109,8 @@ within its interval. Otherwise the exit code is 3.`,
 	f.BoolVar(&o.verify, "verify", false, "run the planned mesh with the recommended limits, and compare")
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record of --verify, which the same command resumes (default ./scaler-runs/DATE-TIME)")
 	addComponentFlags(f, &o.spec.Programs)
-	f.StringVar(&o.nodeSpeed, "node-speed", "", "`FILE` with what 'scaler calibrate --speed -o json' printed on the nodes that are planned for: processor time and cores are those of their processors (default those of the runs)")
-	f.BoolVar(&o.Force, "force", false, "forecast although there are too few runs, or too far ahead")
+	f.StringVar(&o.nodeSpeed, "node-speed", "", "`FILE` with the output of 'scaler calibrate --speed -o json' on the planned nodes: processor time and cores are stated for their processors (default those of the runs)")
+	f.BoolVar(&o.Force, "force", false, "forecast even if there are too few runs, or the planned mesh is too large for them")
 	f.StringVarP(&o.output, "output", "o", "table", "`format`: table (the answer), wide (all tables), json, yaml or markdown")
 	complete(cmd, "output", output.Formats)
 	complete(cmd, "mode", []string{"permissive", "strict"})

@@ -31,8 +31,8 @@ The record of a run that is under way, was interrupted or was killed can be
 printed too; its status says so. Records of 'scaler latency' are printed after the
 others.
 
-The page that -o html prints holds everything it shows, needs no network, and is
-made from the records' time lines, distributions and events as well. The folder of
+The page that -o html prints is one file, needs no network, and also shows the records'
+time lines, distributions and events. The folder of
 a 'scaler assess' is printed as its answer; its page is that of its runs.`,
 		Example: `  # all runs below results
   scaler report results

@@ -41,7 +41,7 @@ func newRolloutCommand(s streams) *cobra.Command {
 		Short: "Roll out a mesh against a real control plane and measure what it needs",
 		Long: `Rollout starts a cluster with fake nodes and a control plane, and rolls out a mesh.
 Every pod gets a simulated sidecar that behaves toward the control plane like a
-real proxy. Measured are the control plane's cores and memory during the rollout
+real proxy. It measures the control plane's cores and memory during the rollout
 and in steady state, and the time until every sidecar has its configuration and
 its certificate. An answer of at most 20 lines goes to stdout, with -o wide all
 tables, and the record to --out. Everything that was started is stopped at the end.
@@ -50,10 +50,9 @@ The same command with the same --out resumes several runs that were interrupted.
 By default pods arrive at 20 per second and their sidecars start 1 to 5 seconds later,
 as in a cluster with stock settings.
 
-The control plane is that of a machine with 8 processors, whatever this one has. Where
-programs would wait for the processors of this machine, time is slowed down: by how much
-follows from what the run is expected to need, and is printed first. --dilate 1 prevents
-that.
+The control plane runs as on a machine with 8 processors. If programs would wait for
+the processors of this machine, time is slowed down by a factor that follows from the
+expected demand of the run and is printed first. --dilate 1 prevents that.
 
 The first run takes the programs that it needs from released images or builds
 them, which takes less than 20 minutes on two cores; see 'scaler components'.`,
@@ -69,10 +68,10 @@ them, which takes less than 20 minutes on two cores; see 'scaler components'.`,
   # in real time
   scaler rollout --pods 200 --dilate 1
 
-  # how the need of your own mesh grows: with one, two and four copies of it
+  # your own mesh, with one, two and four copies of it
   scaler rollout --mesh mesh.yaml --scale 1,2,4 --repeats 2
 
-  # how the need grows with size and mode: eight runs
+  # several sizes and modes: eight runs
   scaler rollout --pods 200,400,800,1600 --mode both --probes 0
 
   # recovery after the control plane was killed
@@ -84,7 +83,7 @@ them, which takes less than 20 minutes on two cores; see 'scaler components'.`,
   # sidecars of 200 pods against an ADS server that runs already
   scaler rollout --pods 200 --control-plane xds://127.0.0.1:18000 --set controlPlane.connection.plaintext=true
 
-  # what each part of a typical mesh costs the control plane: pairs of runs in turns
+  # what each part of a typical mesh costs the control plane: interleaved runs
   scaler rollout --pods 400 --profile typical --knob-sweep
 
   # in your cluster, against its control plane: first what would be created, then the run
@@ -98,7 +97,7 @@ them, which takes less than 20 minutes on two cores; see 'scaler components'.`,
 	}
 	o.addFlags(cmd, s, scenario.Rollout, scenario.Default())
 	o.existing.addFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&o.sweep, "knob-sweep", false, "price each part of the profile: runs of the plain mesh and of the mesh with that part alone, in turns, --repeats of each (default 4); knobs.json in --out has the result, and the same command resumes it")
+	cmd.Flags().BoolVar(&o.sweep, "knob-sweep", false, "measure the cost of each part of the profile: interleaved runs of the plain mesh and of the mesh with only that part, --repeats of each (default 4); knobs.json in --out has the result, and the same command resumes it")
 	group(cmd.Flags(), scenario.MeshGroup, false, "knob-sweep")
 	return cmd
 }

@@ -34,10 +34,10 @@ type scenarioFlags struct {
 func (o *scenarioFlags) addTo(cmd *cobra.Command, s streams, command string, defaults scenario.Scenario) {
 	o.command, o.defaults, o.stdin = command, defaults, s.in
 	f := cmd.Flags()
-	f.StringVarP(&o.file, "file", "f", "", "scenario `FILE` in YAML; - is standard input. Flags replace what it states")
+	f.StringVarP(&o.file, "file", "f", "", "scenario `FILE` in YAML; - is standard input. Flags replace its values")
 	f.StringVar(&o.preset, "preset", "", "scenario that is part of scaler, before --file: "+oneOf(scenario.PresetNames(command)))
 	f.StringArrayVar(&o.sets, "set", nil, "`PATH=VALUE` of a field of the scenario, as in "+o.example()+", repeatable")
-	f.StringVar(&o.print, "print-scenario", "", "print the scenario that is asked for and do nothing: given (what is stated) or all (with defaults)")
+	f.StringVar(&o.print, "print-scenario", "", "print the scenario and do nothing else: given (the fields that were stated) or all (with defaults)")
 	f.Lookup("print-scenario").NoOptDefVal = "given"
 	group(f, scenarioGroup, true, "file", "preset", "set", "print-scenario")
 	complete(cmd, "preset", scenario.PresetNames(command))

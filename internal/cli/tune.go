@@ -30,30 +30,30 @@ func newTuneCommand(s streams) *cobra.Command {
 	var o tuneOptions
 	cmd := &cobra.Command{
 		Use:   "tune --setting NAME=VALUE,VALUE",
-		Short: "Try values of the control plane's settings in turns, and recommend one if it helps",
+		Short: "Try values of the control plane's settings, interleaved, and recommend one if it helps",
 		Long: `Tune runs the same rollouts with several values of settings of the control plane, in
-turns with the preset, in which no setting is varied. It compares each value with
+turn with the preset, in which no setting is varied. It compares each value with
 the preset: CPU time, memory, the latency of pushes and of the complete
 configuration, each with a 95% interval and a test, corrected for the number of
-all figures and values. How many runs there are, and how long they take, is
-printed first.
+all figures and values. The number of runs and their duration are printed first.
 
 A setting is a variable of the control plane's environment. One setting at a time
-is varied about the preset: it takes one run for each value, and its effect is
-that of the setting alone. --all-combinations tries every combination, which also
-shows what settings do only together, and takes many more runs.
+is varied, starting from the preset: this needs one run for each value and repeat, and
+shows the effect of each setting alone. --all-combinations tries every combination,
+which also shows effects that settings have only together, and needs many more runs.
 
 A value is recommended if some figure is established to be better, and every other
 is shown not to become worse by more than its margin: 10 % for processor time,
 memory and the length of the rollout, 25 % for latencies. If harm is neither
 established nor excluded there is no recommendation, and the exit code is 4. With
---goal one figure must become better, and what becomes worse, or may, is stated. With
+--goal one figure must become better, and the answer states which figures become, or may
+become, worse. With
 --slo only values that meet the objective in every run are considered; if the
 preset misses it, the objective's figure is the goal. Otherwise there is no
 significant gain.
 
 A setting whose name is not in the control plane's program is refused; so is a
-value that the control plane says it does not take, with that line of its log.
+value that the control plane rejects, with that line of its log.
 
 Changes of endpoints are made at 5/s unless --change says otherwise. The scenario is
 that of 'scaler rollout'. Each run has a record below --out, in a folder for each value, which 'scaler compare' reads again. tune.json there is the
@@ -65,7 +65,7 @@ tuning that was interrupted; with more --repeats it adds to it. The exit code is
   scaler tune --setting PILOT_PUSH_THROTTLE=20,50,100 \
     --setting PILOT_DEBOUNCE_AFTER=50ms,100ms,500ms --pods 200 --slo 'push.p99<2s'
 
-  # whatever takes the least CPU time while pods are rolled out
+  # the value with the least CPU time of the rollout
   scaler tune --setting PILOT_DEBOUNCE_MAX=1s,10s --goal rollout.cpuSeconds --pods 400`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, s) },

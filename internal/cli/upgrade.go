@@ -22,10 +22,10 @@ func newUpgradeCommand(s streams) *cobra.Command {
 		Long: `Upgrade rolls out a mesh on one version of Istio, as 'scaler rollout' does. Then it starts
 another version next to it, as a second revision, moves the workloads in waves by
 changing the revision's label of their pods, which restarts them, and removes the first
-version. Measured are, for each stage and each of the two istiods, cores, memory,
+version. It measures, for each stage and each of the two istiods, cores, memory,
 responses, the latencies of certificates, configuration and endpoints, and endpoints that
-sidecars still held after their pods were gone. The result is how much the cluster must have
-free during the upgrade.
+sidecars still held after their pods were gone. The result is the amount of resources that
+the cluster must have free during the upgrade.
 
 A wave is a share of the pods with sidecars, those of earlier waves included. Workloads are
 moved as a whole, all of a wave at once unless --restart-rate is given; each is a rolling

@@ -56,7 +56,7 @@ func wantedIstio() string { return pinnedIstio() + ", or the number of another r
 
 // pinnedIstio states which values mean a release that can be built.
 func pinnedIstio() string {
-	return "one of " + strings.Join(istioReleases, ", ") + ", a line of these, as in " + IstioLine(IstioDefault)
+	return "one of " + strings.Join(istioReleases, ", ") + ", a minor version of these, as in " + IstioLine(IstioDefault)
 }
 
 // istioNumber matches the number of a release, all of which have the major version 1.

@@ -29,7 +29,7 @@ var Effects = []struct {
 	{ChainDrained, "the listener is updated in place: connections of the filter chains that differ are drained, those of the others stay", chainUpdate},
 	{PoliciesChecked, "a ztunnel checks its open connections by the policies that it has then, and closes those that they do not allow", policies},
 	{ClusterWarmed, "a new cluster is warmed, then takes the place of the old one, whose connection pools are drained: requests in flight end, connections are opened anew", warming},
-	{ResourceAdded, "the resource is new: nothing that is there is touched", lds},
+	{ResourceAdded, "the resource is new: existing resources are not affected", lds},
 	{InPlace, "applied in place: new requests see it, connections stay", rds},
 	{WorkloadsChanged, "what a ztunnel knows of a workload or a service changes in place: new connections see it", workloadState},
 	{EndpointsChanged, "hosts of a cluster change in place: connections to those that are removed are drained, the others stay", eds},
