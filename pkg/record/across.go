@@ -84,7 +84,7 @@ func AcrossOf(path string) (found Across, ok bool) {
 	return found, ok
 }
 
-// acrossPath is a path without the name of a fault, and without what comes before latencies and the
+// acrossPath returns a path without the name of a fault, and without what comes before latencies and the
 // control plane's usage.
 func acrossPath(path string) string {
 	if rest, ok := strings.CutPrefix(path, "faults."); ok {

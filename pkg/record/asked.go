@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// PodCount is the number of pods with sidecars, or served by the proxies of nodes, that the run was asked for; 0 where
+// PodCount returns the number of pods with sidecars, or served by the proxies of nodes, that the run was asked for; 0 where
 // it is not known.
 func (r *Run) PodCount() int {
 	if r.Mesh != nil {
@@ -17,7 +17,7 @@ func (r *Run) PodCount() int {
 	return r.Scenario.Mesh.Pods.First()
 }
 
-// ServiceCount is the number of services of the mesh.
+// ServiceCount returns the number of services of the mesh.
 func (r *Run) ServiceCount() int {
 	if r.Mesh != nil {
 		return r.Mesh.Services
@@ -25,7 +25,7 @@ func (r *Run) ServiceCount() int {
 	return r.Scenario.Mesh.Services
 }
 
-// NamespaceCount is the number of namespaces of the mesh.
+// NamespaceCount returns the number of namespaces of the mesh.
 func (r *Run) NamespaceCount() int {
 	if r.Mesh != nil {
 		return r.Mesh.Namespaces
@@ -36,7 +36,7 @@ func (r *Run) NamespaceCount() int {
 // CapturedMode is the mode of a captured mesh, whose own configuration decides.
 const CapturedMode = "captured"
 
-// ModeName is the mode of the mesh: named settings. It is "" where a setting was chosen by itself.
+// ModeName returns the mode of the mesh: named settings. It is "" where a setting was chosen by itself.
 func (r *Run) ModeName() string {
 	switch {
 	case r.Mesh != nil:
@@ -47,7 +47,7 @@ func (r *Run) ModeName() string {
 	return r.Scenario.Mesh.Mode.First()
 }
 
-// Mode is the mode of a run as it is grouped and named: with the data plane where that is
+// Mode returns the mode of a run as it is grouped and named: with the data plane where that is
 // not sidecars, as in "ambient strict" or "ambient with namespace waypoints strict"; without a mode its settings.
 func (r *Run) Mode() string { return r.ModeOr(r.Environment.Knobs.Text()) }
 
@@ -83,7 +83,7 @@ func (r *Run) Waypoints() string {
 	return ""
 }
 
-// StartDelay is the time from a pod's address to the start of its sidecar; "" if there was none.
+// StartDelay returns the time from a pod's address to the start of its sidecar; "" if there was none.
 func (r *Run) StartDelay() string {
 	if d := r.Scenario.Mesh.Sidecars.StartDelay; d != nil && *d != (scenario.Delay{}) {
 		return d.String()
@@ -91,10 +91,10 @@ func (r *Run) StartDelay() string {
 	return ""
 }
 
-// Slowdown is the factor K by which time was slowed down; 1 = it was not.
+// Slowdown returns the factor K by which time was slowed down; 1 = it was not.
 func (r *Run) Slowdown() float64 { return max(1, r.Scenario.Instrument.Dilation.Factor) }
 
-// SlowdownIn is the factor by which time was slowed down in a phase.
+// SlowdownIn returns the factor by which time was slowed down in a phase.
 func (r *Run) SlowdownIn(phase PhaseName) float64 {
 	if d := r.Environment.Dilation; d != nil && slices.Contains(d.RealTime, phase) {
 		return 1
@@ -102,7 +102,7 @@ func (r *Run) SlowdownIn(phase PhaseName) float64 {
 	return r.Slowdown()
 }
 
-// realTimeText are the phases of a run that were not slowed down, though others were; "none" if all were, or if
+// realTimeText returns the phases of a run that were not slowed down, though others were; "none" if all were, or if
 // time was not slowed down.
 func (r *Run) realTimeText() string {
 	d := r.Environment.Dilation

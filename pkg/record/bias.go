@@ -26,7 +26,7 @@ func isRate(path string) bool {
 	return known && f.Scaling() == ScalingRate
 }
 
-// Biases are the figures that a warning of waiting for processors makes too high or too
+// Biases returns the figures that a warning of waiting for processors makes too high or too
 // low. Times are too high and rates too low; cores are too low, as a program that waits
 // uses fewer. A control plane that waits merges pushes that it would otherwise send, so
 // that in a rollout responses and their bytes are too low. Its CPU time may be off either

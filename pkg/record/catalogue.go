@@ -41,7 +41,7 @@ type Figure struct {
 	quantile bool
 }
 
-// Of is the figure in a part of a record, such as a *Usage, below which its path is; nil if it was not measured.
+// Of returns the figure in a part of a record, such as a *Usage, below which its path is; nil if it was not measured.
 func (f Figure) Of(part any) *float64 { return number(reflect.ValueOf(part), f.Path) }
 
 // Between states the events between which each observation of a latency lies; "" for a figure of another kind.
@@ -138,7 +138,7 @@ func stands(word, name string) bool {
 	return word == name
 }
 
-// Values are the figures of the run that were measured, in the order in which they
+// Values returns the figures of the run that were measured, in the order in which they
 // are shown. The control plane's own metrics are not among them: their meaning
 // depends on its version.
 func (r *Run) Values() []Value {
@@ -154,7 +154,7 @@ func (r *Run) Values() []Value {
 	return all
 }
 
-// Value is the figure at a path of the record; nil if it was not measured, or lies
+// Value returns the figure at a path of the record; nil if it was not measured, or lies
 // among what was lost.
 func (r *Run) Value(path string) *float64 {
 	var found *float64
@@ -203,7 +203,7 @@ const (
 	timedApart               // its warnings name their paths themselves; see Run.waited
 )
 
-// of is a figure at the place.
+// of returns a figure at the place.
 func (p place) of(f Figure) Figure {
 	f.Path = join(p.path, f.Path)
 	switch {

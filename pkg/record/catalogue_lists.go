@@ -108,7 +108,7 @@ const (
 	followed      = "Each change counts once for each sidecar that it concerns. One that a sidecar does not have 30 s after it was made is lost. A change that is seen later than a sidecar has it counts as 0, and in `clamped`."
 )
 
-// pushed are the events between which the push of a change of a kind lies.
+// pushed returns the events between which the push of a change of a kind lies.
 func pushed(kind ChangeKind) (from, to string) {
 	switch kind {
 	case RouteChange, PolicyChange:
@@ -120,7 +120,7 @@ func pushed(kind ChangeKind) (from, to string) {
 	}
 }
 
-// All are the distributions that Latencies may have, in the order in which they are
+// All returns the distributions that Latencies may have, in the order in which they are
 // shown, with those of this one.
 func (l *Latencies) All() []Distribution {
 	all := []Distribution{
@@ -186,7 +186,7 @@ func (l *Latencies) All() []Distribution {
 			From: endpointWrite, To: sliceSeen, Note: "It is the time of Kubernetes' controllers, and of the start of a sidecar where only ready endpoints are sent."})
 }
 
-// realStarts are the distributions of the starts of real sidecars.
+// realStarts returns the distributions of the starts of real sidecars.
 func realStarts(l *Latencies) []Distribution {
 	const started = "the agent starts, or an Envoy without one"
 	return []Distribution{
@@ -201,10 +201,10 @@ func realStarts(l *Latencies) []Distribution {
 	}
 }
 
-// latencies are the figures of Latencies, those that fixed names of that phase.
+// latencies returns the figures of Latencies, those that fixed names of that phase.
 func latencies(fixed PhaseName) node { return distributions(fixed, (*Latencies).All) }
 
-// distributions are the figures of a T's distributions, those that fixed names of that
+// distributions returns the figures of a T's distributions, those that fixed names of that
 // phase.
 func distributions[T any](fixed PhaseName, all func(*T) []Distribution) node {
 	spot := func(d Distribution) place {
@@ -316,7 +316,7 @@ var RateFigures = []Figure{
 		Definition: "The size of those responses as messages, before compression and without the frames of HTTP/2 and TLS, over the phase's length."},
 }
 
-// counts are the figures of XDS.
+// counts returns the figures of XDS.
 func counts() []node {
 	return []node{
 		at(place{path: "responses.TYPE", label: "responses: TYPE"}, leaves([]Figure{{Unit: UnitCount, Counts: "response", Better: BetterLower,
@@ -355,7 +355,7 @@ var stormFigures = []Figure{
 		Definition: "Certificates issued in the storm, over its length."},
 }
 
-// certificates are the figures of Certificates.
+// certificates returns the figures of Certificates.
 func certificates() []node {
 	const from, to = "the certificate signing request is sent", "the chain is received and verified"
 	return []node{
@@ -450,7 +450,7 @@ var replicaFigures = []Figure{
 		Definition: "Those that were when the mesh had converged again."},
 }
 
-// replicas are the figures of Replicas.
+// replicas returns the figures of Replicas.
 func replicas() []node {
 	return []node{
 		at(place{path: "balance.PHASE", label: "streams to replicas: "}, leaves(BalanceFigures)),
@@ -500,7 +500,7 @@ var explainedFigures = []Figure{
 		Definition: "`ownSeconds` over `pushSeconds`. The rest is the way to the sidecar and back, and the time before the control plane's clock starts: istiod's starts when its own watch has seen the change. The share is not exact and can exceed 1."},
 }
 
-// pushIntervals are the figures of PushIntervals.
+// pushIntervals returns the figures of PushIntervals.
 func pushIntervals() []node {
 	counts := leaves([]Figure{
 		{Path: "changes", Unit: UnitCount, Label: "changes", Counts: "change", Better: BetterNeither,
@@ -522,7 +522,7 @@ func pushIntervals() []node {
 	}
 }
 
-// rolloutTime is the figure of the rollout's length. A run knows it only if the rollout ended by convergence.
+// rolloutTime returns the figure of the rollout's length. A run knows it only if the rollout ended by convergence.
 func rolloutTime() node {
 	f := Figure{Path: "phases.rollout.seconds", timed: "phases.rollout", Unit: UnitSeconds, Phase: PhaseRollout, Label: "rollout time", Counts: "run", Better: BetterLower,
 		Definition: "The rollout time: the length of the phase, if it ended by convergence. After the time limit only a lower bound is known. [Phases](definitions/phases.md#phases) states from when to when."}

@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// fullRun is a run in which every number is there, each another one.
+// fullRun returns a run in which every number is there, each another one.
 func fullRun(t *testing.T) *Run {
 	t.Helper()
 	var run Run
@@ -181,7 +181,7 @@ func (p fieldPattern) has(path string) bool {
 	return isLatency
 }
 
-// pattern is a figure's path with what its words stand for.
+// pattern returns a figure's path with what its words stand for.
 func pattern(path string) *regexp.Regexp {
 	quoted := regexp.QuoteMeta(path)
 	for word, stands := range map[string]string{"PHASE": "(baseline|rollout|steady|probe|change|cycle|storm|churn)", "KIND": "[^.]+", "PROGRAM": "[^.]+", "TYPE": "[^.]+", "FAULT": ".+", "STAGE": "[^.]+"} {

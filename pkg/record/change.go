@@ -66,7 +66,7 @@ var ChangeFigures = []Figure{
 		Definition: "The bytes of those responses, over `changes`."},
 }
 
-// Distributions are the latencies of the phase, in the order in which they are shown;
+// Distributions returns the latencies of the phase, in the order in which they are shown;
 // their paths are below the Change.
 func (c *Change) Distributions() []Distribution {
 	few := c.WithholdsP99()

@@ -2,7 +2,7 @@ package record
 
 import "testing"
 
-// changed is a run with so many changes of routes.
+// changed returns a run with so many changes of routes.
 func changed(changes, lost int64) *Run {
 	latency := func(count int64) *Latency {
 		return &Latency{Unit: "s", Count: count, Lost: lost, P50: new(0.1), P99: new(0.9), P999: new(1.0), Max: new(1.1)}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// BelowClock are the paths of the latencies from scaler's clock to a worker's whose median is below
+// BelowClock returns the paths of the latencies from scaler's clock to a worker's whose median is below
 // the uncertainty of that clock, in seconds: they are not known to be longer than nothing. Latencies
 // that begin and end on one clock are not among them.
 func (l *Latencies) BelowClock(uncertainty float64) []string {

@@ -32,7 +32,7 @@ func (c Condition) Kind() scenario.Comparability {
 	return scenario.Condition
 }
 
-// stated is a property that is one field of the scenario as it is written there. unset is its text where the
+// stated returns a property that is one field of the scenario as it is written there. unset is its text where the
 // scenario does not have it.
 func stated(name, path, unset string) Condition {
 	return Condition{Name: name, Paths: []string{path}, Of: func(r *Run) string {

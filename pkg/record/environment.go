@@ -182,6 +182,6 @@ type ControlPlaneSource struct {
 	MemoryLimitEnforced bool              `json:"memoryLimitEnforced,omitempty"`
 	Settings            map[string]string `json:"settings,omitempty"` // that differ from its stock ones, or matter
 	Limits              *Limits           `json:"limits,omitempty"`   // that it is known to hold itself to
-	// WorkingSetUnknown is why its working set was not measured; "" = it was.
+	// WorkingSetUnknown states why its working set was not measured; "" = it was.
 	WorkingSetUnknown string `json:"workingSetUnknown,omitempty"`
 }

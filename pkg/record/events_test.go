@@ -134,7 +134,7 @@ func (s source) rows(t *testing.T, b *strings.Builder, prefix, name string) {
 	}
 }
 
-// unitOf is the unit of a field, which its name and type state.
+// unitOf returns the unit of a field, which its name and type state.
 func unitOf(name, kind string) string {
 	switch {
 	case strings.HasSuffix(strings.ToLower(name), "seconds"):

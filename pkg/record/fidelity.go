@@ -148,7 +148,7 @@ type Difference struct {
 	Explained string `json:"explained,omitempty"`
 }
 
-// Unexplained are the differences of all cases that have no explanation.
+// Unexplained returns the differences of all cases that have no explanation.
 func (f *Fidelity) Unexplained() []Difference {
 	var all []Difference
 	for _, c := range f.Cases {

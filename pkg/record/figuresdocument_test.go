@@ -118,7 +118,7 @@ type figureRow struct {
 	notCompared               bool
 }
 
-// definition is the text of the row, with the kinds of changes that it is of, and its scope unless that is the one that was
+// definition returns the text of the row, with the kinds of changes that it is of, and its scope unless that is the one that was
 // stated of all.
 func (d figureRow) definition(stated string) string {
 	kinds, scope := "", d.scope
@@ -131,7 +131,7 @@ func (d figureRow) definition(stated string) string {
 	return joined(kinds, d.text, scope)
 }
 
-// figureRows are the rows of all figures, those that a list has in one.
+// figureRows returns the rows of all figures, those that a list has in one.
 func figureRows() []figureRow {
 	var rows []figureRow
 	seen := map[string]int{}
@@ -153,7 +153,7 @@ func figureRows() []figureRow {
 	return rows
 }
 
-// rowOf is the row that a figure is in.
+// rowOf returns the row that a figure is in.
 func rowOf(f Figure) figureRow {
 	row := figureRow{
 		path: f.Path, unit: string(f.Unit), label: f.Label, counts: f.Counts, phase: f.Phase, better: f.Better, dilated: f.Scaling(), notCompared: f.NotCompared,
@@ -186,7 +186,7 @@ func rowOf(f Figure) figureRow {
 	return row
 }
 
-// above is the path and the label of the usage or the latency that a figure is of.
+// above returns the path and the label of the usage or the latency that a figure is of.
 func above(f Figure, list []Figure) (path, label string) {
 	for _, of := range list {
 		if path, ok := strings.CutSuffix(f.Path, "."+of.Path); ok {

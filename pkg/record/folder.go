@@ -155,7 +155,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Below is the folder of a run's record relative to the folder out, with slashes; "" for a run
+// Below returns the folder of a run's record relative to the folder out, with slashes; "" for a run
 // without a record.
 func (r *Run) Below(out string) string {
 	if r.Dir == "" {

@@ -64,7 +64,7 @@ func (s source) take(declared ast.Decl) {
 // documented is a field as a document has it.
 type documented struct{ name, kind, comment string }
 
-// fields are a struct's fields by their names in JSON, with Go's type and the comment.
+// fields returns a struct's fields by their names in JSON, with Go's type and the comment.
 func (s source) fields(name string) []documented {
 	var all []documented
 	for _, field := range s.structs[name].Type.(*ast.StructType).Fields.List {

@@ -47,10 +47,10 @@ func CreateLatency(dir, name string) (_ *LatencyWriter, err error) {
 	return w, w.Save(&LatencyRun{Started: time.Now().UTC(), Rows: []LatencyRow{}})
 }
 
-// Dir is the run's folder.
+// Dir returns the run's folder.
 func (w *LatencyWriter) Dir() string { return w.dir }
 
-// LogDir is the folder for the logs of what the run starts.
+// LogDir returns the folder for the logs of what the run starts.
 func (w *LatencyWriter) LogDir() string { return filepath.Join(w.dir, logsDir) }
 
 // Save writes run.json anew, as Writer.Save does: all or nothing, and as

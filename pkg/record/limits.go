@@ -30,7 +30,7 @@ type ByProcessors struct {
 	Max          float64 `json:"max,omitempty"` // 0 = none
 }
 
-// At is the bound for so many processors; 0 for a nil rule.
+// At returns the bound for so many processors; 0 for a nil rule.
 func (b *ByProcessors) At(processors int) float64 {
 	if b == nil {
 		return 0

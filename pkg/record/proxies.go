@@ -45,7 +45,7 @@ var ProxyFigures = []Figure{
 	{Path: "configurationBytes.max", Unit: UnitBytes, Label: "configuration max", Counts: "node", Better: BetterLower, Definition: "The same of the proxy that holds most."},
 }
 
-// heldByType are the bytes and resources of each type that a holder has, mean over all of them. counts is
+// heldByType returns the bytes and resources of each type that a holder has, mean over all of them. counts is
 // Figure.Counts.
 func heldByType(counts, holder, all string) []node {
 	return []node{
@@ -56,7 +56,7 @@ func heldByType(counts, holder, all string) []node {
 	}
 }
 
-// Sentence is a warning's Sentence as it is said of the run: of the proxies of nodes where no pod has a
+// Sentence returns a warning's Sentence as it is said of the run: of the proxies of nodes where no pod has a
 // sidecar.
 func (r *Run) Sentence(w Warning) string {
 	text := w.Sentence()
@@ -66,7 +66,7 @@ func (r *Run) Sentence(w Warning) string {
 	return OfProxies(text, r.Proxies.Name, r.Proxies.Name+"s")
 }
 
-// OfProxies is a text about sidecars as it is said of other proxies: of one, and of several.
+// OfProxies returns a text about sidecars as it is said of other proxies: of one, and of several.
 func OfProxies(text, one, several string) string {
 	capital := func(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 	return strings.NewReplacer(

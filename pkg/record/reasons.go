@@ -1,6 +1,6 @@
 package record
 
-// Reason is why there is a warning. The list is closed: readers may rely on it, and
+// Reason is the code of a reason for a warning. The list is closed: readers may rely on it, and
 // a new one raises Schema.
 type Reason string
 

@@ -18,7 +18,7 @@ import (
 	"scaler.mesh/scaler/test/golden"
 )
 
-// declared are the constants of type Reason in reasons.go, with their comments.
+// declared returns the constants of type Reason in reasons.go, with their comments.
 func declared(t *testing.T) map[Reason]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "reasons.go", nil, parser.ParseComments)
@@ -46,7 +46,7 @@ func declared(t *testing.T) map[Reason]string {
 	return all
 }
 
-// filled is a warning with all that a template wants.
+// filled returns a warning with all that a template wants.
 func filled(reason Reason, template string) Warning {
 	w := Warning{About: "controlPlane.rollout", Reason: reason, Component: "some-pod-7", Phase: PhaseRollout, Detail: "it ended (exit 1), at once", Values: map[string]float64{}}
 	for i, match := range placeholder.FindAllStringSubmatch(template, -1) {

@@ -125,7 +125,7 @@ type HoldingDifference struct {
 	Object   string `json:"object,omitempty"` // what explains it, as in "EnvoyFilter shop/timeout"; absent = nothing is known that does
 }
 
-// Text is the difference in words.
+// Text returns the difference in words.
 func (d HoldingDifference) Text() string {
 	text := fmt.Sprintf("%s %s, which %s in sidecar %s", d.Type, d.Resource, d.Detail, d.Example)
 	if d.Sidecars > 1 {
@@ -177,7 +177,7 @@ func (r *Run) Phase(name PhaseName) *Phase {
 	return nil
 }
 
-// RolloutSeconds is the rollout time, if convergence ended the rollout: of one that
+// RolloutSeconds returns the rollout time, if convergence ended the rollout: of one that
 // the time limit ended only a bound is known, and it is nil.
 func (r *Run) RolloutSeconds() *float64 {
 	if p := r.Phase(PhaseRollout); p != nil && p.EndedBy == EndedByConverged {

@@ -78,7 +78,7 @@ func (l *SampleLog) Each(take func(Sample) error) error {
 	return eachLine(io.NewSectionReader(l.file, 0, size), l.file.Name(), decoded(take))
 }
 
-// Samples is the log of what the run's programs use. It can be used until Close.
+// Samples returns the log of what the run's programs use. It can be used until Close.
 func (w *Writer) Samples() *SampleLog { return w.samples }
 
 // Samples hands on the samples of a run that was read, in order, until take fails. Its

@@ -49,7 +49,7 @@ func (s Scaling) of(value, k float64) float64 {
 	}
 }
 
-// Undilated is the run, as it was measured, with every figure as that of the
+// Undilated returns the run, as it was measured, with every figure as that of the
 // machine that was stood for: the run itself unless Slowdown is above 1. Figures of phases that
 // were not slowed down are those of that machine as measured. What
 // the figures of the catalogue do not include is the length of phases and the control

@@ -48,7 +48,7 @@ func fill(template string, w Warning) (text string, ok bool) {
 	return text, ok
 }
 
-// formatted is a value in a format: a verb of fmt, or one of those here.
+// formatted returns a value in a format: a verb of fmt, or one of those here.
 func formatted(value float64, format string) string {
 	unit, isMany := strings.CutPrefix(format, "many ")
 	switch {

@@ -52,7 +52,7 @@ func MeanSpeed(all []Speed) (mean Speed, ok bool) {
 	return mean, len(all) > 0
 }
 
-// Speed is the speed of the run: that in its rollout or, where Phases does not have it, Run; false where it is not known.
+// Speed returns the speed of the run: that in its rollout or, where Phases does not have it, Run; false where it is not known.
 func (p *Processor) Speed() (Speed, bool) {
 	if p == nil {
 		return Speed{}, false
@@ -64,7 +64,7 @@ func (p *Processor) Speed() (Speed, bool) {
 	return s, s.Speed > 0
 }
 
-// SpeedIn is the speed in a phase or, where Phases does not have it, Speed.
+// SpeedIn returns the speed in a phase or, where Phases does not have it, Speed.
 func (p *Processor) SpeedIn(phase PhaseName) (Speed, bool) {
 	if p != nil {
 		if s, sampled := p.Phases[phase]; sampled {
@@ -74,7 +74,7 @@ func (p *Processor) SpeedIn(phase PhaseName) (Speed, bool) {
 	return p.Speed()
 }
 
-// SpeedBefore is the speed before the run; 0 = it is not known.
+// SpeedBefore returns the speed before the run; 0 = it is not known.
 func (p *Processor) SpeedBefore() float64 {
 	if p == nil || p.Before == nil {
 		return 0
@@ -96,7 +96,7 @@ func SpeedsOf(runs []*Run) (differing string, oneWork bool) {
 	return speedsText(known), oneWork
 }
 
-// speedsText is the first result of SpeedsOf.
+// speedsText returns the first result of SpeedsOf.
 func speedsText(speeds []Speed) string {
 	if len(speeds) == 0 {
 		return ""

@@ -79,7 +79,7 @@ func control(digits []byte) bool {
 	}
 }
 
-// lineOf is the line that a byte is in, from 1.
+// lineOf returns the line that a byte is in, from 1.
 func lineOf(data []byte, offset int64) int {
 	offset = max(0, min(offset, int64(len(data))))
 	return 1 + bytes.Count(data[:offset], []byte{'\n'})

@@ -90,10 +90,10 @@ type UpgradeRoom struct {
 // UpgradePrefix begins the names of the phases that are stages of an upgrade.
 const UpgradePrefix = "upgrade-"
 
-// UpgradePhase is the phase of a stage.
+// UpgradePhase returns the phase of a stage.
 func UpgradePhase(stage string) PhaseName { return PhaseName(UpgradePrefix + stage) }
 
-// UpgradeStages are the names of a run's stages, in the order of time, and after them those
+// UpgradeStages returns the names of a run's stages, in the order of time, and after them those
 // that are no phases.
 func (r *Run) UpgradeStages() []string {
 	if r.Upgrade == nil {
@@ -224,7 +224,7 @@ func namespacesText(names []string) string {
 // wavePrefix begins the names of stages that are waves.
 const wavePrefix = "wave-"
 
-// stageText is the name of a stage in a sentence.
+// stageText returns the name of a stage in a sentence.
 func stageText(stage string) string {
 	if n, ok := strings.CutPrefix(stage, wavePrefix); ok {
 		return "wave " + n
@@ -232,7 +232,7 @@ func stageText(stage string) string {
 	return "the stage " + stage
 }
 
-// pushesOf are the pushes of a side.
+// pushesOf returns the pushes of a side.
 func pushesOf(s *UpgradeSide) []Distribution {
 	var all []Distribution
 	for _, kind := range endpointChanges {

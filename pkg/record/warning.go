@@ -61,7 +61,7 @@ func (r *Run) Replaced(about string) string {
 	return ""
 }
 
-// phaseOf is the phase that a path is of; "" if it names none.
+// phaseOf returns the phase that a path is of; "" if it names none.
 func phaseOf(path string) PhaseName {
 	for name := range strings.SplitSeq(path, ".") {
 		if phase := PhaseName(name); phase == PhaseSettle || slices.Contains(FigurePhases, phase) {
@@ -71,7 +71,7 @@ func phaseOf(path string) PhaseName {
 	return ""
 }
 
-// Sentence is the warning in words, in which figures have units that are easy to
+// Sentence returns the warning in words, in which figures have units that are easy to
 // read. Where the fields do not suffice, as in a record that was edited, it is
 // the text that was recorded.
 func (w Warning) Sentence() string {
@@ -86,7 +86,7 @@ func (w Warning) Sentence() string {
 
 var numbers = regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
 
-// Kind is the same for warnings that differ only in their numbers and in what they
+// Kind returns the same for warnings that differ only in their numbers and in what they
 // are about, so that those of several runs can be counted as one.
 func (w Warning) Kind() string {
 	template, known := sentences[w.Reason]
@@ -135,7 +135,7 @@ func Within(path, above string) bool {
 	return ok && above != "" && (rest == "" || rest[0] == '.')
 }
 
-// Reach are the paths that a warning of the run is about. One of them is About.
+// Reach returns the paths that a warning of the run is about. One of them is About.
 // That a program waited for processors in a phase means that all that was timed in
 // that phase may take less on a machine of its own, and that each program that waited
 // too may have wanted more cores: that is one warning, about the program that is
@@ -166,7 +166,7 @@ func (r *Run) Reach(w Warning) []string {
 	return paths
 }
 
-// waited are the other paths that a warning of waiting for processors reaches.
+// waited returns the other paths that a warning of waiting for processors reaches.
 func (r *Run) waited(w Warning) (paths []string) {
 	if fault, ok := strings.CutSuffix(w.About, ".controlPlane"); ok && Within(fault, "faults") {
 		return []string{fault + ".seconds", fault + ".latencies"}

@@ -73,13 +73,13 @@ func checkName(name string) error {
 	return nil
 }
 
-// Dir is the run's folder.
+// Dir returns the run's folder.
 func (w *Writer) Dir() string { return w.dir }
 
-// LogDir is the folder for the logs of what the run starts.
+// LogDir returns the folder for the logs of what the run starts.
 func (w *Writer) LogDir() string { return filepath.Join(w.dir, logsDir) }
 
-// PrometheusDir is the folder for the run's time series.
+// PrometheusDir returns the folder for the run's time series.
 func (w *Writer) PrometheusDir() string { return filepath.Join(w.dir, prometheusDir) }
 
 // Save replaces run.json atomically: readers see the old content or the new, also
@@ -143,11 +143,11 @@ func histogramPath(dir, name string) string {
 	return filepath.Join(dir, latenciesDir, name+".hgrm")
 }
 
-// HistogramPath is the file of a latency's whole distribution in a run that
+// HistogramPath returns the file of a latency's whole distribution in a run that
 // was read; stats.ReadHistogram reads it.
 func (r *Run) HistogramPath(name string) string { return histogramPath(r.Dir, name) }
 
-// PrometheusPath is the folder of the time series of a run that was read; a
+// PrometheusPath returns the folder of the time series of a run that was read; a
 // run that ended early may have none.
 func (r *Run) PrometheusPath() string { return filepath.Join(r.Dir, prometheusDir) }
 

@@ -40,7 +40,7 @@ type Options struct {
 	Say func(line string)
 }
 
-// Names are the names of the runs that a document asks for, in their order: a run for each size,
+// Names returns the names of the runs that a document asks for, in their order: a run for each size,
 // mode and data plane, and each repeat. Nothing is started. An error of a field is a
 // *[scenario.Error].
 func Names(d *scenario.Document, o Options) ([]string, error) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Default is the scenario of a command without flags: 200 pods, permissive, that come and start as in a stock
+// Default returns the scenario of a command without flags: 200 pods, permissive, that come and start as in a stock
 // cluster, against istiod on a cluster that the run starts.
 func Default() Scenario {
 	seconds := func(n int) Duration { return Duration(time.Duration(n) * time.Second) }
@@ -27,7 +27,7 @@ func Default() Scenario {
 	}
 }
 
-// DefaultLatency is the scenario of 'scaler latency' without flags: a client and a server, at three
+// DefaultLatency returns the scenario of 'scaler latency' without flags: a client and a server, at three
 // rates, with sidecars of istiod and without.
 func DefaultLatency() Scenario {
 	return Scenario{
@@ -77,7 +77,7 @@ func (d *Document) Check(command string) error {
 	return nil
 }
 
-// Command is the command that makes runs of the scenario: upgrade, where it has an upgrade, else rollout.
+// Command returns the command that makes runs of the scenario: upgrade, where it has an upgrade, else rollout.
 func (s *Scenario) Command() string {
 	if s.ControlPlane.Upgrade.To != "" {
 		return Upgrades
@@ -85,7 +85,7 @@ func (s *Scenario) Command() string {
 	return Rollout
 }
 
-// Applicable is the scenario without what its command, mesh, place or control plane does not have, so that a command
+// Applicable returns the scenario without what its command, mesh, place or control plane does not have, so that a command
 // reads it back.
 func (s Scenario) Applicable() Scenario {
 	whole, command := s, s.Command()
@@ -206,7 +206,7 @@ func (p Parameter) bounds() string {
 
 func inSeconds(n float64) Duration { return Duration(n * float64(time.Second)) }
 
-// numbers are the values of a leaf as numbers; durations in seconds.
+// numbers returns the values of a leaf as numbers; durations in seconds.
 func numbers(v reflect.Value) []float64 {
 	if d, ok := reflect.TypeAssert[Duration](v); ok {
 		return []float64{time.Duration(d).Seconds()}
@@ -259,7 +259,7 @@ func (s *Scenario) Refuse(path, want string) error {
 	return e
 }
 
-// shown is the value of a leaf as an error prints it.
+// shown returns the value of a leaf as an error prints it.
 func shown(v reflect.Value) string {
 	text := strings.Join(leafTexts(v), ",")
 	if stringly(v.Type()) && leafOf(v.Type()) != reflect.TypeFor[Duration]() {

@@ -164,7 +164,7 @@ func (d *Document) takeLeaf(name string, n *yaml.Node, v reflect.Value, path str
 // notes complete an error about a value of another type, by its tag.
 var notes = map[string]string{"!!int": "; a text that looks like a number has quotes", "!!float": "; a text that looks like a number has quotes", "!!bool": "; a text that looks like true or false has quotes"}
 
-// leafOf is the type of the values of a leaf, without pointers and lists.
+// leafOf returns the type of the values of a leaf, without pointers and lists.
 func leafOf(t reflect.Type) reflect.Type {
 	for !isText(t) && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice) {
 		t = t.Elem()
@@ -172,7 +172,7 @@ func leafOf(t reflect.Type) reflect.Type {
 	return t
 }
 
-// tags are the types of YAML scalars that a leaf takes.
+// tags returns the types of YAML scalars that a leaf takes.
 func tags(leaf reflect.Type) []string {
 	switch {
 	case leaf == reflect.TypeFor[Bytes](), leaf == reflect.TypeFor[Dilation]():
@@ -187,7 +187,7 @@ func tags(leaf reflect.Type) []string {
 	return []string{"!!int"}
 }
 
-// nodeText is a node as an error shows it.
+// nodeText returns a node as an error shows it.
 func nodeText(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
@@ -258,7 +258,7 @@ func placed(err error, path string, line int) error {
 	return err
 }
 
-// Text is the value of the field at a path as Set reads it, "" where it is not stated. ok is
+// Text returns the value of the field at a path as Set reads it, "" where it is not stated. ok is
 // false for a path that does not exist.
 func (s *Scenario) Text(path string) (text string, ok bool) {
 	v, f, ok := s.leaf(path)
@@ -271,7 +271,7 @@ func (s *Scenario) Text(path string) (text string, ok bool) {
 	return strings.Join(leafTexts(v), ","), true
 }
 
-// YAML is the document. Without all it has only what was given; with all it has also the defaults
+// YAML returns the document. Without all it has only what was given; with all it has also the defaults
 // of fields that the command has.
 func (d *Document) YAML(command string, all bool) ([]byte, error) {
 	s := d.Scenario
@@ -312,7 +312,7 @@ func (d *Document) encode(v reflect.Value, path string, include func(string, ref
 	return n
 }
 
-// leafNode is a leaf in YAML: a scalar, or a list where there are several values.
+// leafNode returns a leaf in YAML: a scalar, or a list where there are several values.
 func leafNode(v reflect.Value) *yaml.Node {
 	scalar := func(text string, isString bool) *yaml.Node {
 		n := new(yaml.Node)
@@ -359,7 +359,7 @@ func stringly(t reflect.Type) bool {
 	return isText(t) || t.Kind() == reflect.String
 }
 
-// key is the name of a field in a document.
+// key returns the name of a field in a document.
 func key(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
@@ -380,7 +380,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// child is the field of a section with a key.
+// child returns the field of a section with a key.
 func child(v reflect.Value, name string) (value reflect.Value, field reflect.StructField, ok bool) {
 	for i := range v.NumField() {
 		if f := v.Type().Field(i); key(f) == name {
@@ -390,7 +390,7 @@ func child(v reflect.Value, name string) (value reflect.Value, field reflect.Str
 	return value, field, false
 }
 
-// leaf is the value at a path, and its field; ok is false of a path that does not exist, or has fields below it.
+// leaf returns the value at a path, and its field; ok is false of a path that does not exist, or has fields below it.
 func (s *Scenario) leaf(path string) (v reflect.Value, field reflect.StructField, ok bool) {
 	v = reflect.ValueOf(s).Elem()
 	for name := range strings.SplitSeq(path, ".") {
@@ -507,7 +507,7 @@ func empty(v reflect.Value, f reflect.StructField) bool {
 	return v.IsZero() && strings.Contains(f.Tag.Get("json"), ",omit")
 }
 
-// leafTexts are the values of a leaf as setLeaf reads them; nil of a pointer that is nil.
+// leafTexts returns the values of a leaf as setLeaf reads them; nil of a pointer that is nil.
 func leafTexts(v reflect.Value) []string {
 	switch {
 	case listed(v.Type()):

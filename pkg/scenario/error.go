@@ -39,7 +39,7 @@ func Refuse(path string, value any, want string, args ...any) error {
 	return &Error{Path: path, Value: printed(value), Want: fmt.Sprintf(want, args...)}
 }
 
-// printed is a value as an error shows it.
+// printed returns a value as an error shows it.
 func printed(value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -118,7 +118,7 @@ type Fault struct {
 	Phase   string        // PhaseRollout, PhaseSteady or PhaseProbe
 }
 
-// Described is the kind of the fault.
+// Described returns the kind of the fault.
 func (f Fault) Described() FaultKind {
 	i := slices.IndexFunc(FaultKinds, func(k FaultKind) bool { return k.Name == f.Kind })
 	if i < 0 {
@@ -127,7 +127,7 @@ func (f Fault) Described() FaultKind {
 	return FaultKinds[i]
 }
 
-// Name is the fault without its phase, as UnmarshalText reads it.
+// Name returns the fault without its phase, as UnmarshalText reads it.
 func (f Fault) Name() string {
 	switch f.Described().Argument {
 	case ShareArgument:
@@ -142,7 +142,7 @@ func (f Fault) Name() string {
 	return string(f.Kind)
 }
 
-// String is the fault as UnmarshalText reads it.
+// String returns the fault as UnmarshalText reads it.
 func (f Fault) String() string { return f.Name() + "@" + f.Phase }
 
 // MarshalText returns the fault as UnmarshalText reads it.
@@ -212,7 +212,7 @@ func FaultsIn(faults []Fault, phase string) []Fault {
 	return in
 }
 
-// FaultsText are the faults as they are written, with spaces between them; "" of none.
+// FaultsText returns the faults as they are written, with spaces between them; "" of none.
 func (l Load) FaultsText() string {
 	var all []string
 	for _, f := range l.Faults {

@@ -261,7 +261,7 @@ func Of(path string) (Parameter, bool) {
 	return Parameters[i], true
 }
 
-// For are the parameters that a command has.
+// For returns the parameters that a command has.
 func For(command string) []Parameter {
 	return slices.DeleteFunc(slices.Clone(Parameters), func(p Parameter) bool { return !p.AppliesTo(command) })
 }
@@ -274,7 +274,7 @@ func (p Parameter) AppliesTo(command string) bool {
 	return slices.Contains(p.Commands, command)
 }
 
-// Flags are the flags of the parameter with a command, the first by its usual name.
+// Flags returns the flags of the parameter with a command, the first by its usual name.
 func (p Parameter) Flags(command string) []string {
 	var all []string
 	for _, name := range []string{cmp.Or(p.FlagOf[command], p.Flag), p.Alias} {
@@ -330,7 +330,7 @@ func (p Parameter) Values() string {
 	return ""
 }
 
-// Usage is the help of the parameter with a command and its choices; its default is not part of it.
+// Usage returns the help of the parameter with a command and its choices; its default is not part of it.
 func (p Parameter) Usage(command string) string {
 	text := cmp.Or(p.HelpOf[command], p.Help)
 	if p.Several != "" && !slices.Contains(oneRun, command) {
@@ -342,7 +342,7 @@ func (p Parameter) Usage(command string) string {
 	return text
 }
 
-// typeOf is the type of the field at a path.
+// typeOf returns the type of the field at a path.
 func typeOf(path string) reflect.Type {
 	v, _, _ := new(Scenario).leaf(path)
 	return v.Type()

@@ -21,7 +21,7 @@ func folder(command string) string {
 	return "presets"
 }
 
-// PresetNames are the names of the scenarios of a command that are part of the program, sorted.
+// PresetNames returns the names of the scenarios of a command that are part of the program, sorted.
 func PresetNames(command string) []string {
 	files, err := fs.Glob(presets, folder(command)+"/*.yaml")
 	if err != nil {
@@ -35,7 +35,7 @@ func PresetNames(command string) []string {
 	return names
 }
 
-// PresetSource is the name of the document of a preset, as in [Source].
+// PresetSource returns the name of the document of a preset, as in [Source].
 func PresetSource(name string) string { return "preset " + name }
 
 // ReadPreset adds a preset of a command as a layer.
@@ -71,7 +71,7 @@ func PresetNote(command, name string) (string, error) {
 	return strings.Join(lines, " "), nil
 }
 
-// preset is the file of a preset.
+// preset returns the file of a preset.
 func preset(command, name string) ([]byte, error) {
 	if !slices.Contains(PresetNames(command), name) {
 		return nil, fmt.Errorf("preset: got %q, want %s", name, oneOf(PresetNames(command)))

@@ -345,7 +345,7 @@ func asError(t *testing.T, err error) *scenario.Error {
 	return field
 }
 
-// deepest is the path of the field that a refusal is about: without an element of a list.
+// deepest returns the path of the field that a refusal is about: without an element of a list.
 func deepest(e *jsonschema.ValidationError) string {
 	path := ""
 	for _, name := range e.InstanceLocation {

@@ -49,7 +49,7 @@ func faultPattern() string {
 	return strings.Join(all, "|")
 }
 
-// Schema is the JSON Schema (draft 2020-12) of a scenario document, indented.
+// Schema returns the JSON Schema (draft 2020-12) of a scenario document, indented.
 func Schema() ([]byte, error) {
 	root := object(reflect.TypeFor[Scenario](), "")
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -64,7 +64,7 @@ func Schema() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// object is the schema of a section.
+// object returns the schema of a section.
 func object(t reflect.Type, path string) map[string]any {
 	properties := map[string]any{}
 	for i := range t.NumField() {
@@ -80,7 +80,7 @@ func object(t reflect.Type, path string) map[string]any {
 	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 }
 
-// leaf is the schema of a parameter.
+// leaf returns the schema of a parameter.
 func leaf(t reflect.Type, p Parameter) map[string]any {
 	of := leafOf(t)
 	one := map[string]any{}
@@ -116,7 +116,7 @@ func leaf(t reflect.Type, p Parameter) map[string]any {
 	return schema
 }
 
-// choices are the values of a type that texts stand for.
+// choices returns the values of a type that texts stand for.
 func choices(t reflect.Type, texts []string) []any {
 	var all []any
 	for _, text := range texts {

@@ -35,7 +35,7 @@ func (l *List[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// First is the first value, the zero value of an empty list: the value of a single run.
+// First returns the first value, the zero value of an empty list: the value of a single run.
 func (l List[T]) First() T {
 	if len(l) == 0 {
 		return *new(T)
@@ -266,7 +266,7 @@ func (a Arrival) String() string {
 	return "all"
 }
 
-// Bursts is the arrival as bursts: of one pod each where it is a rate. size 0 means all at once.
+// Bursts returns the arrival as bursts: of one pod each where it is a rate. size 0 means all at once.
 func (a Arrival) Bursts() (size int, interval time.Duration) {
 	if a.Rate > 0 {
 		return 1, time.Duration(float64(time.Second) / a.Rate)
@@ -274,7 +274,7 @@ func (a Arrival) Bursts() (size int, interval time.Duration) {
 	return a.Size, a.Interval
 }
 
-// PerSecond is the mean rate at which pods come, and peak that within a burst, or in its first second; 0 means all at once.
+// PerSecond returns the mean rate at which pods come, and peak that within a burst, or in its first second; 0 means all at once.
 func (a Arrival) PerSecond() (mean, peak float64) {
 	if a.Size == 0 {
 		return a.Rate, a.Rate
@@ -283,7 +283,7 @@ func (a Arrival) PerSecond() (mean, peak float64) {
 	return size / seconds, size / min(1, seconds)
 }
 
-// Slowed is the arrival k times as slow.
+// Slowed returns the arrival k times as slow.
 func (a Arrival) Slowed(k float64) Arrival {
 	a.Rate /= k
 	a.Interval = time.Duration(float64(a.Interval) * k)
@@ -349,7 +349,7 @@ func (d Delay) Spread() time.Duration {
 	return d.Max - d.Min
 }
 
-// Average is the mean of the delay.
+// Average returns the mean of the delay.
 func (d Delay) Average() time.Duration {
 	if d.Max > 0 {
 		return (d.Min + d.Max) / 2
@@ -364,7 +364,7 @@ const maxDelay = time.Hour
 // mean, and a single pod must not decide how long a rollout takes.
 const exponentialBound = 10
 
-// Of is the delay of the n-th pod. It depends on seed and n only. An exponential delay is
+// Of returns the delay of the n-th pod. It depends on seed and n only. An exponential delay is
 // limited to ten times the mean.
 func (d Delay) Of(seed uint64, n int) time.Duration {
 	random := rand.New(rand.NewPCG(seed, uint64(n)))
@@ -385,7 +385,7 @@ func (d Delay) Longest(n int) time.Duration {
 	return max(d.Mean, d.Max)
 }
 
-// Slowed is the delay k times as long.
+// Slowed returns the delay k times as long.
 func (d Delay) Slowed(k float64) Delay {
 	for _, t := range []*time.Duration{&d.Mean, &d.Min, &d.Max} {
 		*t = time.Duration(float64(*t) * k)

@@ -16,7 +16,7 @@ import (
 
 const digestEnv = "XDSPROBE_TEST_DIGESTS"
 
-// digestsOf are the digests by which this process knows the contents of withMaps,
+// digestsOf returns the digests by which this process knows the contents of withMaps,
 // one a line.
 func digestsOf(t testing.TB) (lines []string) {
 	store := NewStore()

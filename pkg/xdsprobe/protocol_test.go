@@ -253,7 +253,7 @@ func drain(t *talk) {
 	Consistently(t.requests, "5ms").ShouldNot(Receive())
 }
 
-// storeWithTimeout is the store of sidecars that wait for so long for the first clusters.
+// storeWithTimeout returns the store of sidecars that wait for so long for the first clusters.
 func storeWithTimeout(d time.Duration) *Store {
 	all := EnvoyTypesWithSecrets()
 	all[0].FetchTimeout = d

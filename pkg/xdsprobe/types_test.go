@@ -34,7 +34,7 @@ func kindOf(t convergence.Type) *kind {
 	return types.byName(t)
 }
 
-// digest is the digest of a resource of one of EnvoyTypes.
+// digest returns the digest of a resource of one of EnvoyTypes.
 func digest(t convergence.Type, message []byte) uint64 { return kindOf(t).shape.digest(message) }
 
 var _ = It("checks types", func() {
