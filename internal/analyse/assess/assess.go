@@ -69,7 +69,7 @@ type namedRun struct {
 	run  *record.Run
 }
 
-// steps are the runs of the rehearsal in their order.
+// steps returns the runs of the rehearsal in their order.
 func (f Facts) steps() []namedRun {
 	return []namedRun{{"from", f.From.Run}, {"to", f.Onto.Run}, {"upgrade", f.Upgrade.Run}}
 }
@@ -219,7 +219,7 @@ func Judge(f Facts) Assessment {
 	return a
 }
 
-// share is the share of the pods of each workload that was rehearsed; 0 = all.
+// share returns the share of the pods of each workload that was rehearsed; 0 = all.
 func (f Facts) share() scenario.Share { return f.From.Run.Scenario.Mesh.Share }
 
 // conclude makes the verdict of checks. Where the rehearsal is not of what production is, nothing else counts.

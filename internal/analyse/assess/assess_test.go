@@ -25,7 +25,7 @@ func usage(mean, peak float64) *record.Usage {
 	return &record.Usage{MemoryBytes: &record.Level{Mean: new(mean * mebibyte), Peak: new(peak * mebibyte)}}
 }
 
-// step is a run that completed, whose istiod has a limit of 200 MiB and used so much memory at rest and at its peak.
+// step returns a run that completed, whose istiod has a limit of 200 MiB and used so much memory at rest and at its peak.
 func step(version string, rest, peak float64) Step {
 	r := &record.Run{
 		Status: record.StatusCompleted, Scenario: scenario.Default(), Mesh: &record.Mesh{}, Pods: &record.Pods{Requested: 10},
@@ -62,7 +62,7 @@ func onNodes(f *Facts, speed float64, request string) {
 	f.Captured.NodeSpeed, f.Captured.Requests = &record.Speed{Work: "2", Speed: speed}, map[string]string{"cpu": request}
 }
 
-// observed is a history of memory.
+// observed returns a history of memory.
 func observed(p50, most float64) *capture.History {
 	return &capture.History{Figures: []capture.Observed{{Figure: "memory", Percentiles: capture.Percentiles{P50: p50 * mebibyte, Max: most * mebibyte}}}}
 }

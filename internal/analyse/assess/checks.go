@@ -141,7 +141,7 @@ func (f Facts) onlyPart() string {
 	return fmt.Sprintf("%s of the pods were rehearsed, and production has all", f.share())
 }
 
-// spanText is the length of a history, which may be of days or of some minutes.
+// spanText returns the length of a history, which may be of days or of some minutes.
 func spanText(h *capture.History) string {
 	length := h.To.Sub(h.From)
 	if days := int(length.Hours() / 24); days > 0 {

@@ -14,7 +14,7 @@ type Environment struct {
 	Kept     []string   `json:"kept,omitempty"`     // that the new version lists
 	Removed  []Variable `json:"removed,omitempty"`  // that the old one lists alone
 	Unlisted []string   `json:"unlisted,omitempty"` // that neither does
-	// Unknown is why the programs did not list theirs; "" = they did.
+	// Unknown states why the programs did not list their variables; "" = they did.
 	Unknown string `json:"unknown,omitempty"`
 }
 

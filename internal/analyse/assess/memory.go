@@ -63,7 +63,7 @@ func (m *Moment) where() string {
 	}
 }
 
-// level is the memory of a usage; empty where it was not measured.
+// level returns the memory of a usage; empty where it was not measured.
 func level(u *record.Usage) record.Level {
 	if u == nil || u.MemoryBytes == nil {
 		return record.Level{}
@@ -139,7 +139,7 @@ func (f Facts) moments() (all []Moment) {
 	return all
 }
 
-// worst is the moment of the greatest memory; nil of none.
+// worst returns the moment of the greatest memory; nil of none.
 func worst(all []Moment) *Moment {
 	var most *Moment
 	for i := range all {

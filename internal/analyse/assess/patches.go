@@ -74,7 +74,7 @@ func leaves(path string, value map[string]any, into map[string]string) {
 	}
 }
 
-// snake is the name of a field of a message that JSON may write in camel case.
+// snake returns the name of a field of a message that JSON may write in camel case.
 func snake(name string) string {
 	var b strings.Builder
 	for _, r := range name {

@@ -21,7 +21,7 @@ const (
 	millicores = 50
 )
 
-// nodeSpeed is the speed of production's nodes; 0, and why, where processor time of these runs cannot be compared with theirs.
+// nodeSpeed returns the speed of production's nodes; 0, and why, where processor time of these runs cannot be compared with theirs.
 func (f Facts) nodeSpeed(runs ...*record.Run) (speed float64, whyNot string) {
 	nodes := f.Captured.NodeSpeed
 	switch {
@@ -116,7 +116,7 @@ func (f Facts) request(cores float64, need string) []Setting {
 	return set
 }
 
-// cpu is the number of processors among captured requests or limits, 0 where there is none; false where it is not known.
+// cpu returns the number of processors among captured requests or limits, 0 where there is none; false where it is not known.
 func (f Facts) cpu(of map[string]string) (processors float64, known bool) {
 	text := of["cpu"]
 	if text == "" {

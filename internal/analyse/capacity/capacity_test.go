@@ -59,7 +59,7 @@ var limits = &record.Limits{
 	DebounceSeconds: 0.1, DebounceMaxSeconds: 10, LargeResponseBytes: 32 << 10,
 }
 
-// run is one of n pods. random nil makes one without noise.
+// run returns a run of n pods. random nil makes one without noise.
 func (w world) run(n int, random *rand.Rand) record.Run {
 	noise := func(v float64) *float64 {
 		if random != nil {
@@ -126,7 +126,7 @@ func (p *Plan) figure(t *testing.T, name string) Figure {
 	return Figure{}
 }
 
-// warningAbout is the first warning about something with a word in it; "" = there is none.
+// warningAbout returns the first warning about something with a word in it; "" = there is none.
 func (p *Plan) warningAbout(about, word string) string {
 	for _, d := range p.Warnings {
 		if d.About == about && strings.Contains(d.Text, word) {

@@ -29,7 +29,7 @@ type line struct{ once, each int }
 
 func (l line) at(scale int) int { return l.once + l.each*scale }
 
-// scaleOf is the scale at which a run had a captured mesh; 0 of a synthetic one.
+// scaleOf returns the scale at which a run had a captured mesh; 0 of a synthetic one.
 func scaleOf(r *record.Run) int {
 	if r.Mesh == nil {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// measured is a run of so many pods against a control plane that takes 20 ms of processor time
+// measured returns a run of so many pods against a control plane that takes 20 ms of processor time
 // and 300 kB of memory for each.
 func measured(pods int) record.Run {
 	n := float64(pods)

@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// ofNodesRun is a run without noise of a mesh whose nodes have proxies: 124 MB, 50 kB for each pod and 400 kB
+// ofNodesRun returns a run without noise of a mesh whose nodes have proxies: 124 MB, 50 kB for each pod and 400 kB
 // for each node, of which half is there before the mesh; 7 ms for each pod and 20 ns for each byte
 // that the proxies hold together.
 func ofNodesRun(pods, perNode int) record.Run {

@@ -17,7 +17,7 @@ const (
 	watchedSeconds = 0.01
 )
 
-// replicated is a run of n pods in strict mode with so many replicas. The first replica
+// replicated returns a run of n pods in strict mode with so many replicas. The first replica
 // needs most; the sums are of all.
 func replicated(n, replicas int) record.Run {
 	w := strict()
@@ -46,7 +46,7 @@ func replicated(n, replicas int) record.Run {
 	return r
 }
 
-// ladder is two runs of each size with each number of replicas.
+// ladder returns two runs of each size with each number of replicas.
 func ladder(replicas ...int) []record.Run {
 	var all []record.Run
 	for _, n := range []int{200, 400, 600, 800} {

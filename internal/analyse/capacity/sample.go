@@ -220,7 +220,7 @@ var notOfPlans = map[string]string{
 	"program's source":          "the program's digest is compared",
 }
 
-// conditions are the properties in which runs must be alike, except for their size, to be fitted by one
+// conditions returns the properties in which runs must be alike, except for their size, to be fitted by one
 // model.
 func conditions() (all []record.Condition) {
 	for _, c := range record.Conditions {

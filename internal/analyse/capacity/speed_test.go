@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// even is a speed that all parts of the work were done at.
+// even returns a speed that all parts of the work were done at.
 func even(speed float64) *record.Speed {
 	return &record.Speed{Work: "1", Speed: speed, Low: speed, High: speed}
 }
@@ -95,7 +95,7 @@ func TestPlanOnOneProcessor(t *testing.T) {
 	}
 }
 
-// withSpeed is a run on a machine of this speed.
+// withSpeed returns a run on a machine of this speed.
 func withSpeed(r record.Run, speed float64) *record.Run {
 	r.Environment.Processor = &record.Processor{Run: speedOf(speed)}
 	return &r

@@ -22,7 +22,7 @@ const (
 	podCost, pushCost, byteCost, certificateCost = 0.020, 300e-6, 8e-9, 0.004
 )
 
-// worked is a run in bursts of 20 a second whose control plane uses its processor time as the costs
+// worked returns a run in bursts of 20 a second whose control plane uses its processor time as the costs
 // above state, with noise of the given share, and which had a certificate storm.
 func worked(t *testing.T, n int, share float64, random *rand.Rand) record.Run {
 	t.Helper()
@@ -439,7 +439,7 @@ func TestWorkOfPodsWithTheirPushes(t *testing.T) {
 	}
 }
 
-// phasesOf are the phases of runs of these sizes, two of each, whose processor time is that of the costs above, times a
+// phasesOf returns the phases of runs of these sizes, two of each, whose processor time is that of the costs above, times a
 // factor that all phases of a run share, and one of each phase. The standard deviations of both are given.
 func phasesOf(random *rand.Rand, shared, own float64, sizes ...float64) []phaseWork {
 	var all []phaseWork

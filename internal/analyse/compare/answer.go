@@ -185,7 +185,7 @@ func askedFirst(path string) bool {
 	return slices.ContainsFunc(record.ChangeKinds, func(kind record.ChangeKind) bool { return path == "latencies.push."+string(kind)+".p50" })
 }
 
-// established is the change that is established at least, as the logarithm of a ratio; 0 without one.
+// established returns the change that is established at least, as the logarithm of a ratio; 0 without one.
 func (f *Figure) established() float64 {
 	if !f.Ratio || f.Low == nil || f.High == nil || *f.Low <= -1 || *f.High <= -1 {
 		return 0

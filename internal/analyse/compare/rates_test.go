@@ -47,7 +47,7 @@ func (l law) of(r *rand.Rand, n int, factor float64) Group {
 	return Group{Label: "simulated", A: Side{Used: make([]string, n)}, B: Side{Used: make([]string, n)}, Figures: []Figure{f}, Interleaved: true}
 }
 
-// rates are the shares of comparisons with each outcome.
+// rates returns the shares of comparisons with each outcome.
 func (l law) rates(trials, n int, factor float64, bound Bound) map[Outcome]float64 {
 	r := rand.New(rand.NewPCG(uint64(n), math.Float64bits(factor)))
 	shares := map[Outcome]float64{}

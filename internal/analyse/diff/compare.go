@@ -250,7 +250,7 @@ func words(all []string) *node {
 	return n.hashed()
 }
 
-// byKey are the elements of two lists by their keys; not ok if one has none, or two have the same.
+// byKey returns the elements of two lists by their keys; not ok if one has none, or two have the same.
 func byKey(a, b *node) (before, after map[string]*node, ok bool) {
 	index := func(n *node) map[string]*node {
 		all := make(map[string]*node, len(n.items))
@@ -276,7 +276,7 @@ func (c *comparer) sets(a, b []*node) {
 	}
 }
 
-// rest are the elements of two sets that are not in the other one, by their keys.
+// rest returns the elements of two sets that are not in the other one, by their keys.
 func rest(a, b []*node) (gone, come map[string][]*node, keys []string) {
 	left := map[uint64]int{}
 	for _, y := range b {
@@ -373,7 +373,7 @@ func (c *comparer) sequence(a, b []*node) {
 	}
 }
 
-// common is a longest common subsequence of lists of n and m elements: pairs of indices of equal ones. Of lists that are
+// common returns a longest common subsequence of lists of n and m elements: pairs of indices of equal ones. Of lists that are
 // too long it is empty.
 func common(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	if n*m > maxTable {

@@ -194,7 +194,7 @@ func classOf(kind, name string) string {
 	return "resource"
 }
 
-// classSizes are the numbers of different names of each class.
+// classSizes returns the numbers of different names of each class.
 func classSizes(sides ...map[workloadName][]*sidecar) map[string]int {
 	seen, sizes := map[string]bool{}, map[string]int{}
 	for _, side := range sides {
@@ -322,7 +322,7 @@ func (c *comparison) resource(r *reader, held record.HeldResource) (*resource, e
 	return one, nil
 }
 
-// workloadsOf are the workloads of both sides, sorted.
+// workloadsOf returns the workloads of both sides, sorted.
 func workloadsOf(sides ...map[workloadName][]*sidecar) []workloadName {
 	all := map[workloadName]bool{}
 	for _, side := range sides {

@@ -598,7 +598,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// large is a result with more than fits a page or a comment: all notes, rejected resources and many differences, with names of
+// large returns a result with more than fits a page or a comment: all notes, rejected resources and many differences, with names of
 // this length.
 func large(repeat int) *Result {
 	long := strings.Repeat("name-", repeat)

@@ -50,7 +50,7 @@ const (
 	listenerSource = "https://github.com/envoyproxy/envoy/blob/v1.40.0/source/common/listener_manager/listener_impl.cc"
 )
 
-// EffectNames are the names of all effects, in the order of their consequences.
+// EffectNames returns the names of all effects, in the order of their consequences.
 func EffectNames() (all []string) {
 	for _, e := range Effects {
 		all = append(all, string(e.Effect))
@@ -58,7 +58,7 @@ func EffectNames() (all []string) {
 	return all
 }
 
-// rank is the place of an effect among all.
+// rank returns the place of an effect among all.
 func (e Effect) rank() int {
 	for i, one := range Effects {
 		if one.Effect == e {
@@ -68,7 +68,7 @@ func (e Effect) rank() int {
 	return len(Effects)
 }
 
-// effectOf is the effect of a difference inside a resource. to is the resource after it.
+// effectOf returns the effect of a difference inside a resource. to is the resource after it.
 func effectOf(kind string, c change, to *node) Effect {
 	switch kind {
 	case "CDS":

@@ -107,7 +107,7 @@ func sizeOf(n *node) int {
 	return n.size + 2
 }
 
-// valueText is a value without the names of the resource that it is in, so that the same difference of many
+// valueText returns a value without the names of the resource that it is in, so that the same difference of many
 // resources is one.
 func valueText(n *node, own *strings.Replacer) string {
 	if n == nil {
@@ -127,7 +127,7 @@ func ownNames(name string) *strings.Replacer {
 	return strings.NewReplacer(replace...)
 }
 
-// whole are the differences of resources that are on one side alone. One that has the same content as one on the
+// whole returns the differences of resources that are on one side alone. One that has the same content as one on the
 // other side was renamed.
 func whole(gone, come []*resource) (all []difference) {
 	left := map[string][]*resource{}
@@ -237,7 +237,7 @@ func (c *comparison) conclude() {
 	c.result.Opaque = sorted(c.opaque)
 }
 
-// field is the key without what differs between the values of one field.
+// field returns the key without what differs between the values of one field.
 func (k groupKey) field() groupKey {
 	k.from, k.to = "", ""
 	return k
@@ -268,7 +268,7 @@ func (c *comparison) effect(e EffectCount, merged map[groupKey]*gathered) {
 	}
 }
 
-// affected are the sidecars of batches, and their workloads, sorted.
+// affected returns the sidecars of batches, and their workloads, sorted.
 func (c *comparison) affected(batches map[int]bool) (sidecars int, workloads []Workload) {
 	by := map[workloadName]int{}
 	for number := range batches {

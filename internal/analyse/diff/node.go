@@ -43,7 +43,7 @@ type field struct {
 	value *node
 }
 
-// get is the value of a field; nil if it is not set.
+// get returns the value of a field; nil if it is not set.
 func (n *node) get(name string) *node {
 	if n == nil {
 		return nil
@@ -286,7 +286,7 @@ func (r *reader) any(url string, encoded []byte, depth int) (*node, error) {
 	}).hashed(), nil
 }
 
-// String is the node as one line, in the style of protobuf's text format.
+// String returns the node as one line, in the style of protobuf's text format.
 func (n *node) String() string {
 	var b strings.Builder
 	n.write(&b)

@@ -25,7 +25,7 @@ var signs = map[string]string{"gone": "- ", "come": "+ ", "": "  "}
 
 func newLine(class, text string) line { return line{class, signs[class] + output.Plain(text)} }
 
-// review is a group as lines with signs.
+// review returns a group as lines with signs.
 func (g Group) review() (all []line) {
 	add := func(class, text string) { all = append(all, newLine(class, text)) }
 	if g.Path != "" {
@@ -110,7 +110,7 @@ func shortened(all []line) (kept []line) {
 	return kept
 }
 
-// laidOut is a value in several lines, indented, with what is short on one.
+// laidOut returns a value in several lines, indented, with what is short on one.
 func laidOut(text string) (all []string) {
 	if text == "" {
 		return nil
@@ -154,7 +154,7 @@ func laidOut(text string) (all []string) {
 	return append(all, b.String())
 }
 
-// brackets are the brackets that open outside of quotes, by their indices, with those that close them.
+// brackets returns the brackets that open outside of quotes, by their indices, with those that close them.
 func brackets(text string) map[int]int {
 	all := map[int]int{}
 	var open []int
@@ -174,7 +174,7 @@ func brackets(text string) map[int]int {
 	return all
 }
 
-// closing is the index after the quotation that begins at another.
+// closing returns the index after the quotation that begins at another.
 func closing(text string, at int) int {
 	for i := at + 1; i < len(text); i++ {
 		switch text[i] {

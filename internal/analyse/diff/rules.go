@@ -33,7 +33,7 @@ var Rules = []Rule{
 	{versions, "the resource version of a WasmPlugin, which istiod gives to the module as a variable, is that of the cluster's store, and has no meaning"},
 }
 
-// RuleNames are the names of the rules.
+// RuleNames returns the names of the rules.
 func RuleNames() (all []string) {
 	for _, r := range Rules {
 		all = append(all, r.Name)

@@ -110,7 +110,7 @@ func Validate(ctx context.Context, from, to *record.Configuration, version strin
 	return v, nil
 }
 
-// candidatesOf are the resources of both sides, each content once, in their order.
+// candidatesOf returns the resources of both sides, each content once, in their order.
 func candidatesOf(sides ...*record.Configuration) (all []*candidate) {
 	type key struct{ kind, name, message string }
 	index := map[key]*candidate{}
@@ -234,7 +234,7 @@ func ofIstio(name string) bool {
 	return slices.ContainsFunc(istios, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// configured is the name of the message in an Any. A TypedStruct names the message that it is of.
+// configured returns the name of the message in an Any. A TypedStruct names the message that it is of.
 func configured(a *anypb.Any) string {
 	name := string(a.MessageName())
 	if name == "udpa.type.v1.TypedStruct" || name == "xds.type.v3.TypedStruct" {
@@ -294,7 +294,7 @@ func withoutIstio(m protoreflect.Message) (cut bool) {
 // serving is the cluster of the control plane, from which everything that is discovered comes.
 const serving = "xds-grpc"
 
-// bootstrapOf is a configuration with resources in it, encoded: clusters and listeners as they are, endpoints in a
+// bootstrapOf returns a configuration with resources in it, encoded: clusters and listeners as they are, endpoints in a
 // cluster, routes and filters in a listener. They have names and addresses of their own, since several may have the same.
 func bootstrapOf(batch []*candidate, cut bool) ([]byte, error) {
 	static := &bootstrapv3.Bootstrap_StaticResources{}
@@ -395,7 +395,7 @@ func addTo(static *bootstrapv3.Bootstrap_StaticResources, m proto.Message, i int
 	return nil
 }
 
-// ownAddress is an address that no other resource of a batch has, of the family of another.
+// ownAddress returns an address that no other resource of a batch has, of the family of another.
 func ownAddress(i int, of string) string {
 	if a, err := netip.ParseAddr(of); err == nil && a.Is6() {
 		var own [16]byte
@@ -408,7 +408,7 @@ func ownAddress(i int, of string) string {
 	return netip.AddrFrom4(own).String()
 }
 
-// listenerOf is a listener with a connection manager, which has a router.
+// listenerOf returns a listener with a connection manager, which has a router.
 func listenerOf(name string, i int, manager *hcmv3.HttpConnectionManager) (*listenerv3.Listener, error) {
 	router, err := anypb.New(&routerv3.Router{})
 	if err != nil {

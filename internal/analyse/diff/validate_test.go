@@ -23,7 +23,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// refusing is an Envoy that refuses what contains one of these texts.
+// refusing returns an Envoy that refuses what contains one of these texts.
 func refusing(t *testing.T, texts ...string) Accepts {
 	return func(_ context.Context, encoded []byte) (string, error) {
 		var b bootstrapv3.Bootstrap

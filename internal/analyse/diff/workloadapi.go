@@ -77,7 +77,7 @@ var addressFields = map[protoreflect.FullName]bool{
 	"istio.security.Address.address":        true,
 }
 
-// addressText is the text of a field that is an address.
+// addressText returns the text of a field that is an address.
 func addressText(fd protoreflect.FieldDescriptor, b []byte) (text string, ok bool) {
 	if !addressFields[fd.FullName()] {
 		return "", false

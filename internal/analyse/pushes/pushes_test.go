@@ -144,7 +144,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// recorded are the pods of a recorded rollout.
+// recorded returns the pods of a recorded rollout.
 func recorded(t *testing.T, name string) []pushes.Pod {
 	t.Helper()
 	file, err := os.Open("testdata/" + name + ".csv")

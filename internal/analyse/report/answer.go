@@ -176,7 +176,7 @@ func (d *warnings) thresholdSentences(runs []record.Run) []marked {
 	return open
 }
 
-// nextSteps are the commands that a reader may want next; none if the records are not on disk.
+// nextSteps returns the commands that a reader may want next; none if the records are not on disk.
 func nextSteps(runs []record.Run) (next output.Table) {
 	dir := runs[0].Dir
 	if len(runs) > 1 {
@@ -205,7 +205,7 @@ func nextSteps(runs []record.Run) (next output.Table) {
 	return next
 }
 
-// recordSteps are the commands that print all of the records in a folder.
+// recordSteps returns the commands that print all of the records in a folder.
 func recordSteps(dir string) output.Table {
 	next := output.Table{Left: 1}
 	next.Add("scaler report "+dir+" -o wide", "the tables")
@@ -213,7 +213,7 @@ func recordSteps(dir string) output.Table {
 	return next
 }
 
-// shownFolder is a folder of records as an argument of a command; "" if there is none.
+// shownFolder returns a folder of records as an argument of a command; "" if there is none.
 func shownFolder(dir string) string {
 	if dir == "" {
 		return ""

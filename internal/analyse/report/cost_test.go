@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/test/golden"
 )
 
-// climbed are two runs of each of these sizes with both modes. Their memory is 80 MB, 0.4 MB
+// climbed returns two runs of each of these sizes with both modes. Their memory is 80 MB, 0.4 MB
 // for a pod and 2 bytes for each byte of configuration, but for a little; CPU
 // time is 40 ms for a pod; steady cores have nothing to do with any of it.
 func climbed(pods ...int) []record.Run {

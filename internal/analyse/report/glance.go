@@ -30,7 +30,7 @@ func glance(runs []record.Run, d *warnings) grid {
 	return g
 }
 
-// glanceTable is the overview as a text has it: in the columns that fit there, with spreads in percent.
+// glanceTable returns the overview as a text has it: in the columns that fit there, with spreads in percent.
 func glanceTable(rows []glanced, d *warnings) table {
 	t := table{Left: 1}
 	var columns []glanceColumn
@@ -50,7 +50,7 @@ func glanceTable(rows []glanced, d *warnings) table {
 	return t
 }
 
-// limitsText is the column that states what limits the figures of a row.
+// limitsText returns the column that states what limits the figures of a row.
 func limitsText(m marks) marked {
 	if len(m) == 0 {
 		return unmarked("none")
@@ -175,7 +175,7 @@ func RunRow(name string, r *record.Run) (head, row string) {
 	return head + "  limits", row + "  " + limits
 }
 
-// texts are the figures of a row.
+// texts returns the figures of a row.
 func (g glanced) texts(columns []glanceColumn, show ranged) []string {
 	var texts []string
 	for _, c := range columns {
@@ -184,7 +184,7 @@ func (g glanced) texts(columns []glanceColumn, show ranged) []string {
 	return texts
 }
 
-// size is the number of pods, and of runs where there are several.
+// size returns the number of pods, and of runs where there are several.
 func (g glanced) size() string {
 	size := count(new(g.runs[0].PodCount()))
 	if g.runs[0].PodCount() == 0 {

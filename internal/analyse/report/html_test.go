@@ -23,7 +23,7 @@ var (
 	tagPattern  = regexp.MustCompile(`<[^>]*>`)
 )
 
-// onDisk is a run with all files of its record.
+// onDisk returns a run with all files of its record.
 func onDisk(t *testing.T, run record.Run) record.Run {
 	t.Helper()
 	w, err := record.Create(t.TempDir(), run.Name)
@@ -70,7 +70,7 @@ func onDisk(t *testing.T, run record.Run) record.Run {
 // asHTML writes runs alone.
 func asHTML(w io.Writer, runs []record.Run) error { return HTML(w, runs, nil) }
 
-// readable is a page without its markup.
+// readable returns a page without its markup.
 func readable(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tagPattern.ReplaceAllString(page, " "))), " ")
 }

@@ -86,7 +86,7 @@ func (r *runReport) changes() table {
 	return t
 }
 
-// unknownPush is the row of a kind of change whose push is not known: that from the write
+// unknownPush returns the row of a kind of change whose push is not known: that from the write
 // instead, without intervals.
 func (r *runReport) unknownPush(kind record.ChangeKind) []marked {
 	fromWrite := r.run.Latencies.PushFromWrite[kind]

@@ -97,7 +97,7 @@ func addedPhrase(a *record.Added) string {
 // glanceHeads are the columns of the overview of a latency run, but for the limits.
 var glanceHeads = []string{"load", "variant", "p50", "p99", "added, p50", "added, p99", "achieved", "errors", "sidecar cores per 1000 RPS"}
 
-// glanceTexts are the figures of a row of the overview.
+// glanceTexts returns the figures of a row of the overview.
 func (p latencyPart) glanceTexts(i int) []string {
 	row := &p.latency.Rows[i]
 	added := orEmpty(row.Added)

@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// latencySample is a latency run with every figure.
+// latencySample returns a latency run with every figure.
 func latencySample() record.LatencyRun {
 	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	latency := func(p50, p99 float64) record.LatencyFigure {

@@ -25,7 +25,7 @@ type warned struct{ Run, About, Text string }
 // the extents.
 const warningsListed = 6
 
-// text is the heading of a reason in a text, by its number.
+// text returns the heading of a reason in a text, by its number.
 func (l limited) text(number int) string {
 	return strings.TrimSuffix(fmt.Sprintf("[%d] %s. %s", number, l.Title, l.Meaning), " ")
 }

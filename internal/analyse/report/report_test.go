@@ -86,7 +86,7 @@ func fullRun() record.Run {
 	}
 }
 
-// asked is the scenario of a run of this size and mode.
+// asked returns the scenario of a run of this size and mode.
 func asked(pods int, mode string) scenario.Scenario {
 	s := scenario.Default()
 	s.Mesh.Pods, s.Mesh.Services, s.Mesh.Namespaces, s.Mesh.Mode = scenario.List[int]{pods}, pods/10, 1, scenario.List[string]{mode}
@@ -105,7 +105,7 @@ func killedRun() record.Run {
 	}
 }
 
-// ladder is several runs, found in no particular order.
+// ladder returns several runs, found in no particular order.
 func ladder() []record.Run {
 	small, big, unconverged := fullRun(), fullRun(), fullRun()
 	big.Name, big.Scenario.Mesh.Pods, big.Scenario.Mesh.Services, big.Pods.Requested, big.Pods.Converged = "istiod-strict-1600", scenario.List[int]{1600}, 160, 1600, new(1600)

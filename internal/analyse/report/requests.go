@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// requestsGrid is the table of the requests and limits for the largest mesh of each setting, as `scaler plan` has them, and what
+// requestsGrid returns the table of the requests and limits for the largest mesh of each setting, as `scaler plan` has them, and what
 // explains it; nil where the runs are too few for a plan.
 func requestsGrid(runs []record.Run) ([]grid, string) {
 	g := grid{Name: "Requests and limits", Left: 1}

@@ -23,7 +23,7 @@ func (d *warnings) thresholds(runs ...*record.Run) table {
 	return t
 }
 
-// thresholdGrid is the table of the thresholds of all runs at the head of a page, with the color of each result; nil if there are none.
+// thresholdGrid returns the table of the thresholds of all runs at the head of a page, with the color of each result; nil if there are none.
 func (d *warnings) thresholdGrid(runs []record.Run) []grid {
 	var outcomes []compare.Outcome
 	for i := range runs {

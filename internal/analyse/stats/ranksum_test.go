@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// divided is the p-value by its definition: of all ways to divide the values, as
+// divided returns the p-value by its definition: of all ways to divide the values, as
 // many as lie at least so unevenly.
 func divided(first, second []float64) float64 {
 	all := append(append([]float64{}, first...), second...)

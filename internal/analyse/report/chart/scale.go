@@ -65,7 +65,7 @@ func (a Axis) over(values []float64) scale {
 	return s
 }
 
-// linearScale is a scale from 0, with labels that are round numbers.
+// linearScale returns a scale from 0, with labels that are round numbers.
 func linearScale(most float64, binary bool) scale {
 	if !(most > 0) || math.IsInf(most, 0) {
 		most = 1
