@@ -18,7 +18,7 @@ import (
 	"scaler.mesh/scaler/test/golden"
 )
 
-// written is a mesh as its file.
+// written returns a mesh as its file.
 func written(t *testing.T, m Mesh) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -126,7 +126,7 @@ func replayOf(t *testing.T, m Mesh) Mesh {
 	return g.Mesh()
 }
 
-// sixty is the mesh of sixty pods that an end-to-end test rolls out.
+// sixty returns the mesh of sixty pods that an end-to-end test rolls out.
 func sixty(t *testing.T) Mesh {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "test", "e2e", "testdata", "sixty", "*.yaml"))
@@ -140,7 +140,7 @@ func sixty(t *testing.T) Mesh {
 	return m
 }
 
-// topologyNode is a node of a zone.
+// topologyNode returns a node of a zone.
 func topologyNode(z Zone) *unstructured.Unstructured {
 	labels := map[string]any{corev1.LabelTopologyZone: z.Zone}
 	if z.Region != "" {
@@ -149,7 +149,7 @@ func topologyNode(z Zone) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "node-" + z.Zone, "labels": labels}}}
 }
 
-// replayed is a pod of a replay as the API server has it, with its node's zone among its labels.
+// replayed returns a pod of a replay as the API server has it, with its node's zone among its labels.
 func replayed(t *testing.T, w *Workload, z Zone, n int) *unstructured.Unstructured {
 	t.Helper()
 	template := w.Template()

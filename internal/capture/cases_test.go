@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// meshOf is the mesh of files below testdata/cases.
+// meshOf returns the mesh of files below testdata/cases.
 func meshOf(t *testing.T, files ...string) Mesh {
 	t.Helper()
 	for i := range files {
@@ -28,7 +28,7 @@ func meshOf(t *testing.T, files ...string) Mesh {
 	return m
 }
 
-// readAgain is a mesh as a rollout reads it from its file. It has to be the same.
+// readAgain returns a mesh as a rollout reads it from its file. It has to be the same.
 func readAgain(t *testing.T, m Mesh) Mesh {
 	t.Helper()
 	again := read(t, written(t, m))
@@ -59,7 +59,7 @@ func TestPolicyWithoutSpecification(t *testing.T) {
 	}
 }
 
-// endpoints are the endpoints of each service, by namespace/name.
+// endpoints returns the endpoints of each service, by namespace/name.
 func endpoints(m Mesh) map[string]int {
 	all := map[string]int{}
 	for _, s := range m.Services {
@@ -206,7 +206,7 @@ func TestWhoIsAmbient(t *testing.T) {
 	}
 }
 
-// meshOfText is the mesh of one file.
+// meshOfText returns the mesh of one file.
 func meshOfText(t *testing.T, text string) Mesh {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cluster.yaml")

@@ -100,7 +100,7 @@ func object(apiVersion, kind, namespace, name string, spec map[string]any) map[s
 	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": namespace}, "spec": spec}
 }
 
-// many is a server with so many objects of two kinds.
+// many returns a server with so many objects of two kinds.
 func many(objects int) *server {
 	s := &server{objects: map[string][]map[string]any{}, forbidden: map[string]bool{}}
 	for i := range objects / 2 {

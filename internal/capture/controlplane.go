@@ -84,19 +84,19 @@ type Webhook struct {
 // defaultRevision is the name of the revision that has none.
 const defaultRevision = "default"
 
-// Deployment is the name that Istio's installations give its Deployment.
+// Deployment returns the name that Istio's installations give its Deployment.
 func (r *Revision) Deployment() string { return controlPlaneApp + suffix(r.Name) }
 
-// Home is the namespace of the revision's control plane.
+// Home returns the namespace of the revision's control plane.
 func (r *Revision) Home() string { return cmp.Or(r.Namespace, rootNamespace) }
 
 // Has reports whether a pod of a control plane is one of the revision, by its labels.
 func (r *Revision) Has(labels map[string]string) bool { return revisionOf(labels) == r.Name }
 
-// Release is the version that a revision runs: what it reports, else that of its image; "" = not known.
+// Release returns the version that a revision runs: what it reports, else that of its image; "" = not known.
 func (r *Revision) Release() string { return cmp.Or(r.Reported, r.Version) }
 
-// Root is the namespace whose configuration applies to the whole mesh.
+// Root returns the namespace whose configuration applies to the whole mesh.
 func (r *Revision) Root() string {
 	root, _ := r.MeshConfig["rootNamespace"].(string)
 	return cmp.Or(root, rootNamespace) // the default of the control plane, wherever it runs
@@ -137,7 +137,7 @@ func (m *Mesh) Served() *Revision {
 	return best
 }
 
-// Root is the namespace whose configuration applies to the whole mesh.
+// Root returns the namespace whose configuration applies to the whole mesh.
 func (m *Mesh) Root() string {
 	if r := m.Served(); r != nil {
 		return r.Root()
@@ -145,7 +145,7 @@ func (m *Mesh) Root() string {
 	return rootNamespace
 }
 
-// ImageVersion is the release in an image's tag, without what kind of image it is, as in
+// ImageVersion returns the release in an image's tag, without what kind of image it is, as in
 // docker.io/istio/pilot:1.29.1-distroless; "" where the tag is no release.
 func ImageVersion(image string) string {
 	image, _, _ = strings.Cut(image, "@")
@@ -153,7 +153,7 @@ func ImageVersion(image string) string {
 	return Released(tag)
 }
 
-// Released is the version that a text begins with, up to the first hyphen; "" if that is not the
+// Released returns the version that a text begins with, up to the first hyphen; "" if that is not the
 // number of a release.
 func Released(text string) string {
 	version, _, _ := strings.Cut(strings.TrimSpace(text), "-")

@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/test/golden"
 )
 
-// installed is a mesh with its control plane.
+// installed returns a mesh with its control plane.
 func installed(t *testing.T) Mesh {
 	t.Helper()
 	m, err := FromFiles(t.Context(), filepath.Join("testdata", "controlplane", "istio.yaml"))
@@ -110,7 +110,7 @@ func TestControlPlaneRewritten(t *testing.T) {
 	}
 }
 
-// injectedPod is a document with a pod that has a sidecar; metadata are further fields of its metadata.
+// injectedPod returns a document with a pod that has a sidecar; metadata are further fields of its metadata.
 func injectedPod(namespace, name, kind, owner, metadata string) string {
 	return "---\n{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: " + namespace + ", ownerReferences: [{apiVersion: apps/v1, kind: " + kind + ", name: " + owner +
 		", uid: a, controller: true}], " + metadata + "}, spec: {containers: [{name: istio-proxy}, {name: app}]}, status: {phase: Running}}\n"

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// values are the values of a text, or the error in the last place.
+// values returns the values of a text, or the error in the last place.
 func values(text string) (all []string) {
 	err := eachValue(strings.NewReader(text), func(place string, value []byte) error {
 		var compact bytes.Buffer

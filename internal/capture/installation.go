@@ -75,7 +75,7 @@ func isControlPlane(object *unstructured.Unstructured) bool {
 	return object.GetLabels()["istio"] == "pilot" || object.GetLabels()["app"] == controlPlaneApp
 }
 
-// revisionOf is the revision that labels name.
+// revisionOf returns the revision that labels name.
 func revisionOf(labels map[string]string) string {
 	return cmp.Or(labels[revisionLabel], defaultRevision)
 }
@@ -167,7 +167,7 @@ func suffix(revision string) string {
 	return "-" + revision
 }
 
-// serviceNamespace is the namespace of the Service that webhooks are called at; "" where that is a URL.
+// serviceNamespace returns the namespace of the Service that webhooks are called at; "" where that is a URL.
 func serviceNamespace(w *unstructured.Unstructured) string {
 	all, _, _ := unstructured.NestedSlice(w.Object, "webhooks")
 	for _, one := range all {
@@ -342,7 +342,7 @@ func (i *installation) configure(r *Revision, c corev1.ConfigMap) error {
 	return errors.Join(errs...)
 }
 
-// valueOf is the object of a text in YAML; nil of an empty one.
+// valueOf returns the object of a text in YAML; nil of an empty one.
 func valueOf(text string) (map[string]any, error) {
 	document, err := yaml.YAMLToJSON([]byte(text))
 	var value map[string]any
@@ -473,7 +473,7 @@ func (g *Gatherer) follow() {
 	}
 }
 
-// undiscovered are the namespaces of the mesh that the discovery selectors of a revision leave out.
+// undiscovered returns the namespaces of the mesh that the discovery selectors of a revision leave out.
 func (g *Gatherer) undiscovered(r *Revision) (out []string) {
 	selectors, _ := r.MeshConfig["discoverySelectors"].([]any)
 	var all []labels.Selector

@@ -149,7 +149,7 @@ func servicePort(s *corev1.Service, p corev1.ServicePort) string {
 // statisticsPort is the name of the port that injection gives every proxy.
 const statisticsPort = "http-envoy-prom"
 
-// injectedPorts are the ports of services, namespace/name:port, that lead to a port of a name that selected pods with a proxy do not
+// injectedPorts returns the ports of services, namespace/name:port, that lead to a port of a name that selected pods with a proxy do not
 // have of their own, and may have from a container that injection adds: how many endpoints there are is not known.
 func (m *Mesh) injectedPorts() map[string]bool {
 	var templates []string

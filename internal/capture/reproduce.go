@@ -91,7 +91,7 @@ func (r *Revision) Variables() []Variable {
 	return slices.DeleteFunc(slices.Clone(r.Env), Variable.stock)
 }
 
-// Settings are the variables (NAME=VALUE) of a revision that a replay takes over, in their order, and the
+// Settings returns the variables (NAME=VALUE) of a revision that a replay takes over, in their order, and the
 // differences for which the others are not.
 func (r *Revision) Settings() (env []string, not []Difference) {
 	for _, v := range r.Env {
@@ -131,7 +131,7 @@ const (
 	takesHBONE     = "ISTIO_META_ENABLE_HBONE"
 )
 
-// withoutAmbient is a control plane without the settings that a replay in which nodes have proxies has by itself.
+// withoutAmbient returns a control plane without the settings that a replay in which nodes have proxies has by itself.
 func (c *ControlPlane) withoutAmbient() *ControlPlane {
 	if c == nil {
 		return nil
@@ -200,7 +200,7 @@ func (r *Revision) arguments() (not []Difference) {
 	return not
 }
 
-// Processors is the number of processors of each replica: its limit, rounded up as its GOMAXPROCS is, or those of its node;
+// Processors returns the number of processors of each replica: its limit, rounded up as its GOMAXPROCS is, or those of its node;
 // 0 = not known.
 func (r *Revision) Processors() int {
 	for _, v := range r.Env {
@@ -214,7 +214,7 @@ func (r *Revision) Processors() int {
 	return wholeProcessors(r.NodeProcessors)
 }
 
-// wholeProcessors is a quantity of processors, rounded up; 0 of a text that is none.
+// wholeProcessors returns a quantity of processors, rounded up; 0 of a text that is none.
 func wholeProcessors(text string) int {
 	q, err := quantity.ParseQuantity(text)
 	if err != nil || text == "" {
@@ -223,7 +223,7 @@ func wholeProcessors(text string) int {
 	return int(math.Ceil(q.AsApproximateFloat64()))
 }
 
-// Memory is the memory limit of each replica in bytes; 0 = none is known.
+// Memory returns the memory limit of each replica in bytes; 0 = none is known.
 func (r *Revision) Memory() int64 {
 	q, err := quantity.ParseQuantity(r.Limits["memory"])
 	if err != nil {
@@ -248,7 +248,7 @@ var ownMetadata = map[string]string{
 // TrustDomain is the trust domain of a replay.
 const TrustDomain = domain
 
-// Configuration is the mesh configuration of a revision as a replay takes it over: without what names things that the replay
+// Configuration returns the mesh configuration of a revision as a replay takes it over: without what names things that the replay
 // does not have. discovery is the address at which the replay's proxies find the control plane.
 func (r *Revision) Configuration(discovery string) (config map[string]any, not []Difference) {
 	if r.MeshConfig == nil {
@@ -335,7 +335,7 @@ func addresses(config map[string]any) (not []Difference) {
 	return not
 }
 
-// Differences are the parts of a mesh that a replay of its served revision does not reproduce.
+// Differences returns the parts of a mesh that a replay of its served revision does not reproduce.
 func (m *Mesh) Differences() (all []Difference) {
 	if r := m.Served(); r != nil {
 		_, settings := r.Settings()

@@ -18,7 +18,7 @@ var samples embed.FS
 // samplePrefix begins the name of a sample, where the path of a file could be; ./sample:NAME is a file.
 const samplePrefix = "sample:"
 
-// Samples are the names of the meshes that are part of the program, sorted, as in "sample:bookinfo".
+// Samples returns the names of the meshes that are part of the program, sorted, as in "sample:bookinfo".
 func Samples() []string {
 	files, err := fs.Glob(samples, "samples/*.yaml")
 	if err != nil {

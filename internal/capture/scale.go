@@ -68,7 +68,7 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 	return to, nil
 }
 
-// times is a control plane whose namespaces there are n copies of, but for those that there are once.
+// times returns a control plane whose namespaces there are n copies of, but for those that there are once.
 func (c *ControlPlane) times(n int, once func(string) bool) *ControlPlane {
 	if c == nil {
 		return nil
