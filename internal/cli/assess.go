@@ -234,7 +234,7 @@ func (o *assessOptions) grown(cmd *cobra.Command, document *scenario.Document) (
 	return &rehearsal.Growth{Scale: copies * o.growth, Runs: runs}, err
 }
 
-// bothVersions is the specification of what is rehearsed. Both versions run as production does, with its replicas, of which an upgrade
+// bothVersions returns the specification of what is rehearsed. Both versions run as production does, with its replicas, of which an upgrade
 // has one.
 func (o *assessOptions) bothVersions(cmd *cobra.Command, document *scenario.Document) (run.Spec, error) {
 	l, err := o.withoutUpgrade(cmd, document)

@@ -107,7 +107,7 @@ func (o *historyOptions) history(ctx context.Context, p clusterprometheus.Option
 	return nil
 }
 
-// unknownHistory is one of which nothing is known.
+// unknownHistory returns a history of which nothing is known.
 func unknownHistory(from, to time.Time, step time.Duration, why error) *capture.History {
 	h := capture.NewHistory(from, to, step)
 	h.Lacks("all", why.Error())

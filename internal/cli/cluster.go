@@ -155,7 +155,7 @@ func clusterOwner(c cluster.Status) string {
 	}
 }
 
-// clustersDir is the folder that holds a folder for each embedded cluster.
+// clustersDir returns the folder that holds a folder for each embedded cluster.
 func clustersDir() (string, error) {
 	state, err := stateDir()
 	if err != nil {

@@ -104,7 +104,7 @@ The Prometheus is selected on the dashboards.`,
 	return cmd
 }
 
-// exactlyOne is the check of a command that takes one argument, with an example
+// exactlyOne returns the check of a command that takes one argument, with an example
 // of its use.
 func exactlyOne(name, example string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

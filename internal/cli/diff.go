@@ -121,7 +121,7 @@ func (o *diffOptions) addComparisonFlags(cmd *cobra.Command) {
 	complete(cmd, "fail-on", bounds())
 }
 
-// bounds are the values of --fail-on.
+// bounds returns the values of --fail-on.
 func bounds() []string { return append(diff.EffectNames(), diff.Rejected) }
 
 func effectHelp() string {
@@ -224,7 +224,7 @@ func inValidationFolder(ctx context.Context, validate func(dir string) error) er
 	return errors.Join(validate(group.Dir()), group.Remove(context.WithoutCancel(ctx)))
 }
 
-// sides are the specifications of the two sides. done is true if their scenarios were to be printed, and were.
+// sides returns the specifications of the two sides. done is true if their scenarios were to be printed, and were.
 func (o *diffOptions) sides(cmd *cobra.Command, s streams) (from, to run.Spec, done bool, err error) {
 	f := cmd.Flags()
 	if !slices.ContainsFunc([]string{"to", "to-env", "mesh-to", "to-set"}, f.Changed) {
@@ -371,7 +371,7 @@ func (o *diffOptions) compare(ctx context.Context, s streams, dir string) error 
 	return nil
 }
 
-// sideNames are the versions of two runs, with the fields of their scenarios that differ.
+// sideNames returns the versions of two runs, with the fields of their scenarios that differ.
 func sideNames(from, to record.Run) (string, string) {
 	name := func(r, other record.Run) string {
 		text := r.Environment.ControlPlane.Name + " " + r.Environment.ControlPlane.Version

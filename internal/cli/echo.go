@@ -6,7 +6,7 @@ import (
 	"scaler.mesh/scaler/internal/dataplane"
 )
 
-// newEchoCommand is the echo server as a program. scaler starts it itself.
+// newEchoCommand returns the echo server as a program. scaler starts it itself.
 func newEchoCommand() *cobra.Command {
 	var o dataplane.EchoOptions
 	cmd := &cobra.Command{

@@ -116,7 +116,7 @@ func ofControlPlanes(of func(controlplane.Driver) string) string {
 	return text
 }
 
-// otherVariants are the variants of a control plane where they are not those of most.
+// otherVariants returns the variants of a control plane where they are not those of most.
 func otherVariants(d controlplane.Driver) string {
 	if own := latency.Variants(d); !slices.Equal(own, latency.Variants(drivers.Default())) {
 		return strings.Join(own, ", ")

@@ -28,7 +28,7 @@ func (o *latencyOptions) prepare(cmd *cobra.Command, s streams) (goOn bool, err 
 	return o.cluster.prepare(cmd.Context(), s, found.Found, nodeDetails(found))
 }
 
-// nodeDetails are the nodes that the pods of a run are on.
+// nodeDetails returns the nodes that the pods of a run are on.
 func nodeDetails(f *latency.Found) string {
 	var b strings.Builder
 	for i, n := range f.Nodes {

@@ -156,7 +156,7 @@ func exitCode(err error) int {
 	}
 }
 
-// stateDir is the folder that holds the embedded clusters of this user.
+// stateDir returns the folder that holds the embedded clusters of this user.
 func stateDir() (string, error) {
 	dir, err := place.StateDir()
 	if err != nil && os.Getenv("XDG_STATE_HOME") != "" {

@@ -30,7 +30,7 @@ type planOptions struct {
 	spec   run.Spec // of the run that verifies: its folders and programs
 }
 
-// knownLimits are the limits of control planes as they come, by name.
+// knownLimits returns the limits of control planes as they come, by name.
 func knownLimits() map[string]*record.Limits {
 	known := map[string]*record.Limits{}
 	for _, d := range drivers.All() {

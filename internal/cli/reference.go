@@ -7,7 +7,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/reference/server"
 )
 
-// newReferenceCommand is the reference control plane as a program. scaler
+// newReferenceCommand returns the reference control plane as a program. scaler
 // starts it itself.
 func newReferenceCommand() *cobra.Command {
 	var (

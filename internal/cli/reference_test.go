@@ -39,7 +39,7 @@ func TestScenarioReference(t *testing.T) {
 // scenarioCommands are the commands that make runs from a scenario.
 var scenarioCommands = append(slices.Clone(scenario.Rolling), scenario.Latency)
 
-// scenarioReference is the page of all parameters.
+// scenarioReference returns the page of all parameters.
 func scenarioReference(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -135,7 +135,7 @@ func parameterFlags(p scenario.Parameter) string {
 	return strings.Join(all, ", ")
 }
 
-// meaning is the help of a parameter, and that of commands which have another one.
+// meaning returns the help of a parameter, and that of commands which have another one.
 func meaning(p scenario.Parameter) string {
 	text := p.Help
 	if p.Several != "" {

@@ -235,7 +235,7 @@ func (o *rolloutOptions) sweepKnobs(cmd *cobra.Command, s streams) error {
 	return runSweep(cmd, s, options, o.output)
 }
 
-// seconds is a length of time of a scenario.
+// seconds returns a length of time of a scenario.
 func seconds(n int) scenario.Duration { return scenario.Duration(time.Duration(n) * time.Second) }
 
 // ladder checks every flag before anything is started, and makes the runs of them. done is true if
@@ -275,7 +275,7 @@ func (o *rolloutOptions) runs(cmd *cobra.Command, document *scenario.Document) (
 	return l, nil
 }
 
-// oneSpec is the specification of the flags of a command that does all runs with one size, mode
+// oneSpec returns the specification of the flags of a command that does all runs with one size, mode
 // and data plane.
 func (o *rolloutOptions) oneSpec(cmd *cobra.Command, s streams, changes ...func(*scenario.Document) error) (spec run.Spec, done bool, err error) {
 	l, done, err := o.ladder(cmd, s, changes...)
@@ -293,7 +293,7 @@ func checkOne(spec run.Spec) error {
 	return nil
 }
 
-// outFolder is the folder that --out names or, without it, one named by the time.
+// outFolder returns the folder that --out names or, without it, one named by the time.
 func outFolder(cmd *cobra.Command, out string) (string, error) {
 	if out == "" && cmd.Flags().Changed("out") {
 		return "", usagef(`--out: got "", want a folder`)

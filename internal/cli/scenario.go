@@ -63,7 +63,7 @@ func (o *scenarioFlags) addTo(cmd *cobra.Command, s streams, command string, def
 	}
 }
 
-// example is a field of the command and its value.
+// example returns a field of the command and its value.
 func (o *scenarioFlags) example() string {
 	if o.command == scenario.Latency {
 		return "latency.rps=100"
@@ -71,7 +71,7 @@ func (o *scenarioFlags) example() string {
 	return "mesh.parts.zones=3"
 }
 
-// usage is the help of a parameter's flag.
+// usage returns the help of a parameter's flag.
 func (o *scenarioFlags) usage(p scenario.Parameter) string {
 	text := p.Usage(o.command) + o.notes[p.Path]
 	value, _ := o.defaults.Text(p.Path)
@@ -199,7 +199,7 @@ func withFlag(cmd *cobra.Command, err error) error {
 // otherFlags are the flags of fields of options whose names do not follow from those of the fields.
 var otherFlags = map[string]string{"objective": "slo", "bounds": "fail-on"}
 
-// flagOf is the flag that a field of options has, as in tls-ca of tlsCA.
+// flagOf returns the flag that a field of options has, as in tls-ca of tlsCA.
 func flagOf(field string) string {
 	var b strings.Builder
 	for i, r := range field {
@@ -290,7 +290,7 @@ func group(f *pflag.FlagSet, of scenario.Group, basic bool, names ...string) {
 	}
 }
 
-// grouped are the flags of a command by group, without those that help leaves out.
+// grouped returns the flags of a command by group, without those that help leaves out.
 func grouped(f *pflag.FlagSet, all bool) (groups []string, flags map[string]*pflag.FlagSet, left int) {
 	flags = map[string]*pflag.FlagSet{}
 	f.VisitAll(func(flag *pflag.Flag) {

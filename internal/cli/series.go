@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// shortRollouts is the scenario of commands that do many rollouts, with shorter phases.
+// shortRollouts returns the scenario of commands that do many rollouts, with shorter phases.
 func shortRollouts() scenario.Scenario {
 	short := scenario.Default()
 	short.Phases.Baseline, short.Phases.Settle, short.Phases.Steady = seconds(2), seconds(5), seconds(5)

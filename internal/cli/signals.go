@@ -20,7 +20,7 @@ import (
 // quick is the time within which a command may end after a signal without a message that it stops.
 const quick = 150 * time.Millisecond
 
-// notify is the context of the whole program, which signals end: the first asks
+// notify returns the context of the whole program, which signals end: the first asks
 // all to stop, the second kills what is still there, the third ends the program as
 // it is.
 func notify() (ctx context.Context, stop func()) {
@@ -94,7 +94,7 @@ func interruption(err error) string {
 	return what + ", with errors; 'scaler cleanup' removes what is left:\n" + strings.Join(texts, "\n")
 }
 
-// otherErrors are the errors that are not the interrupt itself: of taking down and of
+// otherErrors returns the errors that are not the interrupt itself: of taking down and of
 // saving.
 func otherErrors(err error) []error {
 	if err == nil || closedOutput(err) {

@@ -107,7 +107,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usagef("command %q: want %s; see '%s --help'", args[0], oneOf(commands), cmd.CommandPath())
 }
 
-// commandNames are the names of a command's subcommands.
+// commandNames returns the names of a command's subcommands.
 func commandNames(cmd *cobra.Command) []string {
 	var names []string
 	for _, c := range cmd.Commands() {
