@@ -145,7 +145,7 @@ func Names() []string {
 	return pinned.names()
 }
 
-// Version is the pinned version of a program, as "v1.36.3"; empty for a program that is not
+// Version returns the pinned version of a program, as "v1.36.3"; empty for a program that is not
 // known. A program from Options.BinDir may be of another version: see List.
 func Version(name string) string {
 	_, p := pinned.find(name)

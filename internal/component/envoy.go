@@ -130,7 +130,7 @@ func ValidateEnvoy(ctx context.Context, path, dir string, bootstrap []byte) (ref
 	return "", fmt.Errorf("running %s: %w: %s", cmd, err, lastLines(string(out), 3))
 }
 
-// reasonOf is the reason in what an Envoy printed: the last line, since it may print the whole message before. It is
+// reasonOf returns the reason in what an Envoy printed: the last line, since it may print the whole message before. It is
 // never empty.
 func reasonOf(printed, config string) string {
 	if _, after, found := strings.Cut(printed, config+"': "); found {

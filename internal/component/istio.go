@@ -98,7 +98,7 @@ func NearestIstio(version string) (release string, exact bool) {
 	return slices.MinFunc(istioReleases, func(a, b string) int { return apart(a) - apart(b) }), false
 }
 
-// minor is the number of the line of a version, counted over all major versions.
+// minor returns the number of the line of a version, counted over all major versions.
 func minor(version string) int {
 	major, line, _ := strings.Cut(IstioLine(version), ".")
 	of, _ := strconv.Atoi(major)

@@ -21,7 +21,7 @@ import (
 
 var thisPlatform = imagetest.Here()
 
-// reporter is a program that reports a version.
+// reporter returns a program that reports a version.
 func reporter(version string) string { return "#!/bin/sh\necho version " + version + "\n" }
 
 // pushFakes puts an image with programs, by their paths in it, into a registry.
@@ -49,7 +49,7 @@ func pushFakes(t *testing.T, host string, platform v1.Platform, files map[string
 	return hash.String()
 }
 
-// releasedFakes is a store whose programs can be built and are released in an image of a registry.
+// releasedFakes returns a store whose programs can be built and are released in an image of a registry.
 // Built ones report version v1.2.3 too, after the word "version" alone.
 func releasedFakes(t *testing.T, handler http.Handler) (s *store, host string, reported func() string) {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/test/imagetest"
 )
 
-// renderer is an istioctl that reports a version, and renders its arguments.
+// renderer returns an istioctl that reports a version, and renders its arguments.
 func renderer(version string) string {
 	return "#!/bin/sh\nif [ \"$1\" = version ]; then echo client version: " + version + "; else echo \"# $*\"; fi\n"
 }

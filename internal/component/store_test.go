@@ -56,7 +56,7 @@ var version = "unstamped"
 func main() { fmt.Println("version", version) }
 `
 
-// fakeGraphs is a module graph that needs no network: one program, its module replaced by a
+// fakeGraphs returns a module graph that needs no network: one program, its module replaced by a
 // folder.
 func fakeGraphs(source string) []Graph {
 	return []Graph{{
@@ -235,7 +235,7 @@ func TestCancelEndsTheWholeBuild(t *testing.T) {
 	}
 }
 
-// compilers are the process ids that the wrapped compiler wrote.
+// compilers returns the process ids that the wrapped compiler wrote.
 func compilers(t *testing.T, started string) []int {
 	t.Helper()
 	text, err := os.ReadFile(started)

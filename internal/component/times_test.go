@@ -90,7 +90,7 @@ func TestTimesAreTheirProjects(t *testing.T) {
 	}
 }
 
-// valueOf is a constant of a source in Go, in seconds or per second.
+// valueOf returns a constant of a source in Go, in seconds or per second.
 func valueOf(t *testing.T, text string) float64 {
 	t.Helper()
 	product := 1.0

@@ -81,7 +81,7 @@ func push(t *testing.T, reference string, content remote.Taggable) {
 	}
 }
 
-// client is one without credentials of the user's.
+// client returns a client without the user's credentials.
 func client(t *testing.T, silence time.Duration) *Client {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
@@ -228,7 +228,7 @@ func TestDigestsAndPlatforms(t *testing.T) {
 	}
 }
 
-// altered is a registry that answers requests for a part of its paths with a body changed.
+// altered returns a registry that answers requests for a part of its paths with a body changed.
 func altered(part string, change func(body []byte) []byte) func(http.Handler) http.Handler {
 	return onGet(part, func(inner http.Handler, w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
@@ -242,7 +242,7 @@ func altered(part string, change func(body []byte) []byte) func(http.Handler) ht
 	})
 }
 
-// silent is a registry that does not answer requests for a part of its paths.
+// silent returns a registry that does not answer requests for a part of its paths.
 func silent(part string) func(http.Handler) http.Handler {
 	return onGet(part, func(_ http.Handler, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 }
