@@ -75,7 +75,7 @@ func Rule(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
-// Created is the error of a creation, unless the object was there.
+// Created returns the error of a creation, unless the object was there.
 func Created(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil

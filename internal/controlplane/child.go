@@ -73,7 +73,7 @@ func (c *Child) Stop(ctx context.Context) error {
 	return running.Stop(ctx)
 }
 
-// Answers is a Child.Ready: it fails unless the answer to a GET of the URL is 200.
+// Answers returns a Child.Ready: it fails unless the answer to a GET of the URL is 200.
 func Answers(url string) func(context.Context) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return func(ctx context.Context) error {

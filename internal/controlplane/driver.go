@@ -139,7 +139,7 @@ type XDS struct {
 	Variants []string // of "delta" and "sotw", at least one; the first is the default
 }
 
-// BothVariants is the XDS of proxies that speak either variant, delta by default.
+// BothVariants returns the XDS of proxies that speak either variant, delta by default.
 func BothVariants() *XDS {
 	return &XDS{Variants: []string{string(xdsprobe.Delta), string(xdsprobe.SotW)}}
 }
@@ -217,7 +217,7 @@ const (
 	CapturedWaypoints  = "captured" // those of a captured mesh
 )
 
-// Of is the driver as it serves a data plane, Sidecars or one of Dataplanes ("" = Sidecars),
+// Of returns the driver as it serves a data plane, Sidecars or one of Dataplanes ("" = Sidecars),
 // with waypoints ("" = NoWaypoints). Its error names the field of a scenario.
 func (d Driver) Of(dataplane, waypoints string) (Driver, error) {
 	at := slices.IndexFunc(d.Dataplanes, func(one OtherDataplane) bool { return one.Name == dataplane })
@@ -246,7 +246,7 @@ func (d Driver) Of(dataplane, waypoints string) (Driver, error) {
 	return d, scenario.Refuse("mesh.dataplane", dataplane, "%s with controlPlane.name %s", strings.Join(d.DataplaneNames(), " or "), d.Name)
 }
 
-// DataplaneNames are the data planes that it can serve, the first being the default.
+// DataplaneNames returns the data planes that it can serve, the first being the default.
 func (d Driver) DataplaneNames() []string {
 	names := []string{Sidecars}
 	for _, one := range d.Dataplanes {
@@ -282,12 +282,12 @@ type Mode struct {
 	Knobs scenario.Settings
 }
 
-// StandardModes are the modes of a control plane that has all knobs.
+// StandardModes returns the modes of a control plane that has all knobs.
 func StandardModes() []Mode {
 	return []Mode{{"permissive", Modes["permissive"]}, {"strict", Modes["strict"]}}
 }
 
-// Mode is the mode of this name.
+// Mode returns the mode of this name.
 func (d Dataplane) Mode(name string) (Mode, bool) {
 	for _, m := range d.Modes {
 		if m.Name == name {
@@ -390,7 +390,7 @@ type Remote struct {
 	Expect string // file that states what each sidecar must receive; "" = all that it asks for
 }
 
-// Find is the driver that a value of --control-plane names and, of an external
+// Find returns the driver that a value of --control-plane names and, of an external
 // one, its address.
 func Find(all []Driver, value string) (d Driver, address string, ok bool) {
 	for _, d := range all {
@@ -446,7 +446,7 @@ func (d Driver) GivenProxy() string {
 	return d.Latency.Intercepts.GivenProxy
 }
 
-// ForLatency are the drivers whose real proxies can carry the requests of applications of this host.
+// ForLatency returns the drivers whose real proxies can carry the requests of applications of this host.
 func ForLatency(all []Driver) []Driver {
 	var some []Driver
 	for _, d := range all {
@@ -457,7 +457,7 @@ func ForLatency(all []Driver) []Driver {
 	return some
 }
 
-// Choices are the Values of the drivers as help prints them: "a, b or c".
+// Choices returns the Values of the drivers as help prints them: "a, b or c".
 func Choices(all []Driver) string {
 	names := Values(all)
 	if len(names) < 2 {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Injected is the container of a pod that its injector adds, by its name; nil if there is none. Native
+// Injected returns the container of a pod that its injector adds, by its name; nil if there is none. Native
 // sidecars are init containers.
 func Injected(pod *corev1.Pod, name string) *corev1.Container {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -20,7 +20,7 @@ func Injected(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// EnvironmentOf is the environment of a pod's container as the kubelet would resolve it. Of what it reads
+// EnvironmentOf returns the environment of a pod's container as the kubelet would resolve it. Of what it reads
 // from elsewhere, the fields of the pod are resolved that injectors use.
 func EnvironmentOf(pod *corev1.Pod, container *corev1.Container) map[string]string {
 	env := map[string]string{}

@@ -29,7 +29,7 @@ type Quota = process.Quota
 // pages and what the kernel holds for it.
 const memoryShare = 0.9
 
-// Environment is the environment of a control plane that is written in Go: what
+// Environment returns the environment of a control plane that is written in Go: what
 // the adapter sets, what the resources make of GOMAXPROCS and GOMEMLIMIT, and
 // over both Env. Of a name that comes several times the last value counts.
 func (p Resources) Environment(own ...string) []string {

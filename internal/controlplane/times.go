@@ -15,7 +15,7 @@ const (
 	UnscaledClient = "waits of the client library: the length of a watch, 5 to 10 minutes, and tries after one that failed"
 )
 
-// Slow is an environment (NAME=VALUE) in which programs need k times as long for these times, and what
+// Slow returns an environment (NAME=VALUE) in which programs need k times as long for these times, and what
 // those are, in words.
 func Slow(env []string, times []component.Time, k float64) (slowed, scaled []string) {
 	slowed = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return of(times, kv) })
@@ -26,7 +26,7 @@ func Slow(env []string, times []component.Time, k float64) (slowed, scaled []str
 	return slowed, scaled
 }
 
-// TimesIn are the settings of an environment (NAME=VALUE) that set these times.
+// TimesIn returns the settings of an environment (NAME=VALUE) that set these times.
 func TimesIn(env []string, times []component.Time) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return !of(times, kv) })
 }

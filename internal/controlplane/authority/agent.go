@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// NewProxy is a sidecar with Istio's agent that gets its certificates from this
+// NewProxy returns a sidecar with Istio's agent that gets its certificates from this
 // authority. It has tokens if its specification has a request for them. It is
 // controlplane.Proxy.New of control planes that offer this API.
 func NewProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
@@ -37,7 +37,7 @@ func NewProxyOf(spec proxy.Spec, s controlplane.ProxyServices, types []convergen
 	return agent, nil
 }
 
-// NewZtunnel is the ztunnel of a node, which gets the certificates of the node's workloads
+// NewZtunnel returns the ztunnel of a node, which gets the certificates of the node's workloads
 // from this authority. It is controlplane.Proxy.New of data planes that have
 // ztunnels in place of sidecars.
 func NewZtunnel(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
@@ -56,7 +56,7 @@ func NewZtunnel(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, err
 	return z, nil
 }
 
-// TokenRequest is the request for the tokens of a pod, as the kubelet makes it.
+// TokenRequest returns the request for the tokens of a pod, as the kubelet makes it.
 func TokenRequest(pod *corev1.Pod, audience string) proxy.TokenRequest {
 	return proxy.TokenRequest{
 		Namespace: pod.Namespace, Pod: pod.Name, UID: string(pod.UID),

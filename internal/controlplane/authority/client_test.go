@@ -81,7 +81,7 @@ func (l *listener) cut() {
 	}
 }
 
-// connections are the different connections over which requests came.
+// connections returns the different connections over which requests came.
 func (s *service) connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func listen(t *testing.T) *service {
 	}
 }
 
-// server is one for what answers as it does.
+// server returns a gRPC server that answers with answers.
 func (s *service) server(answers securityv1.IstioCertificateServiceServer) *grpc.Server {
 	server := grpc.NewServer(s.secured)
 	securityv1.RegisterIstioCertificateServiceServer(server, answers)

@@ -91,7 +91,7 @@ func (c *NodeClient) IssueFor(ctx context.Context, token, identity string, csrPE
 	return issued, nil
 }
 
-// connected is the connection, once it is up. One that cannot be made is forgotten.
+// connected returns the connection, once it is up. One that cannot be made is forgotten.
 func (c *NodeClient) connected(ctx context.Context) (*grpc.ClientConn, error) {
 	conn, err := c.open()
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *NodeClient) connected(ctx context.Context) (*grpc.ClientConn, error) {
 	}
 }
 
-// open is the connection there is, or a new one that does not dial yet.
+// open returns the connection there is, or a new one that does not dial yet.
 func (c *NodeClient) open() (*grpc.ClientConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/reference"
 )
 
-// All are the drivers; the first is the default.
+// All returns the drivers; the first is the default.
 func All() []controlplane.Driver { return slices.Clone(all()) }
 
 // all makes the drivers once, because making the names of all their metrics takes a millisecond, and a scenario
@@ -30,5 +30,5 @@ var all = sync.OnceValue(func() []controlplane.Driver {
 	}
 })
 
-// Default is the control plane that is measured when none is asked for.
+// Default returns the control plane that is measured when none is asked for.
 func Default() controlplane.Driver { return All()[0] }

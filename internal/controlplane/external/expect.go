@@ -163,7 +163,7 @@ func (r *resource) nameOf(p expectedPort) (string, error) {
 	return name, nil
 }
 
-// linesOf are the lines of entries {i, -1} and of their resources {i, j}.
+// linesOf returns the lines of entries {i, -1} and of their resources {i, j}.
 func linesOf(text []byte) map[[2]int]int {
 	lines := map[[2]int]int{}
 	var document yaml.Node

@@ -68,7 +68,7 @@ func (n nodes) of(node Node) (id, cluster string, metadata map[string]any, err e
 	return id, cluster, metadata, nil
 }
 
-// newProxy is an ADS client that requests no certificate.
+// newProxy returns an ADS client that requests no certificate.
 func newProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
 	services := istioagent.Services{Store: s.Store, Observer: s.Observer}
 	if spec.TokenFile != "" {

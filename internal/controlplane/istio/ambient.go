@@ -37,7 +37,7 @@ const (
 	strictPolicy = "istio_converted_static_strict"
 )
 
-// ambientDataplane is a ztunnel on each node. Scope means nothing to ztunnels: each holds the whole mesh.
+// ambientDataplane returns a ztunnel on each node. Scope means nothing to ztunnels: each holds the whole mesh.
 func ambientDataplane() controlplane.Dataplane {
 	d := controlplane.Dataplane{
 		Proxy: controlplane.Proxy{
@@ -125,7 +125,7 @@ func (c ambient) Discovered(pods []string) (keys []convergence.Key, all bool) {
 	return c.workloads(workloadType, pods), !setting(c.opts.Resources.Env, scopedSetting, true)
 }
 
-// spec is the ztunnel of a pod: what its construct of a node in src/xds/client.rs says, and
+// spec returns the ztunnel of a pod: what its construct of a node in src/xds/client.rs says, and
 // the headers of src/identity/auth.rs.
 func (c ambient) spec(pod *corev1.Pod) proxy.Spec {
 	ip, node := pod.Status.PodIP, pod.Spec.NodeName
@@ -188,7 +188,7 @@ func (c ambient) Holds(mesh topology.Mesh, knobs scenario.Settings, pods []strin
 	return append(keys, c.workloads(ztunnel.Address, pods)...)
 }
 
-// workloads are the keys of all workloads of the cluster.
+// workloads returns the keys of all workloads of the cluster.
 func (c ambient) workloads(t convergence.Type, pods []string) []convergence.Key {
 	var keys []convergence.Key
 	for _, name := range c.podless {
@@ -208,14 +208,14 @@ func (c ambient) waypoints(mesh topology.Mesh) []controlplane.Waypoint {
 	return waypoints(c).List(mesh)
 }
 
-// ServiceProbe is an annotation that prefers endpoints of the client's zone: fake nodes have
+// ServiceProbe returns an annotation that prefers endpoints of the client's zone: fake nodes have
 // none. Unlike the field of the Service, it changes no EndpointSlice.
 func (c ambient) ServiceProbe(mesh topology.Mesh, service int, made bool) *controlplane.ServiceChange {
 	s := mesh.Services[service]
 	return preferClose(s.Namespace, s.Name, made)
 }
 
-// preferClose is the change of a Service that has no preference for endpoints, made or taken back. Where nodes have zones, sidecars and
+// preferClose returns the change of a Service that has no preference for endpoints, made or taken back. Where nodes have zones, sidecars and
 // waypoints are sent other priorities for a while.
 func preferClose(namespace, name string, made bool) *controlplane.ServiceChange {
 	value := "null"
@@ -247,7 +247,7 @@ func (c ambient) authorizations(mesh topology.Mesh, knobs scenario.Settings) []c
 	return keys
 }
 
-// addressOf is the resource of a service.
+// addressOf returns the resource of a service.
 func addressOf(namespace, host string) convergence.Key {
 	return convergence.Key{Type: ztunnel.Address, Name: namespace + "/" + host}
 }

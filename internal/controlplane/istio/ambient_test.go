@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 )
 
-// ambiently is an istiod with ztunnels, and one service besides the mesh's.
+// ambiently returns an istiod with ztunnels, and one service besides the mesh's.
 func ambiently() ambient {
 	return ambient{&ControlPlane{
 		opts: controlplane.StartOptions{Dataplane: Ambient}, report: component.Report{Version: "1.31.0", Text: "1.31.0"},

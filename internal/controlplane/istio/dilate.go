@@ -84,7 +84,7 @@ func dilate(env []string, processors int, k float64) controlplane.Dilated {
 	return d
 }
 
-// seconds is a length of time as istiod reads it.
+// seconds returns a length of time as istiod reads it.
 func seconds(s float64) string {
 	return fmt.Sprint(time.Duration(s * float64(time.Second)))
 }

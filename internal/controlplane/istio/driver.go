@@ -43,7 +43,7 @@ func Driver() controlplane.Driver {
 	}
 }
 
-// sidecarDataplane is an Envoy with its agent in each pod.
+// sidecarDataplane returns an Envoy with its agent in each pod.
 func sidecarDataplane() controlplane.Dataplane {
 	return controlplane.Dataplane{
 		Modes: controlplane.StandardModes(),

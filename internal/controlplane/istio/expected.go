@@ -26,7 +26,7 @@ const (
 	virtualOutbound = "virtualOutbound"
 )
 
-// Wants are the resources that every sidecar of the mesh's service with this
+// Wants returns the resources that every sidecar of the mesh's service with this
 // index must come to hold: a cluster, and its endpoints, for every port of
 // every service in scope; its own inbound cluster; the listeners, the inbound
 // one with the policies and the mutual TLS that the knobs ask for; and in the
@@ -86,7 +86,7 @@ func (c configuration) Wants(mesh topology.Mesh, knobs scenario.Settings, servic
 	return wants
 }
 
-// wantInbound is the listener of what reaches a workload. Its members distinguish the
+// wantInbound returns the listener of what reaches a workload. Its members distinguish the
 // generation of the policies that it carries.
 func (c configuration) wantInbound(mesh topology.Mesh, knobs scenario.Settings, service int) convergence.Want {
 	own, inbound := mesh.Services[service], convergence.WantOf(convergence.LDS, virtualInbound)
@@ -105,7 +105,7 @@ func (c configuration) wantInbound(mesh topology.Mesh, knobs scenario.Settings, 
 	return inbound
 }
 
-// scope are the services of the mesh that a service's sidecars are configured
+// scope returns the services of the mesh that a service's sidecars are configured
 // for. With scope all that is every one, its own included.
 func scope(mesh topology.Mesh, knobs scenario.Settings, service int) []topology.Service {
 	if knobs.Scope != scenario.ScopeDeclared {
@@ -130,7 +130,7 @@ func outboundCluster(port int, host string) string {
 
 func inboundCluster(port topology.Port) string { return fmt.Sprintf("inbound|%d||", port.Target) }
 
-// anyAddress is the listener that takes an HTTP port of all services.
+// anyAddress returns the listener that takes an HTTP port of all services.
 func anyAddress(port int) string { return fmt.Sprintf("0.0.0.0_%d", port) }
 
 // EndpointHealth returns the health that this version sends for an endpoint with these conditions; ok is

@@ -19,7 +19,7 @@ func makeGateway(template *corev1.PodTemplateSpec) {
 	template.Spec.Containers[0].Name, template.Spec.Containers[0].Image = proxyContainer, "auto"
 }
 
-// hostsOf are the hosts of a gateway of a profile.
+// hostsOf returns the hosts of a gateway of a profile.
 func hostsOf(gateway topology.Service) []string {
 	var hosts []string
 	for i := range gatewayHosts {
@@ -28,7 +28,7 @@ func hostsOf(gateway topology.Service) []string {
 	return hosts
 }
 
-// gatewayObjects are a Gateway for each gateway of a mesh, and a VirtualService for each of
+// gatewayObjects returns a Gateway for each gateway of a mesh, and a VirtualService for each of
 // its hosts, which routes to one of the services.
 func gatewayObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
@@ -53,7 +53,7 @@ func gatewayObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 	return objects
 }
 
-// gatewayWants are the resources that a gateway must come to hold: a cluster and its
+// gatewayWants returns the resources that a gateway must come to hold: a cluster and its
 // endpoints for every port of every service, whatever the scope of sidecars, and one
 // listener with the routes of its hosts. A gateway is sent the endpoints of headless services,
 // too (convertResolution of istiod's pilot/pkg/networking/core).

@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Holds are the keys of all resources that a sidecar of the service with this
+// Holds returns the keys of all resources that a sidecar of the service with this
 // index holds when converged, sorted: those that are wanted, those that istiod
 // sends to every proxy, and those of the services that are not part of the mesh:
 // a gateway always has these, and a sidecar unless the scope is declared.

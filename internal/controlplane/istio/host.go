@@ -36,7 +36,7 @@ func hostLabels(w controlplane.HostWorkload) map[string]string {
 	return labels
 }
 
-// HostObjects are a ServiceEntry for each service, and for a strict one a
+// HostObjects returns a ServiceEntry for each service, and for a strict one a
 // PeerAuthentication and an AuthorizationPolicy; for each workload its service
 // account, a Sidecar with its listeners, which bind to its address since nothing
 // is intercepted here, and a WorkloadEntry: Kubernetes has no endpoints on
@@ -97,7 +97,7 @@ func protocol(s controlplane.HostService) string {
 	return "HTTP"
 }
 
-// hostEntry is the WorkloadEntry of a workload.
+// hostEntry returns the WorkloadEntry of a workload.
 func hostEntry(w controlplane.HostWorkload) *unstructured.Unstructured {
 	labels := map[string]any{}
 	for name, value := range hostLabels(w) {
@@ -113,7 +113,7 @@ func hostEntry(w controlplane.HostWorkload) *unstructured.Unstructured {
 	return entry
 }
 
-// hostScope is the Sidecar of a workload: its listeners, and nothing else.
+// hostScope returns the Sidecar of a workload: its listeners, and nothing else.
 func hostScope(w controlplane.HostWorkload, served controlplane.HostService) *unstructured.Unstructured {
 	spec := map[string]any{"workloadSelector": map[string]any{"labels": map[string]any{hostWorkloadLabel: w.Name}}}
 	if w.Serves != "" {

@@ -37,7 +37,7 @@ const (
 // endpoint of the mesh.
 var leftOut = map[string]bool{"Deployment": true, "HorizontalPodAutoscaler": true}
 
-// objects are the manifests' objects that are installed, in their order, with
+// objects returns the manifests' objects that are installed, in their order, with
 // the webhooks pointed at the host's istiod.
 func (c *ControlPlane) objects() ([]*unstructured.Unstructured, error) {
 	manifests, err := c.read(component.IstioManifestsFile)
@@ -127,7 +127,7 @@ func (c *ControlPlane) mapper() meta.RESTMapper {
 	return restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.client.Discovery()))
 }
 
-// resource is the client of an object's kind and namespace.
+// resource returns the client of an object's kind and namespace.
 func (c *ControlPlane) resource(mapper meta.RESTMapper, obj *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := obj.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)

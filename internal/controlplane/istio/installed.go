@@ -129,7 +129,7 @@ func findWith(ctx context.Context, client kubernetes.Interface, home, wanted str
 	return i, readMeshConfig(ctx, client, &i)
 }
 
-// revisionOf is the revision that an object is of; "" of the one that has no name.
+// revisionOf returns the revision that an object is of; "" of the one that has no name.
 func revisionOf(labels map[string]string) string { return revisionNamed(labels[revisionLabel]) }
 
 func revisionNamed(name string) string {
@@ -401,7 +401,7 @@ func (a attached) Objects(mesh topology.Mesh, knobs scenario.Settings) []*unstru
 // Holds is not known: the cluster has services of its own, which come and go.
 func (a attached) Holds(topology.Mesh, scenario.Settings, int) []convergence.Key { return nil }
 
-// reportedVersion is the version that an istiod states at the path /version of the port of its
+// reportedVersion returns the version that an istiod states at the path /version of the port of its
 // metrics; "" where that is not the number of a release.
 func reportedVersion(ctx context.Context, metrics string) (string, error) {
 	text, err := httpget.Get(ctx, &http.Client{Timeout: versionTimeout}, strings.TrimSuffix(metrics, "/metrics")+"/version")

@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/topology"
 )
 
-// installation are the objects of an istiod of a revision.
+// installation returns the objects of an istiod of a revision.
 func installation(revision string, ready int32) []runtime.Object {
 	suffix := ""
 	if revision != "default" {

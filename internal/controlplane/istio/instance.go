@@ -57,7 +57,7 @@ func (i *instance) Endpoints() controlplane.Endpoints {
 	}
 }
 
-// local is host:port on loopback.
+// local returns HOST:PORT on loopback.
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 // command returns the command that starts it.

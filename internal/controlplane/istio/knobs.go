@@ -55,7 +55,7 @@ func (c configuration) Objects(mesh topology.Mesh, knobs scenario.Settings) []*u
 	return objects
 }
 
-// scopeOf is the Sidecar of a service's workload.
+// scopeOf returns the Sidecar of a service's workload.
 func scopeOf(mesh topology.Mesh, s topology.Service) *unstructured.Unstructured {
 	hosts := []any{}
 	for _, callee := range s.Calls {
@@ -77,7 +77,7 @@ type policy struct {
 	principal string // that it allows; "" means nobody
 }
 
-// policiesOf are the policies of a called workload, one for each caller.
+// policiesOf returns the policies of a called workload, one for each caller.
 func policiesOf(mesh topology.Mesh, callee int, callers []int) []policy {
 	name := mesh.Services[callee].Name
 	if len(callers) == 0 {

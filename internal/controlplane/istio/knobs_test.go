@@ -16,7 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// chain is a -> b -> c in two namespaces: a is called by nobody, c calls nobody.
+// chain returns a -> b -> c in two namespaces: a is called by nobody, c calls nobody.
 func chain() topology.Mesh {
 	port := []topology.Port{{Name: "http", Number: 80, Target: 8080}}
 	return topology.Mesh{
@@ -37,7 +37,7 @@ var knobsAlone = map[string]scenario.Settings{
 	"strict":     controlplane.Modes["strict"],
 }
 
-// short is an object as "KIND NAMESPACE/NAME SPEC".
+// short returns an object as "KIND NAMESPACE/NAME SPEC".
 func short(t *testing.T, o *unstructured.Unstructured) string {
 	spec, err := json.Marshal(o.Object["spec"])
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// Limits are the bounds that istiod of this line holds itself to, given what
+// Limits returns the bounds that istiod of this line holds itself to, given what
 // is set in its environment (NAME=VALUE; of a name that comes several times the
 // last counts):
 //

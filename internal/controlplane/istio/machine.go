@@ -69,7 +69,7 @@ func (m machine) port(p corev1.ServicePort) int64 {
 	}
 }
 
-// Machines are the endpoints that Services have besides pods, by "namespace/name:port": those of the
+// Machines returns the endpoints that Services have besides pods, by "namespace/name:port": those of the
 // WorkloadEntries that they select.
 func (r *replayed) Machines() map[string]convergence.Endpoints {
 	all := map[string]convergence.Endpoints{}
@@ -101,7 +101,7 @@ func (r *replayed) eachMachine(do func(m machine, service string, at netip.AddrP
 	}
 }
 
-// comparedMachines are the identities of the WorkloadEntries whose endpoints are expected.
+// comparedMachines returns the identities of the WorkloadEntries whose endpoints are expected.
 func (r *replayed) comparedMachines() []string {
 	var all []string
 	r.eachMachine(func(m machine, _ string, _ netip.AddrPort) {

@@ -76,7 +76,7 @@ func TestMachinePort(t *testing.T) {
 	}
 }
 
-// endpointSlice is one of Service b/web, with an endpoint that is no pod.
+// endpointSlice returns an EndpointSlice of Service b/web, with an endpoint that is no pod.
 func endpointSlice(fields string) string {
 	return "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: web-1, namespace: b, labels: {kubernetes.io/service-name: web}}\naddressType: IPv4\n" + fields
 }

@@ -26,7 +26,7 @@ func (f durationField) String() string {
 	return strings.Join(names, ".")
 }
 
-// object is an object whose only field is this one, with a value.
+// object returns an object whose only field is this one, with a value.
 func (f durationField) object(value string) map[string]any {
 	var of any = value
 	for i := len(f) - 1; i >= 0; i-- {

@@ -17,7 +17,7 @@ const (
 	scopedSetting = "AMBIENT_SCOPED_ADDRESS_PUSHES"
 )
 
-// mixedDataplane is the data plane of a mesh of which some namespaces have sidecars and others
+// mixedDataplane returns the data plane of a mesh of which some namespaces have sidecars and others
 // ztunnels. istiod is installed as by the ambient profile, as in a migration.
 //
 // A sidecar requests what a waypoint does: Envoy's types and, because its metadata has ENABLE_HBONE, all

@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/convergence"
 )
 
-// mixed is an istiod of a mesh with both sidecars and ztunnels.
+// mixed returns an istiod of a mesh with both sidecars and ztunnels.
 func mixed() *ControlPlane {
 	c := ambiently().ControlPlane
 	c.opts.Dataplane = mixedName

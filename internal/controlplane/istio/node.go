@@ -28,7 +28,7 @@ const (
 	metaJSONPrefix = "ISTIO_METAJSON_"
 )
 
-// Spec is the proxy of an injected pod that has its IP: what pilot-agent in
+// Spec returns the proxy of an injected pod that has its IP: what pilot-agent in
 // that pod would say of itself, read from the injected container. It fails for
 // a pod that was not injected or has no IP yet.
 //
@@ -81,7 +81,7 @@ func kindOfProxy(container *corev1.Container) string {
 	return "sidecar"
 }
 
-// serviceCluster is the first part of node.cluster; that of a waypoint is its account, as its
+// serviceCluster returns the first part of node.cluster; that of a waypoint is its account, as its
 // template has it.
 func serviceCluster(pod *corev1.Pod) string {
 	if pod.Labels[capture.GatewayName] != "" {
@@ -149,7 +149,7 @@ func nodeMetadata(version, serverName string, pod *corev1.Pod, container *corev1
 	return metadata, nil
 }
 
-// effectiveConfig is the proxy's configuration as the agent reports it: its
+// effectiveConfig returns the proxy's configuration as the agent reports it: its
 // defaults (DefaultProxyConfig in Istio's pkg/config/mesh), what injection gave
 // the container over them, and as many threads as the container's processor
 // limit allows.
@@ -177,7 +177,7 @@ func effectiveConfig(container *corev1.Container, given string) (map[string]any,
 	return config, nil
 }
 
-// drainOf is the effective drainDuration of a proxy's metadata, the agent's
+// drainOf returns the effective drainDuration of a proxy's metadata, the agent's
 // default where that is no duration.
 func drainOf(metadata map[string]any) time.Duration {
 	config, _ := metadata["PROXY_CONFIG"].(map[string]any)
@@ -205,7 +205,7 @@ var proxyBuild = sync.OnceValues(func() ([]byte, error) {
 	return proto.Marshal(&node)
 })
 
-// injected is the container that injection put into a pod.
+// injected returns the container that injection put into a pod.
 func injected(pod *corev1.Pod) (*corev1.Container, error) {
 	if container := controlplane.Injected(pod, proxyContainer); container != nil {
 		return container, nil

@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Probe is a VirtualService that routes a service to itself, its marker the
+// Probe returns a VirtualService that routes a service to itself, its marker the
 // route's name, or that of the mesh's profile, its marker the name of the first route; an AuthorizationPolicy that denies a service to a principal that does not
 // exist, its marker; or an EnvoyFilter of the root namespace, which applies to every
 // sidecar and names the statistics of its inbound listener by the marker.
@@ -83,7 +83,7 @@ func routeObject(namespace, name, host, marker string) *unstructured.Unstructure
 	})
 }
 
-// everyService are the services of a mesh that have sidecars.
+// everyService returns the services of a mesh that have sidecars.
 func everyService(mesh topology.Mesh) []int {
 	all := make([]int, len(mesh.WithoutGateways()))
 	for i := range all {

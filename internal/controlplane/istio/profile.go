@@ -14,7 +14,7 @@ import (
 // service, the second none.
 var subsets = []string{"v1", "v2"}
 
-// profileHost is a host that is none of the cluster's services.
+// profileHost returns a host that is none of the cluster's services.
 func profileHost(kind string, i int) string { return fmt.Sprintf("%s-%d.profile.example", kind, i) }
 
 // profileObjects returns the objects that the profile of a mesh becomes.
@@ -90,13 +90,13 @@ func profileObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 	return append(objects, gatewayObjects(mesh)...)
 }
 
-// aliasName is the name of a Service that stands for another one.
+// aliasName returns the name of a Service that stands for another one.
 func aliasName(i int) string { return fmt.Sprintf("alias-%d", i) }
 
 // externalPort is the port of a ServiceEntry of a profile.
 const externalPort = 443
 
-// ownRoute is the VirtualService that a profile has for a service; name is that of its
+// ownRoute returns the VirtualService that a profile has for a service; name is that of its
 // first route.
 func ownRoute(s topology.Service, name string) *unstructured.Unstructured {
 	route := object("networking.istio.io/v1", "VirtualService", s.Namespace, "route-"+s.Name, routing(hostname(s), hostname(s), name))
@@ -104,7 +104,7 @@ func ownRoute(s topology.Service, name string) *unstructured.Unstructured {
 	return route
 }
 
-// routing is the specification of a VirtualService with two routes.
+// routing returns the specification of a VirtualService with two routes.
 func routing(host, destination, name string) map[string]any {
 	route := func() []any {
 		return []any{map[string]any{"destination": map[string]any{"host": destination, "port": map[string]any{"number": int64(80)}}}}
@@ -132,7 +132,7 @@ func hasOwnRoute(mesh topology.Mesh, service int) bool {
 	return service < min(topology.Value(mesh.Profile.VirtualServices), len(mesh.WithoutGateways()))
 }
 
-// outboundClusters are the names of a port's clusters: its own, and one for each subset.
+// outboundClusters returns the names of a port's clusters: its own, and one for each subset.
 func outboundClusters(mesh topology.Mesh, s topology.Service, port int) []string {
 	names := []string{outboundCluster(port, hostname(s))}
 	for i := range topology.Value(mesh.Profile.DestinationRules) {
@@ -164,7 +164,7 @@ func profileWants(mesh topology.Mesh) (wants []convergence.Want, routes []string
 	return wants, routes
 }
 
-// tcpListener is the listener of a TCP port of a service.
+// tcpListener returns the listener of a TCP port of a service.
 func tcpListener(s topology.Service, port topology.Port) string {
 	return fmt.Sprintf("%s_%d", kwok.ServiceAddress(s.Address), port.Number)
 }

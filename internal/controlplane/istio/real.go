@@ -34,7 +34,7 @@ const drainTime = "0.5s"
 // addresses of its pod, which here are those of this machine. Nothing uses it; 0 = no such port.
 const statusPortAnnotation = "status.sidecar.istio.io/port"
 
-// localBootstrap is a template with the listeners for metrics and readiness on loopback.
+// localBootstrap returns a template with the listeners for metrics and readiness on loopback.
 // In a pod they are on all addresses, which here are the machine's.
 func localBootstrap(template []byte) []byte {
 	text := strings.ReplaceAll(string(template), `"address": "{{ .wildcard }}"`, `"address": "{{ .localhost }}"`)
@@ -47,7 +47,7 @@ const tokenAudience = "istio-ca"
 // realProxies configures real proxies of the mesh.
 type realProxies struct{ *ControlPlane }
 
-// PodProxy is the agent of an injected pod, with the environment of the injected
+// PodProxy returns the agent of an injected pod, with the environment of the injected
 // container but for what a host must have otherwise: ports and addresses.
 func (c realProxies) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	identity, err := c.Spec(pod)

@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/proxy"
 )
 
-// agentVariable is a variable of the agent of a workload at a place; "" where it is
+// agentVariable returns a variable of the agent of a workload at a place; "" where it is
 // not set.
 func agentVariable(t *testing.T, name string, at controlplane.ProxyPlace) string {
 	t.Helper()

@@ -28,7 +28,7 @@ func (i *instance) checkTaken() error {
 	return nil
 }
 
-// refusal is the line of a log that refuses the value of one of these NAME=VALUE; "" =
+// refusal returns the line of a log that refuses the value of one of these NAME=VALUE; "" =
 // there is none.
 func refusal(log string, env []string) string {
 	for line := range strings.Lines(log) {

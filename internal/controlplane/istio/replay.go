@@ -94,7 +94,7 @@ type egress struct {
 	ingress bool // the Sidecar has inbound listeners of its own
 }
 
-// rootOf is the namespace whose configuration applies to the whole of a captured mesh: that of the file or, of an istiod that a
+// rootOf returns the namespace whose configuration applies to the whole of a captured mesh: that of the file or, of an istiod that a
 // cluster has already, its own.
 func (c configuration) rootOf(mesh *capture.Mesh) string { return cmp.Or(c.home, mesh.Root()) }
 
@@ -210,7 +210,7 @@ func (r *replayed) readObject(o *unstructured.Unstructured) {
 	}
 }
 
-// routeOfService are the hosts of Services that a route of the Gateway API is a child of.
+// routeOfService returns the hosts of Services that a route of the Gateway API is a child of.
 func routeOfService(o *unstructured.Unstructured) (hosts []string, ok bool) {
 	parents, _, _ := unstructured.NestedSlice(o.Object, "spec", "parentRefs")
 	for _, p := range parents {
@@ -428,7 +428,7 @@ func (r *replayed) Wants(_ topology.Mesh, _ scenario.Settings, service int) []co
 	return wants
 }
 
-// outbound are the clusters of a service's port, its own and those of its subsets, and their
+// outbound returns the clusters of a service's port, its own and those of its subsets, and their
 // endpoints. Of a subset that selects some of the service's pods, they are not compared.
 func (r *replayed) outbound(w *capture.Workload, v visible, p corev1.ServicePort) []convergence.Want {
 	if r.removes {
@@ -458,7 +458,7 @@ func (r *replayed) isChosen(host string) bool {
 	return slices.ContainsFunc(r.chosen, func(by string) bool { return capture.HostMatches(by, host) })
 }
 
-// inbound are the clusters of what reaches a workload.
+// inbound returns the clusters of what reaches a workload.
 func (r *replayed) inbound(w *capture.Workload, e egress) []convergence.Want {
 	if e.ingress || r.removes {
 		return nil
@@ -481,7 +481,7 @@ func (r *replayed) inbound(w *capture.Workload, e egress) []convergence.Want {
 	return wants
 }
 
-// on is the value of a setting of istiod that is on or off.
+// on returns the value of a setting of istiod that is on or off.
 func (r *replayed) on(name string, otherwise bool) bool {
 	if r.ControlPlane == nil {
 		return otherwise
@@ -492,7 +492,7 @@ func (r *replayed) on(name string, otherwise bool) bool {
 // Holds is not known: the services decide about the least that a sidecar holds.
 func (r *replayed) Holds(topology.Mesh, scenario.Settings, int) []convergence.Key { return nil }
 
-// Machines are the endpoints of WorkloadEntries that services select.
+// Machines returns the endpoints of WorkloadEntries that services select.
 func (c captured) Machines(mesh *capture.Mesh) map[string]convergence.Endpoints {
 	return newReplayed(configuration(c), mesh).Machines()
 }
@@ -514,7 +514,7 @@ func (c captured) Templates(ctx context.Context) ([]string, error) {
 	return append(slices.Collect(maps.Keys(config.Templates)), slices.Collect(maps.Keys(config.Aliases))...), nil
 }
 
-// Assigned are the hosts of ServiceEntries that istiod chose an address for, in the order in which it met them.
+// Assigned returns the hosts of ServiceEntries that istiod chose an address for, in the order in which it met them.
 func (c captured) Assigned(ctx context.Context) (all []record.AddressedObject, err error) {
 	entries, err := c.dynamic.Resource(serviceEntries).List(ctx, metav1.ListOptions{})
 	if err != nil {

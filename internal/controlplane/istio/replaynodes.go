@@ -24,7 +24,7 @@ func (n replayedNodes) Serves(topology.Mesh, string) (m controlplane.Membership,
 	return m, false
 }
 
-// Wants are the least that a ztunnel holds: the services, and the endpoints of those all of whose pods a rollout follows. Policies, and
+// Wants returns the least that a ztunnel holds: the services, and the endpoints of those all of whose pods a rollout follows. Policies, and
 // hosts and machines of ServiceEntries and WorkloadEntries, are not compared.
 func (n replayedNodes) Wants(topology.Mesh, scenario.Settings) []convergence.Want {
 	var wants []convergence.Want

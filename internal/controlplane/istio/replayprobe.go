@@ -85,7 +85,7 @@ func (p *replayedProbes) exportedToAll(v visible) bool {
 	return !slices.ContainsFunc(p.mesh.Namespaces, func(n capture.Namespace) bool { return !v.exported(n.Name) })
 }
 
-// routedBy is the object of the mesh that routes a service; "" = there is none.
+// routedBy returns the object of the mesh that routes a service; "" = there is none.
 func (p *replayedProbes) routedBy(v visible) string {
 	for _, o := range p.mesh.Objects {
 		if capture.IsGatewayAPI(o.GroupVersionKind()) {
@@ -157,7 +157,7 @@ func (p *replayedProbes) policed(w *capture.Workload, e egress) bool {
 	return true
 }
 
-// sidecars are the workloads with a sidecar that is no gateway, and of these the ones that are asked for.
+// sidecars returns the workloads with a sidecar that is no gateway, and of these the ones that are asked for.
 func (p *replayedProbes) sidecars(is func(*capture.Workload, egress) bool) (some []int) {
 	for i := range p.mesh.Workloads {
 		if w := &p.mesh.Workloads[i]; w.Spec.HasSidecar() && w.Spec.Proxy != capture.Gateway && is(w, p.scopes[i]) {
@@ -167,7 +167,7 @@ func (p *replayedProbes) sidecars(is func(*capture.Workload, egress) bool) (some
 	return some
 }
 
-// unprobed is why the mesh has no change of a kind.
+// unprobed states why the mesh has no change of a kind.
 func (p *replayedProbes) unprobed(kind controlplane.ProbeKind) string {
 	for _, o := range p.mesh.Objects {
 		if o.GetKind() == "EnvoyFilter" && holdsText(o.Object["spec"], "operation", "REMOVE") {

@@ -59,7 +59,7 @@ func (r rule) appliesTo(from string, v visible) bool {
 	}
 }
 
-// ruleOf is the only rule for a host; nil if there is none, or several: one of these may take the
+// ruleOf returns the only rule for a host; nil if there is none, or several: one of these may take the
 // place of the other, or be merged with it.
 func ruleOf(rules []rule, host string) *rule {
 	var found *rule
@@ -75,7 +75,7 @@ func ruleOf(rules []rule, host string) *rule {
 	return found
 }
 
-// subsetsFor are the subsets that a service certainly has for the workloads of a namespace.
+// subsetsFor returns the subsets that a service certainly has for the workloads of a namespace.
 func (v visible) subsetsFor(from string) []subset {
 	if v.rule == nil || !v.rule.appliesTo(from, v) {
 		return nil
@@ -102,7 +102,7 @@ type entryPort struct {
 	protocol string
 }
 
-// readEntry are the hosts of a ServiceEntry.
+// readEntry returns the hosts of a ServiceEntry.
 func (r *replayed) readEntry(o *unstructured.Unstructured) []entry {
 	var of entry
 	if of.exportTo, _, _ = unstructured.NestedStringSlice(o.Object, "spec", "exportTo"); len(of.exportTo) == 0 {
@@ -157,7 +157,7 @@ func (r *replayed) compared(e entry) bool {
 	return r.certain(e) && !slices.ContainsFunc(e.ports, func(p entryPort) bool { return !e.listens(p) })
 }
 
-// wantEntries are the clusters of the hosts that a workload certainly sees, and of ports with TLS
+// wantEntries returns the clusters of the hosts that a workload certainly sees, and of ports with TLS
 // the listener that they have for sure. What a proxy is configured to may move it to addresses that
 // istiod allocates.
 func (r *replayed) wantEntries(w *capture.Workload, scope egress) []convergence.Want {
@@ -184,7 +184,7 @@ func (r *replayed) wantEntries(w *capture.Workload, scope egress) []convergence.
 	return wants
 }
 
-// subsetCluster is the name of a subset's cluster.
+// subsetCluster returns the name of a subset's cluster.
 func subsetCluster(port int, subset, host string) string {
 	return fmt.Sprintf("outbound|%d|%s|%s", port, subset, host)
 }

@@ -63,7 +63,7 @@ func (r replayedWaypoints) Objects(mesh topology.Mesh, run string) []*unstructur
 	return objects
 }
 
-// Wants are the least that a waypoint holds: of each HTTP port of a service that it certainly serves the cluster and its endpoints.
+// Wants returns the least that a waypoint holds: of each HTTP port of a service that it certainly serves the cluster and its endpoints.
 func (r replayedWaypoints) Wants(_ topology.Mesh, w controlplane.Waypoint) []convergence.Want {
 	at := r.of.mesh.WaypointNamed(w.Namespace, w.Name)
 	if r.of.removes {

@@ -9,7 +9,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// ofWaypoint are a Gateway that is a waypoint, its pods and its Service.
+// ofWaypoint returns a Gateway that is a waypoint, its pods and its Service.
 func ofWaypoint(namespace, name, labels, allowed string) string {
 	return `---
 apiVersion: gateway.networking.k8s.io/v1

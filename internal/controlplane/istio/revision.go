@@ -18,7 +18,7 @@ const (
 	tagLabel      = "istio.io/tag" // of the webhooks and the Service of a tag
 )
 
-// named is a name of the chart, which ends in the revision where there is one.
+// named returns a name of the chart, which ends in the revision where there is one.
 func (c *ControlPlane) named(name string) string {
 	if c.opts.Revision == "" {
 		return name
@@ -42,7 +42,7 @@ func (c *ControlPlane) validatingWebhook() string {
 	return c.named("istio-validator") + "-" + namespace
 }
 
-// serverName is the name of the Service that the revision's proxies connect to, which
+// serverName returns the name of the Service that the revision's proxies connect to, which
 // istiod's serving certificate has.
 func (c *ControlPlane) serverName() string {
 	return c.named("istiod") + "." + c.systemNamespace() + ".svc"

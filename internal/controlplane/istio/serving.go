@@ -20,7 +20,7 @@ import (
 // authoritySecret holds istiod's own certificate authority, in its namespace.
 const authoritySecret = "istio-ca-secret"
 
-// ServingCertificate is a certificate of istiod's name, and this host's loopback
+// ServingCertificate returns a certificate of istiod's name, and this host's loopback
 // address, from istiod's own authority, good for a day: a program that shows it
 // is taken for istiod by every proxy of the mesh. It is there for what stands between proxies and
 // istiod to see what they say; the key of the authority is read from the

@@ -87,7 +87,7 @@ func checkSetting(text string) error {
 	return nil
 }
 
-// unknownField is the beginning of a path that a message does not have; "" if it has all of it. What is below a map or a value
+// unknownField returns the beginning of a path that a message does not have; "" if it has all of it. What is below a map or a value
 // is not looked at.
 func unknownField(of protoreflect.MessageDescriptor, fields []string) string {
 	for i, name := range fields {

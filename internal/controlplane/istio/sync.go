@@ -105,7 +105,7 @@ func readSync(status []byte) (map[string]bool, error) {
 // queue. While proxies wait in the queue the last one grows: the next one is taken out when a push of one before has ended.
 var workCounts = []string{"pilot_inbound_updates", "pilot_debounce_time_count", "pilot_pushcontext_init_seconds_count", "pilot_proxy_queue_time_count", "pilot_xds_pushes"}
 
-// work are the lines of istiod's metrics that have these counts.
+// work returns the lines of istiod's metrics that have these counts.
 func work(metrics []byte) string {
 	var lines []string
 	for line := range bytes.Lines(metrics) {

@@ -69,7 +69,7 @@ func (c *ControlPlane) configure(path, value string) {
 	c.configured[path] = value
 }
 
-// leaf is a value of a configuration as text.
+// leaf returns a value of a configuration as text.
 func leaf(value any) string {
 	if text, ok := value.(string); ok {
 		return text

@@ -39,7 +39,7 @@ func checkProxyVersion(version string) error {
 
 var proxyVersion = regexp.MustCompile(`^[1-9]\d*\.\d+(\.\d+)?([-.+][\w.+-]+)?$`)
 
-// proxyVersion is the one that simulated sidecars report, "" where there are none: a mesh's agents are of its istiod's
+// proxyVersion returns the one that simulated sidecars report, "" where there are none: a mesh's agents are of its istiod's
 // version unless another is asked for.
 func (c *ControlPlane) proxyVersion() string {
 	if c.hasZtunnels() && !c.mixed() && !c.withWaypoints() && c.opts.Waypoints != controlplane.CapturedWaypoints {
@@ -48,7 +48,7 @@ func (c *ControlPlane) proxyVersion() string {
 	return cmp.Or(c.opts.ProxyVersion, c.report.Text)
 }
 
-// setting is the value that istiod reads of a variable that is on or off.
+// setting returns the value that istiod reads of a variable that is on or off.
 func setting(env []string, name string, otherwise bool) bool {
 	if on, err := strconv.ParseBool(controlplane.ValueIn(env, name)); err == nil {
 		return on

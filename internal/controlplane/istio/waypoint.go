@@ -97,7 +97,7 @@ func (c waypoints) List(mesh topology.Mesh) []controlplane.Waypoint {
 	return all
 }
 
-// waypointOf is the name of the waypoint of a service or, where that is "", a namespace.
+// waypointOf returns the name of the waypoint of a service or, where that is "", a namespace.
 func waypointOf(namespace, service string) string {
 	if service == "" {
 		return "waypoint-" + namespace
@@ -195,7 +195,7 @@ func wantTunnels() (wants []convergence.Want) {
 	return wants
 }
 
-// inboundVIP is the cluster of a port of a service at its waypoint.
+// inboundVIP returns the cluster of a port of a service at its waypoint.
 func inboundVIP(port int, protocol, host string) string {
 	return fmt.Sprintf("inbound-vip|%d|%s|%s", port, protocol, host)
 }

@@ -89,7 +89,7 @@ func meanings() map[string]string {
 	return all
 }
 
-// modes are the one that this release has: it has no policies. Proxies encrypt what they send to each
+// modes returns the one that this release has: it has no policies. Proxies encrypt what they send to each
 // other and accept plaintext, and look up what their workload calls.
 func modes() []controlplane.Mode {
 	return []controlplane.Mode{{Name: "automatic", Knobs: scenario.Settings{MTLS: "permissive", Scope: scenario.ScopeDeclared, Authz: "none"}}}

@@ -48,7 +48,7 @@ func (c *controlPlane) install(ctx context.Context) error {
 
 func own(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 
-// standIn is the Deployment of a program, without pods.
+// standIn returns the Deployment of a program, without pods.
 func standIn(name string) *appsv1.Deployment {
 	labels := map[string]string{"linkerd.io/control-plane-component": name}
 	return &appsv1.Deployment{ObjectMeta: own(name), Spec: appsv1.DeploymentSpec{

@@ -146,7 +146,7 @@ func (c *controlPlane) prepare(ctx context.Context) error {
 	return nil
 }
 
-// program is one that is a command of the release's controller, on a port for gRPC and one for its metrics.
+// program returns a program that is a command of the release's controller, on a port for gRPC and one for its metrics.
 func (c *controlPlane) program(name string, grpc, admin int, env, args []string) *program {
 	o := c.options
 	spec := process.Spec{
@@ -181,10 +181,10 @@ func (p *program) ready(ctx context.Context) error {
 	return connection.Close()
 }
 
-// url is one of its HTTP server.
+// url returns a URL of its HTTP server.
 func (p *program) url(path string) string { return "http://" + local(p.admin) + path }
 
-// local is host:port on loopback.
+// local returns HOST:PORT on loopback.
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 // Describe is part of controlplane.Server.

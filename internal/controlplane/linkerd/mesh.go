@@ -71,7 +71,7 @@ func (c *controlPlane) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, _ 
 	}}, concerned
 }
 
-// host is the name of a service.
+// host returns the name of a service.
 func host(s topology.Service) string { return s.Name + "." + s.Namespace + ".svc." + trustDomain }
 
 // name returns the name of a service port.

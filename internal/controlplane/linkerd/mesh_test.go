@@ -16,7 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// mesh is a service that calls another one of another namespace, and a third that nobody calls.
+// mesh returns a service that calls another one of another namespace, and a third that nobody calls.
 func mesh() topology.Mesh {
 	port := []topology.Port{{Name: "http", Number: 80, Target: 8080}}
 	return topology.Mesh{Namespaces: []string{"m", "n"}, Services: []topology.Service{
@@ -114,7 +114,7 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// injected is the environment of a proxy as charts/partials/templates/_proxy.tpl of the module has it, of what
+// injected returns the environment of a proxy as charts/partials/templates/_proxy.tpl of the module has it, of what
 // is read.
 func injected() []corev1.EnvVar {
 	from := func(path string) *corev1.EnvVarSource {

@@ -116,7 +116,7 @@ func types() []xdsprobe.ResourceType {
 	return all
 }
 
-// newProxy is an Envoy without an agent: its specification has all that it needs.
+// newProxy returns an Envoy without an agent: its specification has all that it needs.
 func newProxy(spec proxy.Spec, s controlplane.ProxyServices) (proxy.Proxy, error) {
 	envoy, err := istioagent.New(spec, istioagent.Services{Store: s.Store, Observer: s.Observer})
 	if err != nil {

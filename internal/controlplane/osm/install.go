@@ -90,14 +90,14 @@ func (c *controlPlane) installDefinitions(ctx context.Context, run func(context.
 
 func own(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 
-// webhookService is the Service that a webhook configuration of a program names. The programs run
+// webhookService returns the Service that a webhook configuration of a program names. The programs run
 // on this host: the API server resolves a Service of this type to its name, with the port that
 // the configuration states.
 func webhookService(name string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: own(name), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: webhookHost}}
 }
 
-// standIn is the pod of a program, which it looks for at its start and writes Events about. No
+// standIn returns the pod of a program, which it looks for at its start and writes Events about. No
 // scheduler takes it.
 func standIn(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: own(name), Spec: corev1.PodSpec{
@@ -145,7 +145,7 @@ func rights() []rbacv1.PolicyRule {
 	return rules
 }
 
-// preset is the ConfigMap that osm-bootstrap makes the MeshConfig of: the chart's, in the mode. The
+// preset returns the ConfigMap that osm-bootstrap makes the MeshConfig of: the chart's, in the mode. The
 // statistics extension is off: its module, which goes into every listener, is not part of the Go
 // module.
 func (c *controlPlane) preset() (*corev1.ConfigMap, error) {
@@ -172,7 +172,7 @@ func (c *controlPlane) preset() (*corev1.ConfigMap, error) {
 	return &corev1.ConfigMap{ObjectMeta: own("preset-mesh-config"), Data: map[string]string{"preset-mesh-config.json": string(text)}}, nil
 }
 
-// object is an object of the mesh.
+// object returns an object of the mesh.
 func object(version, kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": namespace, "name": name}, "spec": spec,

@@ -5,7 +5,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// limits are the bounds that Open Service Mesh 1.2.4 holds itself to, given what is set in its environment
+// limits returns the bounds that Open Service Mesh 1.2.4 holds itself to, given what is set in its environment
 // (NAME=VALUE; of a name that comes several times the last counts):
 //
 //   - pkg/messaging/broker.go: the windows in which changes are collected, and the queue of events, with

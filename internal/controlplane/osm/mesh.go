@@ -60,7 +60,7 @@ func trafficTarget(s topology.Service, sources []any) *unstructured.Unstructured
 	})
 }
 
-// callers are the subjects of the services that call one.
+// callers returns the subjects of the services that call one.
 func callers(mesh topology.Mesh, service int) (subjects []any) {
 	for _, s := range mesh.Services {
 		if slices.Contains(s.Calls, service) {
@@ -116,7 +116,7 @@ func outbound(s topology.Service) (wants []convergence.Want) {
 	return wants
 }
 
-// reached are the services with pods that the sidecars of one are configured for: with policies, those
+// reached returns the services with pods that the sidecars of one are configured for: with policies, those
 // whose account it may call. A service without pods is not found by its account, and has no cluster
 // of its port.
 func reached(mesh topology.Mesh, knobs scenario.Settings, service int) (all []int) {
@@ -174,7 +174,7 @@ func clusterName(s topology.Service, p topology.Port) string {
 	return s.Namespace + "/" + s.Name + "|" + strconv.Itoa(p.Target)
 }
 
-// domain is one of the names by which a service port is called.
+// domain returns one of the names by which a service port is called.
 func domain(s topology.Service, p topology.Port) string {
 	return s.Name + "." + s.Namespace + ".svc." + trustDomain + ":" + strconv.Itoa(p.Number)
 }

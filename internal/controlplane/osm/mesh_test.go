@@ -12,7 +12,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// mesh is a service that calls another one of another namespace, and a third that nobody calls.
+// mesh returns a service that calls another one of another namespace, and a third that nobody calls.
 func mesh() topology.Mesh {
 	port := []topology.Port{{Name: "http", Number: 80, Target: 8080}}
 	return topology.Mesh{Namespaces: []string{"m", "n"}, Services: []topology.Service{

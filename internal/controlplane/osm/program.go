@@ -102,8 +102,8 @@ func serves(ctx context.Context, address string) error {
 	return connection.Close()
 }
 
-// url is one of its HTTP server.
+// url returns a URL of its HTTP server.
 func (p *program) url(path string) string { return "http://" + local(p.ports.http) + path }
 
-// local is host:port on loopback.
+// local returns HOST:PORT on loopback.
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

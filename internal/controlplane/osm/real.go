@@ -129,7 +129,7 @@ func hereDocument(command string) (string, error) {
 // it must be named.
 func here(text string) string { return strings.ReplaceAll(text, bootstrapFolder, "./") }
 
-// moved is a bootstrap with another address of osm-controller and another port of the admin interface.
+// moved returns a bootstrap with another address of osm-controller and another port of the admin interface.
 func moved(bootstrap, address string, admin int) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -64,7 +64,7 @@ func (c *controlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	return c.spec(pod, secret)
 }
 
-// bootstrap is the Secret that the injector made for a pod.
+// bootstrap returns the Secret that the injector made for a pod.
 func (c *controlPlane) bootstrap(pod *corev1.Pod) (*corev1.Secret, error) {
 	id := pod.Labels[uuidLabel]
 	if id == "" {

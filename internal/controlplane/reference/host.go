@@ -10,7 +10,7 @@ import (
 	"scaler.mesh/scaler/internal/controlplane/reference/server"
 )
 
-// HostObjects are the service accounts and, for each workload, a ConfigMap with
+// HostObjects returns the service accounts and, for each workload, a ConfigMap with
 // its listeners and the endpoints that they lead to.
 func (c *ControlPlane) HostObjects(services []controlplane.HostService, workloads []controlplane.HostWorkload) []*unstructured.Unstructured {
 	serving := map[string]server.HostService{}

@@ -17,7 +17,7 @@ import (
 // keepalive is between the proxies' HTTP/2 pings, as of Istio's agent.
 const keepalive = 30 * time.Second
 
-// Spec is the proxy of a pod that has its IP: its node id is the pod's name,
+// Spec returns the proxy of a pod that has its IP: its node id is the pod's name,
 // its node cluster the workload. The server needs to know no more.
 func (c *ControlPlane) Spec(pod *corev1.Pod) (proxy.Spec, error) {
 	id := pod.Namespace + "/" + pod.Name

@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// Objects are one ConfigMap with the knobs, and one for each service that says
+// Objects returns one ConfigMap with the knobs, and one for each service that says
 // who its pods are and whom they call: the reference control plane's own rules,
 // see server.ConfigLabel. At the most permissive knobs there is nothing to say.
 func (c *ControlPlane) Objects(mesh topology.Mesh, knobs scenario.Settings) []*unstructured.Unstructured {
@@ -48,7 +48,7 @@ func config(kind, namespace, name string, data map[string]any) *unstructured.Uns
 	}}
 }
 
-// Wants are the resources that every sidecar of the mesh's service with this
+// Wants returns the resources that every sidecar of the mesh's service with this
 // index must come to hold: a cluster, and its endpoints, for every port of
 // every service in scope; its own inbound clusters; both listeners; and the
 // route configuration with the domains of the services in scope.
@@ -79,12 +79,12 @@ func (c *ControlPlane) Wants(mesh topology.Mesh, knobs scenario.Settings, servic
 	return append(wants, route)
 }
 
-// Holds are the keys of the wanted resources: the server sends no others.
+// Holds returns the keys of the wanted resources: the server sends no others.
 func (c *ControlPlane) Holds(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Key {
 	return convergence.Keys(c.Wants(mesh, knobs, service))
 }
 
-// scope are the services that the sidecars of one are configured for.
+// scope returns the services that the sidecars of one are configured for.
 func scope(mesh topology.Mesh, knobs scenario.Settings, service int) []int {
 	if knobs.Scope == scenario.ScopeDeclared {
 		return mesh.Services[service].Calls
@@ -92,7 +92,7 @@ func scope(mesh topology.Mesh, knobs scenario.Settings, service int) []int {
 	return every(mesh)
 }
 
-// every are the services of a mesh.
+// every returns the services of a mesh.
 func every(mesh topology.Mesh) []int {
 	all := make([]int, len(mesh.Services))
 	for i := range all {

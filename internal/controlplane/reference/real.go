@@ -25,7 +25,7 @@ const (
 	adsCluster = "ads"
 )
 
-// PodProxy is an Envoy without an agent: the bootstrap states what an agent would,
+// PodProxy returns an Envoy without an agent: the bootstrap states what an agent would,
 // and its certificate comes from files.
 func (c *ControlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	identity, err := c.Spec(pod)
@@ -35,7 +35,7 @@ func (c *ControlPlane) PodProxy(pod *corev1.Pod, at controlplane.ProxyPlace) (co
 	return c.envoy(identity, at)
 }
 
-// HostProxy is the same for a workload of this host.
+// HostProxy returns the same for a workload of this host.
 func (c *ControlPlane) HostProxy(w controlplane.HostWorkload, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
 	id := w.Namespace + "/" + w.Name
 	return c.envoy(proxy.Spec{
@@ -71,7 +71,7 @@ func (c *ControlPlane) HostToken(ctx context.Context, w controlplane.HostWorkloa
 	return authority.Token(ctx, c.client, proxy.TokenRequest{Namespace: w.Namespace, ServiceAccount: w.Account, Audience: server.Audience})
 }
 
-// bootstrapOf is the bootstrap of an Envoy that gets everything over ADS, with
+// bootstrapOf returns the bootstrap of an Envoy that gets everything over ADS, with
 // TLS, but its certificate.
 func bootstrapOf(s proxy.Spec, ports controlplane.ProxyPorts) ([]byte, error) {
 	type object = map[string]any

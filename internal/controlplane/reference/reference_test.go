@@ -97,7 +97,7 @@ func (h *held) Updated(_ string, u proxy.Update) {
 	}
 }
 
-// Keys are all that is held, sorted.
+// Keys returns all that is held, sorted.
 func (h *held) Keys() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func (h *held) Keys() []string {
 	return keys
 }
 
-// Members are the domains of the route configurations held, sorted.
+// Members returns the domains of the route configurations held, sorted.
 func (h *held) Members() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

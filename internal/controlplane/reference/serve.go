@@ -53,7 +53,7 @@ func Serve(ctx context.Context, o ServeOptions) error {
 	return server.Run(ctx, options)
 }
 
-// source are the options that state what is served.
+// source returns the options that state what is served.
 func (o ServeOptions) source(ctx context.Context) (server.Options, error) {
 	options := server.Options{Selector: o.Selector, Pace: o.Pace, VerifyTokens: o.VerifyTokens, Faults: o.Faults}
 	if o.Static != (Size{}) {

@@ -28,7 +28,7 @@ import (
 // are those of topology.Build with these numbers.
 type Size struct{ Pods, Services int }
 
-// topology is the mesh itself.
+// topology returns the mesh itself.
 func (s Size) topology() topology.Mesh {
 	return topology.Build(topology.Spec{Pods: s.Pods, Services: s.Services}.Defaults())
 }
@@ -117,13 +117,13 @@ func (s *StaticMesh) SetFaults(ctx context.Context, f server.Faults) error {
 	return nil
 }
 
-// ProxyID is the id of the proxy of a service's n-th pod.
+// ProxyID returns the id of the proxy of a service's n-th pod.
 func (s *StaticMesh) ProxyID(service, pod int) string {
 	of := s.Mesh.Services[service]
 	return of.Namespace + "/" + of.Name + "-" + strconv.Itoa(pod)
 }
 
-// NewProxy is the simulated proxy of a service's n-th pod. It has no tokens.
+// NewProxy returns the simulated proxy of a service's n-th pod. It has no tokens.
 func (s *StaticMesh) NewProxy(service, pod int, o controlplane.ProxyOptions, services controlplane.ProxyServices) (proxy.Proxy, error) {
 	of, id := s.Mesh.Services[service], s.ProxyID(service, pod)
 	spec := proxy.Spec{

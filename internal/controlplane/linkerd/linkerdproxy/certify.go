@@ -20,7 +20,7 @@ const (
 	maxRefresh = 24 * time.Hour
 )
 
-// refresh is the wait before the next request, where the present certificate has so long to live.
+// refresh returns the wait before the next request, where the present certificate has so long to live.
 func refresh(left time.Duration) time.Duration {
 	return min(max(minRefresh, left*7/10), maxRefresh)
 }
@@ -71,7 +71,7 @@ func (p *Proxy) certify(ctx context.Context) {
 	}
 }
 
-// dialError is why there was no connection.
+// dialError is the error of a connection that was not established.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }

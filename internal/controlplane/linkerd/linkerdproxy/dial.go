@@ -78,7 +78,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (*connection, error) {
 	return &connection{conn, server, time.Now()}, nil
 }
 
-// backoff is the wait after so many failures, one at least.
+// backoff returns the wait after so many failures, one at least.
 func (p *Proxy) backoff(failures int) time.Duration {
 	base := longestBackoff
 	if failures < 8 {

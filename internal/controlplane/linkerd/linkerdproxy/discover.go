@@ -179,7 +179,7 @@ func (a *attempt) resolve(ctx context.Context, name string) error {
 	}
 }
 
-// ended is why a stream ended.
+// ended returns the reason why a stream ended.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("the server ended a stream")

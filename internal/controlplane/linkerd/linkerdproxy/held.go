@@ -39,7 +39,7 @@ func (p *Proxy) hold(r *proxy.Resource) (same bool) {
 	return before != nil && before.Content.Digest == r.Content.Digest
 }
 
-// profileOf is a profile as it is held. The names of its routes are its markers.
+// profileOf returns a profile as it is held. The names of its routes are its markers.
 func profileOf(key convergence.Key, m *destination.DestinationProfile) (*proxy.Resource, error) {
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -87,7 +87,7 @@ func (a addresses) resource(key convergence.Key) *proxy.Resource {
 	return &proxy.Resource{Key: key, Size: size, Content: convergence.ContentOf(endpoints)}
 }
 
-// addressOf is an address of the API; not valid if it is none.
+// addressOf returns an address of the API; not valid if it is none.
 func addressOf(a *net.TcpAddress) netip.AddrPort {
 	if a.GetIp() == nil || a.GetPort() > 65535 {
 		return netip.AddrPort{}

@@ -30,7 +30,7 @@ var (
 	Addresses = convergence.TypeOf("Addresses") // Get: endpoints of a service port
 )
 
-// Types are the types of what a proxy holds. Nobody subscribes to them as xDS has it: they are what
+// Types returns the types of what a proxy holds. Nobody subscribes to them as xDS has it: they are what
 // is counted.
 func Types() []xdsprobe.ResourceType {
 	return []xdsprobe.ResourceType{
@@ -99,7 +99,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	return nil
 }
 
-// errReset is why an attempt ends that Reset ended.
+// errReset is the error of an attempt that Reset ended.
 var errReset = errors.New("the connection was reset")
 
 // Reset is part of proxy.Proxy.

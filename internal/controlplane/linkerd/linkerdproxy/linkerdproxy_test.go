@@ -240,7 +240,7 @@ func start(t *testing.T, s *server, change func(*proxy.Spec, *Services)) (*Proxy
 	return p, e, store
 }
 
-// heldBy are the endpoints that a proxy holds of b.
+// heldBy returns the endpoints that a proxy holds of b.
 func heldBy(p *Proxy) func() convergence.Endpoints {
 	return func() convergence.Endpoints {
 		for _, r := range p.Held() {

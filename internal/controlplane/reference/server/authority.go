@@ -79,7 +79,7 @@ func authority(der []byte, key *ecdsa.PrivateKey) (*Authority, error) {
 	return &Authority{root: root, rootPEM: encode("CERTIFICATE", der), key: key}, nil
 }
 
-// RootPEM is the root's certificate.
+// RootPEM returns the root's certificate.
 func (a *Authority) RootPEM() []byte { return a.rootPEM }
 
 // Encode returns the root and its key in PEM, to be kept secret.

@@ -172,7 +172,7 @@ func replace(s set, name string, r *resource) bool {
 	}
 }
 
-// layers are the resources of a type that a workload's sidecars may see.
+// layers returns the resources of a type that a workload's sidecars may see.
 func (c *cache) layers(t convergence.Type, workload string) layers {
 	switch t {
 	case convergence.CDS:

@@ -117,7 +117,7 @@ func (d diff) versions() map[string]string {
 	return known
 }
 
-// delta is the diff as a response of the delta variant.
+// delta returns the diff as a response of the delta variant.
 func (d diff) delta(request *cachev3.DeltaRequest, revision uint64) cachev3.DeltaResponse {
 	resources := make([]*discoveryv3.Resource, len(d.set))
 	for i, r := range d.set {
@@ -135,7 +135,7 @@ func (d diff) delta(request *cachev3.DeltaRequest, revision uint64) cachev3.Delt
 	}
 }
 
-// sotw is the diff as a response of the state of the world: all there is where
+// sotw returns the diff as a response of the state of the world: all there is where
 // the protocol demands it, else what is new.
 func (d diff) sotw(request *cachev3.Request, revision uint64) cachev3.Response {
 	set := d.set

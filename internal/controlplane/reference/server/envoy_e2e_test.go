@@ -200,7 +200,7 @@ var _ = Describe("a real Envoy", Label("e2e"), Serial, func() {
 	}
 })
 
-// requestFor is a certificate request for a URI, and its key in PEM.
+// requestFor returns a certificate request for a URI, and its key in PEM.
 func requestFor(key any, uri string) (csr, keyPEM []byte) {
 	GinkgoHelper()
 	der, err := x509.MarshalPKCS8PrivateKey(key)

@@ -96,7 +96,7 @@ func (f *faults) drops(node *corev3.Node) bool {
 	return rand.New(rand.NewPCG(set.Seed, h.Sum64())).Float64() < set.Drop
 }
 
-// known are the versions that a new watch's stream has or is taken to have.
+// known returns the versions that a new watch's stream has or is taken to have.
 func (f *faults) known(w *watch) map[string]string {
 	known := w.sub.ReturnedResources()
 	lost := f.lost[w.node][typeURLs[w.kind]]

@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/pkg/xdsprobe"
 )
 
-// request is a certificate request in PEM for these URIs.
+// request returns a certificate request in PEM for these URIs.
 func request(uris ...string) []byte {
 	GinkgoHelper()
 	key, err := newKey()
@@ -23,7 +23,7 @@ func request(uris ...string) []byte {
 	return requestWith(key, uris...)
 }
 
-// requestWith is one with a given key.
+// requestWith returns a certificate request with a given key.
 func requestWith(key any, uris ...string) []byte {
 	GinkgoHelper()
 	template := &x509.CertificateRequest{}

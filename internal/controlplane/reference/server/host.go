@@ -49,7 +49,7 @@ type HostService struct {
 	Endpoints []netip.AddrPort
 }
 
-// HostWorkload is the node cluster of such a workload's proxy.
+// HostWorkload returns the node cluster of such a workload's proxy.
 func HostWorkload(namespace, name string) string { return "host/" + namespace + "/" + name }
 
 // parseHost reads a ConfigMap's Host.
@@ -79,7 +79,7 @@ func (b *builder) addHost(st *structure, settings Settings, workload string, h H
 
 func hostName(s HostService) string { return "host|" + s.Name }
 
-// hostLocal is the workload itself, as its own sidecar sees it.
+// hostLocal returns the workload itself, as its own sidecar sees it.
 func hostLocal(h Host) *clusterv3.Cluster {
 	local := inboundCluster(h.AppPort)
 	local.TypedExtensionProtocolOptions = http2Options(h.HTTP2)

@@ -92,7 +92,7 @@ func inboundManager(port uint32, filters []*hcmv3.HttpFilter, to *routev3.Route)
 	})
 }
 
-// authorization is the filter that says who may call, nil if there is nothing
+// authorization returns the filter that says who may call, nil if there is nothing
 // to say. A list without callers lets nobody in.
 func authorization(settings Settings, s Service, callers []string) *hcmv3.HttpFilter {
 	rules := &rbacv3.RBAC{}

@@ -75,7 +75,7 @@ type Mesh struct {
 // TrustDomain is the trust domain of all identities.
 const TrustDomain = "cluster.local"
 
-// SPIFFE is the identity of a service account.
+// SPIFFE returns the identity of a service account.
 func SPIFFE(namespace, account string) string {
 	return "spiffe://" + TrustDomain + "/ns/" + namespace + "/sa/" + account
 }
@@ -95,7 +95,7 @@ func Cluster(namespace, service, port string) string {
 	return Workload(namespace, service) + ":" + port
 }
 
-// Domains are the domains by which a service port is called in HTTP; first
+// Domains returns the domains by which a service port is called in HTTP; first
 // reports that it is the service's first port, which may be left out.
 func Domains(namespace, service, number string, first bool) []string {
 	host := service + "." + namespace
@@ -129,7 +129,7 @@ func Health(ready, serving, terminating bool) (health convergence.Health, ok boo
 
 func (s Service) workload() string { return Workload(s.Namespace, s.Name) }
 
-// targets are the ports on which the workload is called, sorted.
+// targets returns the ports on which the workload is called, sorted.
 func (s Service) targets() []uint32 {
 	var targets []uint32
 	for _, p := range s.Ports {
@@ -153,7 +153,7 @@ func (m Mesh) service(workload string) *Service {
 	return &m.Services[i]
 }
 
-// callees are the services that a sidecar of s is configured for.
+// callees returns the services that a sidecar of s is configured for.
 func (m Mesh) callees(s Service) []Service {
 	var callees []Service
 	for _, workload := range slices.Compact(slices.Sorted(slices.Values(s.Calls))) {
@@ -164,7 +164,7 @@ func (m Mesh) callees(s Service) []Service {
 	return callees
 }
 
-// callers are the identities that declare to call each workload, sorted.
+// callers returns the identities that declare to call each workload, sorted.
 func (m Mesh) callers() map[string][]string {
 	callers := map[string][]string{}
 	for _, s := range m.Services {

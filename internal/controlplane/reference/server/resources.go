@@ -86,7 +86,7 @@ func build(m Mesh) (*structure, error) {
 	return st, b.err
 }
 
-// cluster is a service port as its callers see it. They speak mutual TLS to
+// cluster returns a service port as its callers see it. They speak mutual TLS to
 // every service, whatever it accepts.
 func cluster(s Service, p Port) *clusterv3.Cluster {
 	identity := ""
@@ -105,7 +105,7 @@ func cluster(s Service, p Port) *clusterv3.Cluster {
 	}
 }
 
-// inboundCluster is the workload itself, as its own sidecar sees it.
+// inboundCluster returns the workload itself, as its own sidecar sees it.
 func inboundCluster(port uint32) *clusterv3.Cluster {
 	name := inboundName(port)
 	return &clusterv3.Cluster{

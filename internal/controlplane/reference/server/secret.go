@@ -17,7 +17,7 @@ const (
 	AuthoritySecret = "authority"
 )
 
-// KeptAuthority is the authority that a cluster keeps in its Secret, made and
+// KeptAuthority returns the authority that a cluster keeps in its Secret, made and
 // put there if it has none yet: so that one that is started again goes on
 // issuing from the same root.
 func KeptAuthority(ctx context.Context, client kubernetes.Interface) (*Authority, error) {

@@ -68,7 +68,7 @@ func startPlane(o Options, services ...string) *plane {
 	return p.start(o)
 }
 
-// restarted is a new server in the place of one that was stopped.
+// restarted returns a new server in the place of one that was stopped.
 func (p *plane) restarted(o Options) *plane {
 	GinkgoHelper()
 	return (&plane{client: p.client, authority: p.authority, secure: p.secure, plain: p.plain, monitoring: p.monitoring}).start(o)
@@ -211,7 +211,7 @@ func (s *sidecar) Updated(_ string, e proxy.Update) {
 	}
 }
 
-// Held are the names of all resources that are held, sorted.
+// Held returns the names of all resources that are held, sorted.
 func (s *sidecar) Held() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +223,7 @@ func (s *sidecar) Held() []string {
 	return names
 }
 
-// Endpoints are the addresses held for a service of namespace "one", sorted.
+// Endpoints returns the addresses held for a service of namespace "one", sorted.
 func (s *sidecar) Endpoints(service string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +239,7 @@ func (s *sidecar) Endpoints(service string) []string {
 	return all
 }
 
-// Rejections are the responses that it rejected.
+// Rejections returns the responses that it rejected.
 func (s *sidecar) Rejections() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -300,7 +300,7 @@ func key(object any) string {
 	return k
 }
 
-// sliceWorkload is the workload of an EndpointSlice's service.
+// sliceWorkload returns the workload of an EndpointSlice's service.
 func sliceWorkload(object any) string {
 	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
