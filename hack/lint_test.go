@@ -50,7 +50,7 @@ func (s *source) imports() []string {
 	return all
 }
 
-// importName is the name by which a file knows a package; "" when it does not import it.
+// importName returns the name by which a file knows a package; "" when it does not import it.
 func (s *source) importName(importPath string) string {
 	for _, i := range s.tree.Imports {
 		if p, err := strconv.Unquote(i.Path.Value); err != nil || p != importPath {

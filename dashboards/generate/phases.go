@@ -41,7 +41,7 @@ func phaseNumbers() query {
 	return aggregate("max", promql(strings.Join(all, " or ")))
 }
 
-// phaseMappings are the name and the color of each number.
+// phaseMappings returns the name and the color of each number.
 func phaseMappings() []dashboard.ValueMapping {
 	of := dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{}}
 	for i, s := range phaseStates {

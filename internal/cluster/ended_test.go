@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// flagValue is the value of an argument --name=VALUE of this process.
+// flagValue returns the value of an argument --name=VALUE of this process.
 func flagValue(name string) string {
 	for _, arg := range os.Args[1:] {
 		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {

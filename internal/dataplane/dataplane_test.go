@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// short is an open loop over real connections: what is asserted are counts.
+// short returns an open loop over real connections: what is asserted are counts.
 func short(l Load) OpenLoad {
 	return OpenLoad{Load: l, Rate: 500, Duration: 400 * time.Millisecond}
 }

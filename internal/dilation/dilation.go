@@ -159,7 +159,7 @@ func Expect(l Load, c Cost) Demand {
 // machine returns how many reference processors a machine must have for the demand.
 func (d Demand) machine() float64 { return d.Cores / cmp.Or(d.Limit, Limit) }
 
-// Factor is the least one with which a demand stays within a machine, and the greatest where none does.
+// Factor returns the least one with which a demand stays within a machine, and the greatest where none does.
 func (d Demand) Factor(m Machine) float64 {
 	return least(func(k float64) bool { return d.fits(k, m) && d.leavesRoom(k, m) })
 }
@@ -202,7 +202,7 @@ func Choose(all []Demand, m Machine) (factor float64, choice record.DilationChoi
 	return factor, choice
 }
 
-// Slower is the factor of a run that is started again, because programs waited too long with this one.
+// Slower returns the factor of a run that is started again, because programs waited too long with this one.
 func Slower(factor float64) float64 { return min(scenario.MaxDilation, 2*factor) }
 
 // Length returns the expected time over which pods come, in modelled time.

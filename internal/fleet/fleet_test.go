@@ -23,7 +23,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// connected is a fleet of so many pods, ready and connected, without anything that
+// connected returns a fleet of so many pods, ready and connected, without anything that
 // serves them.
 func connected(pods int) *Fleet {
 	f, _ := New(Options{ // without workers, nothing can fail

@@ -19,7 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// aPod is a pod of a service, "" for none, as it is seen.
+// aPod returns a pod of a service, "" for none, as it is seen.
 func aPod(name, service, ip string, ready bool) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Status: corev1.PodStatus{PodIP: ip}}
 	if service != "" {

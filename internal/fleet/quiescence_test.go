@@ -43,7 +43,7 @@ var (
 	otherKey = convergence.Key{Type: convergence.CDS, Name: "other"}
 )
 
-// atRest is a fleet of three pods that are ready and certified and have acknowledged all that they were sent. Of two clusters
+// atRest returns a fleet of three pods that are ready and certified and have acknowledged all that they were sent. Of two clusters
 // that they should hold they hold one.
 func atRest() (*Fleet, *reporter) {
 	f := connected(3)
@@ -187,7 +187,7 @@ func TestNotQuiescent(t *testing.T) {
 	}
 }
 
-// other is an error after none, and none after an error.
+// other returns an error after none, and none after an error.
 func other(err error) error {
 	if err != nil {
 		return nil

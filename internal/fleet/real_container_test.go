@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// inContainers is a fleet of one service, whose pods are all on real nodes.
+// inContainers returns a fleet of one service, whose pods are all on real nodes.
 func inContainers(pods int, real RealOptions, seen func(*corev1.Pod)) *Fleet {
 	f := connected(0)
 	f.Event = func(record.Event) {}

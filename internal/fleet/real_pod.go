@@ -203,7 +203,7 @@ func (p *realPod) follow(ctx context.Context) {
 	}
 }
 
-// refuses is the error of an Envoy that does not take a resource.
+// refuses returns the error of an Envoy that does not take a resource.
 func (p *realPod) refuses(what sidecar.Refusal, since time.Duration) error {
 	err := fmt.Errorf("the Envoy of pod %s has refused its configuration for %.0f s: %s", p.id, since.Seconds(), what)
 	if len(p.real.Patches) > 0 {

@@ -41,7 +41,7 @@ func dial(t *testing.T, f *Forwarder) net.Conn {
 	return c
 }
 
-// greeting is the name of the backend that a connection got to; "" if it was closed.
+// greeting returns the name of the backend that a connection got to; "" if it was closed.
 func greeting(c net.Conn) string {
 	name := make([]byte, 1)
 	if _, err := io.ReadFull(c, name); err != nil {

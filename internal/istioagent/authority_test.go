@@ -102,7 +102,7 @@ func (d *diary) Updated(_ string, e proxy.Update) {
 	})
 }
 
-// Held are the names held as the updates report them, as "CDS a".
+// Held returns the names held as the updates report them, as "CDS a".
 func (d *diary) Held() (names []string) {
 	d.note(func() {
 		for k := range d.held {

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 func pack(m proto.Message) *anypb.Any { return credential.Must(anypb.New(m)) }
 
-// ads is the source of what comes over the stream itself.
+// ads returns the source of what comes over the stream itself.
 func ads() *corev3.ConfigSource {
 	return &corev3.ConfigSource{ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}, ResourceApiVersion: corev3.ApiVersion_V3}
 }
@@ -51,7 +51,7 @@ func secretOf(name string) *tlsv3.SdsSecretConfig {
 	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: ads()}
 }
 
-// common is a TLS context whose certificate and roots come over SDS.
+// common returns a TLS context whose certificate and roots come over SDS.
 func common() *tlsv3.CommonTlsContext {
 	return &tlsv3.CommonTlsContext{
 		TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{secretOf("service-cert")},
@@ -67,7 +67,7 @@ func inline(b []byte) *corev3.DataSource {
 	return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: b}}
 }
 
-// certificateSecret is a secret with a certificate for the workload.
+// certificateSecret returns a secret with a certificate for the workload.
 func certificateSecret(a *authority, workload string) *tlsv3.Secret {
 	key, uri := credential.NewKey(), credential.Must(url.Parse(workload))
 	leaf := credential.EncodeCertificate(a.Sign(&x509.Certificate{URIs: []*url.URL{uri}}, key.Public()))
@@ -77,7 +77,7 @@ func certificateSecret(a *authority, workload string) *tlsv3.Secret {
 	}}
 }
 
-// meshWith is a configuration whose clusters and listeners name the secrets.
+// meshWith returns a configuration whose clusters and listeners name the secrets.
 func meshWith(a *authority, certificate *tlsv3.Secret) map[resource.Type][]types.Resource {
 	socket := func(m proto.Message) *corev3.TransportSocket {
 		return &corev3.TransportSocket{Name: "tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: pack(m)}}
@@ -98,7 +98,7 @@ func meshWith(a *authority, certificate *tlsv3.Secret) map[resource.Type][]types
 	}
 }
 
-// pair is a certificate and its key, both PEM.
+// pair returns a certificate and its key, both PEM.
 func pair(a *authority, template *x509.Certificate) (chain, key []byte) {
 	private := credential.NewKey()
 	chain = credential.EncodeCertificate(a.Sign(template, private.Public()))
@@ -112,7 +112,7 @@ func (sotwOnly) DeltaAggregatedResources(discoveryv3.AggregatedDiscoveryService_
 	return status.Error(codes.Unimplemented, "want the state of the world")
 }
 
-// both is a server that speaks both variants.
+// both returns a server that speaks both variants.
 func both(s server.Server) discoveryv3.AggregatedDiscoveryServiceServer { return s }
 
 // mutualServer is go-control-plane's server, which takes no client without a

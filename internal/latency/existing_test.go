@@ -55,7 +55,7 @@ var _ = It("validates what is asked in an existing cluster", func() {
 	}
 })
 
-// node is one that takes pods, changed.
+// node returns a node that takes pods, with a change.
 func node(name string, change func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelHostname: name + ".example"}},

@@ -85,7 +85,7 @@ func Args(args []string) (all []string, masked int) {
 	return all, masked
 }
 
-// wordsOf are the words of a name, as in API_TOKEN, api-token and apiToken.
+// wordsOf returns the words of a name, as in API_TOKEN, api-token and apiToken.
 func wordsOf(name string) []string {
 	var spaced strings.Builder
 	lower := false

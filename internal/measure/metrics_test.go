@@ -16,7 +16,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// filled is the metrics of a run in which everything has happened once.
+// filled returns the metrics of a run in which everything has happened once.
 func filled(t *testing.T) *Metrics {
 	t.Helper()
 	s := NewSampler(0)

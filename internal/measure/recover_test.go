@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// killed is the record of a run that was killed 10 s into steady: a control plane that
+// killed returns the record of a run that was killed 10 s into steady: a control plane that
 // uses half a core, and etcd.
 func killed(t *testing.T) string {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// stored is the log of samples of a new record.
+// stored returns the log of samples of a new record.
 func stored(t *testing.T) (*record.Writer, *record.SampleLog) {
 	t.Helper()
 	w, err := record.Create(t.TempDir(), "run")
@@ -29,7 +29,7 @@ func stored(t *testing.T) (*record.Writer, *record.SampleLog) {
 	return w, w.Samples()
 }
 
-// paced is a source whose readings are a second apart, the first at begin.
+// paced returns a source whose readings are a second apart, the first at begin.
 func paced(id string, begin time.Time, readings int) *counted {
 	c := &counted{id: id, started: begin.Add(-1500 * time.Millisecond)}
 	for i := range readings {

@@ -9,12 +9,12 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// at is the moment s seconds after epoch.
+// at returns the moment s seconds after epoch.
 func at(s float64) time.Time { return epoch.Add(time.Duration(s * float64(time.Second))) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// look is a reading at t: processor time and delays in seconds, memory in bytes.
+// look returns a reading at t: processor time and delays in seconds, memory in bytes.
 func look(t, cpu, waited float64, resident, peak int64) Reading {
 	return Reading{At: at(t), CPU: seconds(cpu), Waited: seconds(waited), Resident: resident, Peak: peak, Threads: 5, Files: 7}
 }

@@ -38,7 +38,7 @@ func Connect(env Environment) (s Clients, err error) {
 	return s, nil
 }
 
-// ClientConfig is the configuration of a client of the cluster that a kubeconfig file
+// ClientConfig returns the configuration of a client of the cluster that a kubeconfig file
 // names, without a rate limit of its own.
 func ClientConfig(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

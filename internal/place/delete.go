@@ -31,7 +31,7 @@ const (
 // Deleted counts deleted objects by resource, as in "deployments.apps".
 type Deleted map[string]int
 
-// Total is the number of all objects.
+// Total returns the number of all objects.
 func (d Deleted) Total() (n int) {
 	for _, count := range d {
 		n += count
@@ -163,7 +163,7 @@ func (d *deletion) all(ctx context.Context) error {
 	}
 }
 
-// unknown is the part of a failed discovery because of which objects may have been overlooked; nil = none. An
+// unknown returns the part of a failed discovery because of which objects may have been overlooked; nil = none. An
 // API that another server serves which does not answer, as metrics.k8s.io often, has no objects of a run.
 func unknown(partial error) error {
 	groups, ok := discovery.GroupDiscoveryFailedErrorGroups(partial)

@@ -112,7 +112,7 @@ func answer(t *testing.T, p *Pod, address, name string) {
 	}()
 }
 
-// original is the address that a connection was for: SO_ORIGINAL_DST, ip_tables.h.
+// original returns the address that a connection was for: SO_ORIGINAL_DST, ip_tables.h.
 func original(conn *net.TCPConn) string {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// limitedGroups are the control groups there are of children called limited.
+// limitedGroups returns the control groups there are of children called limited.
 func limitedGroups() (found []string) {
 	GinkgoHelper()
 	for _, root := range []string{"/sys/fs/cgroup/memory", "/sys/fs/cgroup"} {

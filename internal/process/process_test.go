@@ -19,7 +19,7 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// shell is a child that runs a script and logs to a file in dir.
+// shell returns a child that runs a script and logs to a file in dir.
 func shell(name, dir, script string) process.Spec {
 	return process.Spec{Name: name, Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(dir, "logs", name+".log")}
 }

@@ -15,7 +15,7 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// controlGroup is the control group of a process that shares processors; "" for a
+// controlGroup returns the control group of a process that shares processors; "" for a
 // process that there is not.
 func controlGroup(pid int) string {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
@@ -37,7 +37,7 @@ func controlGroup(pid int) string {
 	return unified
 }
 
-// runGroups are the control groups of runs of a program that there are.
+// runGroups returns the control groups of runs of a program that there are.
 func runGroups(pid int) (found []string) {
 	GinkgoHelper()
 	home := controlGroup(os.Getpid())

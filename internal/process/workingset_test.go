@@ -17,7 +17,7 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// statusBytes is a line of /proc/PID/status, in bytes.
+// statusBytes returns a line of /proc/PID/status, in bytes.
 func statusBytes(pid int, name string) int64 {
 	GinkgoHelper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -24,7 +24,7 @@ func (s Spec) WithSidecars() bool {
 	return s.Dataplane() == "" || s.Dataplane() == controlplane.Sidecars
 }
 
-// startDelay is the time from a pod's address to the start of its sidecar; none where pods do not all have one.
+// startDelay returns the time from a pod's address to the start of its sidecar; none where pods do not all have one.
 func (s Spec) startDelay() scenario.Delay {
 	if d := s.Mesh.Sidecars.StartDelay; d != nil && s.WithSidecars() {
 		return *d
@@ -32,7 +32,7 @@ func (s Spec) startDelay() scenario.Delay {
 	return scenario.Delay{}
 }
 
-// delayAnew is the time from the address of a pod to the start of its proxy where both take the place of others in an upgrade of a mesh with
+// delayAnew returns the time from the address of a pod to the start of its proxy where both take the place of others in an upgrade of a mesh with
 // proxies of nodes. There the rollout has no such delay. It is that which sidecars have by default: ztunnels are replaced one after
 // another, so that it decides how many start in a second.
 func (s Spec) delayAnew() scenario.Delay {

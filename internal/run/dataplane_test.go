@@ -45,7 +45,7 @@ func TestDataplane(t *testing.T) {
 	}
 }
 
-// mixedOf is a run of a mixed mesh.
+// mixedOf returns a run of a mixed mesh.
 func mixedOf(namespaces int) func(*Spec) {
 	return func(s *Spec) { s.Mesh.Dataplane, s.Mesh.Namespaces = []string{"mixed"}, namespaces }
 }

@@ -20,7 +20,7 @@ func (s Spec) slowed(d time.Duration) time.Duration {
 	return proxy.Slowdown(s.dilation()).Of(d)
 }
 
-// inRealTime is why time cannot be slowed down.
+// inRealTime states why time cannot be slowed down.
 type inRealTime struct{ what, why string }
 
 // inRealTime returns why time cannot be slowed down in a run; nil if it can.

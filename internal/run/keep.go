@@ -87,7 +87,7 @@ func (r *run) writeConfiguration(ctx context.Context) error {
 	return r.journal.Writer().Configuration(held)
 }
 
-// unasked are the proxies of a captured mesh that a replay does not have.
+// unasked returns the proxies of a captured mesh that a replay does not have.
 func (s Spec) unasked() (all []record.UnaskedProxies) {
 	if s.Captured == nil {
 		return nil

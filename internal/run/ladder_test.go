@@ -19,7 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// ladderOf are the runs of the default scenario with these sizes and modes.
+// ladderOf returns the runs of the default scenario with these sizes and modes.
 func ladderOf(pods []int, modes ...string) Ladder {
 	l := Ladder{Spec: DefaultSpec()}
 	l.Spec.Mesh.Pods, l.Spec.Mesh.Mode = pods, modes
@@ -28,7 +28,7 @@ func ladderOf(pods []int, modes ...string) Ladder {
 
 func seconds(n int) scenario.Duration { return scenario.Duration(time.Duration(n) * time.Second) }
 
-// capturedLadder are the runs of a sample at these scales.
+// capturedLadder returns the runs of a sample at these scales.
 func capturedLadder(t *testing.T, scales string) (Ladder, error) {
 	t.Helper()
 	d := scenario.New(scenario.Default())
@@ -216,7 +216,7 @@ func TestLadderGivesUp(t *testing.T) {
 	}
 }
 
-// chosen is a ladder whose factor was chosen: 3.
+// chosen returns a ladder whose factor was chosen: 3.
 func chosen(pods ...int) Ladder {
 	l := ladderOf(pods, "strict")
 	l.Spec.Instrument.Dilation.Factor, l.Spec.Choice, l.Spec.StartsAgain = 3, &record.DilationChoice{Limit: 0.4}, true

@@ -366,7 +366,7 @@ func (m *MeshFile) takenBy(c *controlplane.ControlPlane) (unchecked []record.Not
 	return unchecked
 }
 
-// capturedEnv are the settings that a control plane needs for a captured mesh; nil = none.
+// capturedEnv returns the settings that a control plane needs for a captured mesh; nil = none.
 func (s Spec) capturedEnv(d controlplane.Driver) []string {
 	if s.Captured == nil || d.Captured.Env == nil {
 		return nil

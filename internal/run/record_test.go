@@ -70,7 +70,7 @@ func TestRecordedScenarioReadsBack(t *testing.T) {
 	}
 }
 
-// recordOf is the record of the first run of a document.
+// recordOf returns the record of the first run of a document.
 func recordOf(t *testing.T, d *scenario.Document) record.Run {
 	t.Helper()
 	l, err := NewLadder(Spec{}, d)

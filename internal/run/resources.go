@@ -91,7 +91,7 @@ func (s Spec) quota(speed float64) controlplane.Quota {
 	return quota
 }
 
-// share is the quota at a speed, all of this machine at most.
+// share returns the quota at a speed, all of this machine at most.
 func (s Spec) share(speed float64) controlplane.Quota {
 	if driver, err := s.Driver(); speed <= 0 || err != nil || s.inRealTime(driver) != nil { // then they are processors of this machine
 		speed = 1

@@ -85,7 +85,7 @@ func (m *MeshFile) takeOver(s Spec, d *scenario.Document) error {
 	return nil
 }
 
-// notReproduced are the parts of the captured cluster that a run does not have as they were; nil of a synthetic mesh.
+// notReproduced returns the parts of the captured cluster that a run does not have as they were; nil of a synthetic mesh.
 func (s Spec) notReproduced() (all []capture.Difference) {
 	if s.Captured == nil {
 		return nil

@@ -133,7 +133,7 @@ func (s Series) runs(ctx context.Context) error {
 	}
 }
 
-// interruption is the error of a series that ctx ended. err is that of the run.
+// interruption returns the error of a series that ctx ended. err is that of the run.
 func interruption(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -85,7 +85,7 @@ func (l *list) run(ctx context.Context, dir string, say func(string)) (err error
 	return errors.Join(err, folder.Save())
 }
 
-// completed is a run that completes after a time.
+// completed returns a run that completes after a time.
 func completed(after time.Duration) func(context.Context, string) (record.Run, error) {
 	return func(context.Context, string) (record.Run, error) {
 		time.Sleep(after) //nolint:forbidigo // of the bubble's clock

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is a shell script.
+// program returns a shell script.
 func program(text string) string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "program")

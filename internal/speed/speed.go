@@ -203,7 +203,7 @@ func Of(all []Sample) (record.Speed, error) {
 	return s, nil
 }
 
-// used is the processor time that this process has used.
+// used returns the processor time that this process has used.
 func used() (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {

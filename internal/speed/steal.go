@@ -25,7 +25,7 @@ func ReadTimes() (Times, error) {
 	return Times{c.Steal, c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal}, nil
 }
 
-// Steal is the share of the time of all processors from one reading to another that the
+// Steal returns the share of the time of all processors from one reading to another that the
 // hypervisor gave to others while this machine wanted it.
 func Steal(from, to Times) float64 {
 	if all := to.all - from.all; all > 0 {

@@ -49,7 +49,7 @@ var privateKeys = sync.OnceValues(func() ([]*rsa.PrivateKey, error) {
 	return keys, nil
 })
 
-// Key is the next key of the pool.
+// Key returns the next key of the pool.
 func (p *KeyPool) Key() (crypto.Signer, error) {
 	return p.keys[p.next.Add(1)%poolSize], nil
 }

@@ -75,7 +75,7 @@ type scripted struct {
 
 var endpoints = convergence.Endpoints{netip.MustParseAddrPort("10.0.0.1:80"): convergence.Healthy, netip.MustParseAddrPort("[fd00::1]:80"): convergence.Draining}
 
-// script are the events of a proxy, at a moment.
+// script returns the events of a proxy, at a moment.
 func script(now time.Time) []any {
 	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Millisecond) }
 	shared := &convergence.Content{Digest: 7, Endpoints: endpoints}

@@ -152,7 +152,7 @@ func (j *Job) await(ctx context.Context, index int) (*corev1.Pod, error) {
 	}
 }
 
-// next is the first usable pod among events; nil when they or the context end first. How other pods
+// next returns the first usable pod among events; nil when they or the context end first. How other pods
 // stand is noted.
 func next(ctx context.Context, events <-chan watch.Event, stood *string) *corev1.Pod {
 	for {
@@ -174,7 +174,7 @@ func next(ctx context.Context, events <-chan watch.Event, stood *string) *corev1
 	}
 }
 
-// ended is why waiting ended: with the context, or with an error of the API server.
+// ended returns the reason why waiting ended: that of the context, or an error of the API server.
 func ended(ctx context.Context, stood string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %s", context.Cause(ctx), stood)

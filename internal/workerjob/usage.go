@@ -37,7 +37,7 @@ type usage struct {
 // ID is part of measure.Source.
 func (u *usage) ID() string { return u.now().ID() }
 
-// now is the source of the present pod.
+// now returns the source of the present pod.
 func (u *usage) now() measure.Source {
 	if p := u.job.Place(u.index); u.source == nil || p != u.place {
 		if p.Pod != u.place.Pod { // and not only another connection to it

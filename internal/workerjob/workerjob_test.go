@@ -67,7 +67,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// pod is one of an index.
+// pod returns a pod of an index.
 func pod(name, index string, phase corev1.PodPhase, ready corev1.ConditionStatus) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: spec.Namespace, Labels: map[string]string{"batch.kubernetes.io/job-completion-index": index}},

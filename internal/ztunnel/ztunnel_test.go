@@ -49,7 +49,7 @@ func (m message) number(number protowire.Number, v uint64) message {
 
 const unhealthy = 1
 
-// aPod is the Address of a pod of namespace ns, which is a member of the service s.
+// aPod returns the Address of a pod of namespace ns, which is a member of the service s.
 func aPod(name, account, node, ip string, health uint64) message {
 	port := message{}.number(1, 80).number(2, 8080)
 	w := message{}.text(20, "Kubernetes//Pod/ns/"+name).text(1, name).text(2, "ns").
@@ -58,7 +58,7 @@ func aPod(name, account, node, ip string, health uint64) message {
 	return message{}.bytes(1, w)
 }
 
-// aService is the Address of the service s.
+// aService returns the Address of the service s.
 func aService() message {
 	return message{}.bytes(2, message{}.text(1, "s").text(2, "ns").text(3, "s.ns.svc.cluster.local").bytes(5, message{}.number(1, 80).number(2, 8080)))
 }
@@ -164,7 +164,7 @@ func (d *diary) Certified(_ string, c proxy.Certificate) {
 	d.certificates = append(d.certificates, c)
 }
 
-// update is the n-th update, empty before it came.
+// update returns the n-th update, empty before it came.
 func (d *diary) update(n int) func() proxy.Update {
 	return func() proxy.Update {
 		d.mu.Lock()
@@ -176,7 +176,7 @@ func (d *diary) update(n int) func() proxy.Update {
 	}
 }
 
-// certified are the identities of certificate events, in order, with a "!" where one failed.
+// certified returns the identities of certificate events, in order, with a "!" where one failed.
 func (d *diary) certified() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

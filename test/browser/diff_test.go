@@ -65,7 +65,7 @@ func side(dir string, later bool) {
 	Expect(w.Close()).To(Succeed())
 }
 
-// difference is the page of a diff of two sides.
+// difference returns the page of a diff of two sides.
 func difference(laterFrom, laterTo bool) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()

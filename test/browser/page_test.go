@@ -136,7 +136,7 @@ func (s *shown) serious() []string {
 	return lines
 }
 
-// unmarked are the charts in which nothing can be seen.
+// unmarked returns the charts in which nothing can be seen.
 func (s *shown) unmarked() []string {
 	GinkgoHelper()
 	return ask[[]string](s, `[...document.querySelectorAll("figure.chart")].filter(f => {

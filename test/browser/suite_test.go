@@ -45,10 +45,10 @@ var _ = BeforeSuite(func() {
 	}
 })
 
-// report is the page of `scaler report` about these folders.
+// report returns the page of `scaler report` about these folders.
 func report(dirs ...string) string { return pageOf("report", dirs...) }
 
-// pageOf is the page that a command makes of folders.
+// pageOf returns the page that a command makes of folders.
 func pageOf(command string, dirs ...string) string {
 	GinkgoHelper()
 	page, err := exec.Command(scaler, append([]string{command, "-o", "html"}, dirs...)...).Output()

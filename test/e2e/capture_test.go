@@ -119,7 +119,7 @@ func readMesh(file string) capture.Mesh {
 	return mesh
 }
 
-// text is the file of a mesh without what was left out, which is about the cluster, and without the control plane.
+// text returns the file of a mesh without what was left out, which is about the cluster, and without the control plane.
 func text(mesh capture.Mesh) string {
 	GinkgoHelper()
 	mesh.LeftOut, mesh.Captured, mesh.ControlPlane = nil, nil, nil
@@ -128,7 +128,7 @@ func text(mesh capture.Mesh) string {
 	return text.String()
 }
 
-// endpointsSent are the endpoints that istiod has for one of its sidecars, by cluster.
+// endpointsSent returns the endpoints that istiod has for one of its sidecars, by cluster.
 func endpointsSent(ctx context.Context, where place) map[string][]string {
 	GinkgoHelper()
 	_, client := connection(where.kubeconfig())

@@ -26,7 +26,7 @@ func markedIn(dir string) func() []int {
 	return func() []int { return carrying(dir + "\x00") }
 }
 
-// entriesOf are the names of what is in a folder.
+// entriesOf returns the names of what is in a folder.
 func entriesOf(dir string) []string {
 	GinkgoHelper()
 	entries, err := os.ReadDir(dir)

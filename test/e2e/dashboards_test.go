@@ -239,7 +239,7 @@ func (d dashboardDocument) questions() []question {
 
 func (q question) String() string { return q.dashboard + ", " + q.panel + " " + q.ref }
 
-// chosen is the query with a reader's choices filled in: one run, all of it.
+// chosen returns the query with a reader's choices filled in: one run, all of it.
 func (q question) chosen(run record.Run) string {
 	return strings.NewReplacer("$run", run.Name, "$mode", run.ModeName(),
 		"$phase", q.all["phase"], "$control_plane", q.all["control_plane"]).Replace(q.expr)
@@ -261,7 +261,7 @@ func (q question) filled(run record.Run, length time.Duration) string {
 	return strings.NewReplacer("$__rate_interval", "4s", "$__range", fmt.Sprintf("%.0fs", math.Ceil(length.Seconds()))).Replace(q.chosen(run))
 }
 
-// values are the numbers in a result.
+// values returns the numbers in a result.
 func values(result model.Value) int {
 	n := 0
 	for _, series := range result.(model.Matrix) {
@@ -274,7 +274,7 @@ func values(result model.Value) int {
 	return n
 }
 
-// metricNames are the metrics that a query names, as Prometheus itself parses
+// metricNames returns the metrics that a query names, as Prometheus itself parses
 // it.
 func metricNames(ctx context.Context, address, expr string) map[string]bool {
 	GinkgoHelper()
@@ -311,7 +311,7 @@ func getJSON(ctx context.Context, address string, into any) {
 	Expect(json.NewDecoder(response.Body).Decode(into)).To(Succeed(), address)
 }
 
-// sums are the contents of all files below a folder.
+// sums returns the contents of all files below a folder.
 func sums(dir string) map[string]string {
 	GinkgoHelper()
 	all := map[string]string{}

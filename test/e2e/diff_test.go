@@ -42,7 +42,7 @@ func (p place) captureFile(name string, manifests ...string) string {
 	return file
 }
 
-// described are the groups of a result, sorted: effect, class, operation and path, the workloads with the numbers of their
+// described returns the groups of a result, sorted: effect, class, operation and path, the workloads with the numbers of their
 // proxies, the resources, and what [*] stands for.
 func described(groups []diff.Group) (all []string) {
 	few := func(names []string) string {

@@ -19,7 +19,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// faultsOf are a run's faults by name.
+// faultsOf returns a run's faults by name.
 func faultsOf(run record.Run) map[string]record.Fault {
 	faults := map[string]record.Fault{}
 	for _, fault := range run.Faults {
@@ -28,7 +28,7 @@ func faultsOf(run record.Run) map[string]record.Fault {
 	return faults
 }
 
-// event is the line of the first event of a kind in the run that is recorded in
+// event returns the line of the first event of a kind in the run that is recorded in
 // this place.
 func (p place) event(kind string) []byte {
 	GinkgoHelper()

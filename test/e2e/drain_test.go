@@ -40,7 +40,7 @@ type drainer struct {
 	echo       string // address of what the listener leads to
 }
 
-// chain is a filter chain that leads to the echo server.
+// chain returns a filter chain that leads to the echo server.
 func (d drainer) chain(name string, idle time.Duration) *listenerv3.FilterChain {
 	GinkgoHelper()
 	filter, err := anypb.New(&tcpv3.TcpProxy{StatPrefix: name, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: "echo"}, IdleTimeout: durationpb.New(idle)})
@@ -93,7 +93,7 @@ func (d *drainer) start(ctx SpecContext) {
 	d.admin = strings.TrimSpace(string(address))
 }
 
-// stat is a figure of the listener manager.
+// stat returns a figure of the listener manager.
 func (d drainer) stat(name string) (value int, err error) {
 	response, err := http.Get("http://" + d.admin + "/stats?filter=^listener_manager." + name + "$")
 	if err != nil {

@@ -53,7 +53,7 @@ func (p place) keep() keptCluster {
 	return c
 }
 
-// limited is the cluster as a user sees it who has the documented rights alone, and that user.
+// limited returns the cluster as a user sees it who has the documented rights alone, and that user.
 func (c keptCluster) limited(ctx context.Context, folder string) (keptCluster, *user) {
 	GinkgoHelper()
 	operator := newUser(ctx, c.kubeconfig, filepath.Join(folder, "operator"))
@@ -62,7 +62,7 @@ func (c keptCluster) limited(ctx context.Context, folder string) (keptCluster, *
 	return c, operator
 }
 
-// failedChecks are the names of those that `scaler doctor -o json` reported as failed.
+// failedChecks returns the names of those that `scaler doctor -o json` reported as failed.
 func failedChecks(session *gexec.Session) (failed []string) {
 	GinkgoHelper()
 	var list struct{ Items []doctor.Result }
@@ -75,12 +75,12 @@ func failedChecks(session *gexec.Session) (failed []string) {
 	return failed
 }
 
-// inside are the arguments of a rollout of a synthetic mesh in the cluster.
+// inside returns the arguments of a rollout of a synthetic mesh in the cluster.
 func (c keptCluster) inside(p place, args ...string) []string {
 	return c.rollout(p, append([]string{"--pods", "10", "--services", "3", "--namespaces", "2", "--mode", "strict", "--probes", "1"}, args...)...)
 }
 
-// rollout are the arguments of a rollout in the cluster.
+// rollout returns the arguments of a rollout in the cluster.
 func (c keptCluster) rollout(p place, args ...string) []string {
 	return append([]string{
 		"rollout", "--context", c.name, "--kubeconfig", c.kubeconfig, "--control-plane-address", c.proxies, "--control-plane-metrics", c.metrics,

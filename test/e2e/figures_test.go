@@ -8,7 +8,7 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// figures are the paths of all figures that a completed rollout without probes
+// figures returns the paths of all figures that a completed rollout without probes
 // has, in its record.
 func figures() []string {
 	paths := []string{
@@ -49,7 +49,7 @@ func figures() []string {
 	return append(paths, positive()...)
 }
 
-// positive are the paths of those that cannot be zero.
+// positive returns the paths of those that cannot be zero.
 func positive() []string {
 	paths := []string{
 		"environment.cpus", "environment.memoryBytes", "arrival.achievedPerSecond", "certificates.perSecond",
@@ -78,7 +78,7 @@ func positive() []string {
 // measured are the phases of such a run that have figures.
 var measured = []record.PhaseName{record.PhaseBaseline, record.PhaseRollout, record.PhaseSteady}
 
-// programs are the paths of what is measured of each program.
+// programs returns the paths of what is measured of each program.
 func programs() []string {
 	return []string{
 		"controlPlane", "cluster.etcd", "cluster.kube-apiserver", "cluster.kube-controller-manager", "cluster.kube-scheduler", "cluster.kwok",

@@ -36,7 +36,7 @@ func (p place) expectInterrupted(session *gexec.Session, sockets []string, ended
 	Expect(report.Out).To(gbytes.Say("interrupted"))
 }
 
-// listening are the sockets of a scaler that has started something.
+// listening returns the sockets of a scaler that has started something.
 func (p place) listening(session *gexec.Session) []string {
 	GinkgoHelper()
 	Expect(p.children()).NotTo(BeEmpty())

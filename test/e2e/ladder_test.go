@@ -19,7 +19,7 @@ import (
 // exitMissed is the exit code of what finished and did not converge.
 const exitMissed = 3
 
-// runsOf are the runs that a scaler has printed as JSON.
+// runsOf returns the runs that a scaler has printed as JSON.
 func runsOf(session *gexec.Session) []record.Run {
 	GinkgoHelper()
 	var list record.RunList

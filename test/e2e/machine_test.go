@@ -177,7 +177,7 @@ func (zeros) Read(to []byte) (int, error) {
 	return len(to), nil
 }
 
-// without is an environment without some variables.
+// without returns an environment without some variables.
 func without(env []string, names ...string) []string {
 	var rest []string
 	for _, variable := range env {

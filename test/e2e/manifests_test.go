@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// manifests are the objects of a stream of YAML documents, which has a name.
+// manifests returns the objects of a stream of YAML documents, which has a name.
 func manifests(name string, r io.Reader) (all []*unstructured.Unstructured) {
 	GinkgoHelper()
 	for decoder := yaml.NewYAMLOrJSONDecoder(r, 4096); ; {
@@ -47,7 +47,7 @@ func newResources(kubeconfig string) resources {
 	return resources{restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())), objects}
 }
 
-// of are the objects of an object's kind, in its namespace or default where it names none. A kind that is not served is looked for
+// of returns the objects of an object's kind, in its namespace or default where it names none. A kind that is not served is looked for
 // again by the next call.
 func (r resources) of(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()

@@ -91,7 +91,7 @@ var _ = Describe("certificates of a short life", func() {
 	})
 })
 
-// virtualServices are the changes of Istio's VirtualServices in the one cluster
+// virtualServices returns the changes of Istio's VirtualServices in the one cluster
 // of this place from now on.
 func (p place) virtualServices(ctx context.Context) <-chan watch.Event {
 	GinkgoHelper()
@@ -111,7 +111,7 @@ func (p place) virtualServices(ctx context.Context) <-chan watch.Event {
 	return changes.ResultChan()
 }
 
-// next is the name of the object of the next event of a type.
+// next returns the name of the object of the next event of a type.
 func next(ctx context.Context, events <-chan watch.Event, kind watch.EventType) string {
 	GinkgoHelper()
 	for {

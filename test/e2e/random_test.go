@@ -50,7 +50,7 @@ type ended struct {
 	phases []record.PhaseName
 }
 
-// endable are all commands of scaler that run for a while, those that start something several times; not bench, which needs two
+// endable returns all commands of scaler that run for a while, those that start something several times; not bench, which needs two
 // versions.
 func endable() []*ended {
 	complete := sync.OnceValue(completeRecord)
@@ -201,7 +201,7 @@ func newCampaign(name, variable string, count int) *campaign {
 	return c
 }
 
-// rounds are the numbers of the rounds, as long as there is time.
+// rounds returns the numbers of the rounds, as long as there is time.
 func (c *campaign) rounds() func(func(int) bool) {
 	return func(yield func(int) bool) {
 		for n := range c.count {

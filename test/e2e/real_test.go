@@ -19,7 +19,7 @@ import (
 	"scaler.mesh/scaler/test/exposure"
 )
 
-// envoy is one that scaler would find, installed if need be.
+// envoy returns an Envoy that scaler would find, installed if need be.
 func envoy(ctx SpecContext) string {
 	GinkgoHelper()
 	paths, err := component.Paths(ctx, component.Options{

@@ -329,7 +329,7 @@ var _ = Describe("a recorder", func() {
 	}, SpecTimeout(time.Minute))
 })
 
-// started is the process id of the Prometheus that a group has started.
+// started returns the process id of the Prometheus that a group has started.
 func started(group *process.Group) int {
 	GinkgoHelper()
 	s, err := process.Inspect(group.Dir())

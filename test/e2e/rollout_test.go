@@ -151,7 +151,7 @@ var _ = Describe("a rollout over state-of-the-world xDS", func() {
 	})
 })
 
-// endings are a run's phases, each with what ended it.
+// endings returns a run's phases, each with what ended it.
 func endings(run record.Run) string {
 	var all []string
 	for _, p := range run.Phases {

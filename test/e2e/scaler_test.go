@@ -62,7 +62,7 @@ func newPlace() place {
 	return p
 }
 
-// temporary is the folder of scalers' temporary files.
+// temporary returns the folder of scalers' temporary files.
 func (p place) temporary() string { return filepath.Join(filepath.Dir(p.state), "tmp") }
 
 // command is `scaler ARGS...` in this place.
@@ -159,7 +159,7 @@ func interrupt(session *gexec.Session) {
 	Expect(syscall.Kill(-session.Command.Process.Pid, syscall.SIGINT)).To(Succeed())
 }
 
-// printed is the one run that a scaler has printed as JSON.
+// printed returns the one run that a scaler has printed as JSON.
 func printed(session *gexec.Session) record.Run {
 	GinkgoHelper()
 	var list record.RunList
@@ -170,7 +170,7 @@ func printed(session *gexec.Session) record.Run {
 	return list.Items[0]
 }
 
-// recorded is the one run that is recorded in this place.
+// recorded returns the one run that is recorded in this place.
 func (p place) recorded() record.Run {
 	GinkgoHelper()
 	runs, err := record.Read(p.out)
@@ -179,7 +179,7 @@ func (p place) recorded() record.Run {
 	return runs[0]
 }
 
-// phase is the phase that the run in this place is in, "" when it is in none.
+// phase returns the phase that the run in this place is in, "" when it is in none.
 func (p place) phase() record.PhaseName {
 	runs, err := record.Read(p.out)
 	if err != nil || len(runs) == 0 || len(runs[0].Phases) == 0 {
@@ -217,14 +217,14 @@ func (p place) reach(session *gexec.Session, phase record.PhaseName) {
 	}).WithTimeout(2 * time.Minute).Should(Equal(phase))
 }
 
-// children are the processes that scalers in this place have started and that
+// children returns the processes that scalers in this place have started and that
 // live.
 func (p place) children() []int {
 	GinkgoHelper()
 	return carrying(p.state + "/")
 }
 
-// carrying are the living processes of groups, whose folders begin with a text, by the environment that all of them carry.
+// carrying returns the living processes of groups, whose folders begin with a text, by the environment that all of them carry.
 func carrying(folder string) []int {
 	GinkgoHelper()
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -241,7 +241,7 @@ func carrying(folder string) []int {
 	return pids
 }
 
-// child is the process id of a scaler's child by the name that its group has for it.
+// child returns the process id of a scaler's child by the name that its group has for it.
 func (p place) child(name string) int {
 	GinkgoHelper()
 	for _, group := range p.groups() {
@@ -260,7 +260,7 @@ func (p place) child(name string) int {
 	return 0
 }
 
-// running is the process id of a scaler's child, or of a child of that, by the name of its program.
+// running returns the process id of a scaler's child, or of a child of that, by the name of its program.
 func (p place) running(program string) int {
 	GinkgoHelper()
 	for _, pid := range p.children() {
@@ -274,7 +274,7 @@ func (p place) running(program string) int {
 	return 0
 }
 
-// groups are the folders of process groups in this place.
+// groups returns the folders of process groups in this place.
 func (p place) groups() []string {
 	GinkgoHelper()
 	groups, err := filepath.Glob(filepath.Join(p.state, "*", "*"))
@@ -326,7 +326,7 @@ func heldBy(pid int, all map[string]string) map[string]string {
 	return found
 }
 
-// listeners are the addresses of all listening TCP sockets of this machine, by
+// listeners returns the addresses of all listening TCP sockets of this machine, by
 // socket as /proc/PID/fd names it, from what proc_net(5) describes.
 func listeners() map[string]string {
 	GinkgoHelper()

@@ -114,7 +114,7 @@ func open(ctx context.Context, tsdb string) plainPrometheus {
 	return plainPrometheus{promv1.NewAPI(client)}
 }
 
-// series are the samples of the one series of a selector in a phase and some
+// series returns the samples of the one series of a selector in a phase and some
 // seconds around it.
 func (p plainPrometheus) series(ctx context.Context, selector string, phase record.Phase) samples {
 	GinkgoHelper()

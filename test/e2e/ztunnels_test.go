@@ -120,7 +120,7 @@ func (z *watchedZtunnel) names() []string {
 	return names
 }
 
-// since are the responses after the first n.
+// since returns the responses after the first n.
 func (z *watchedZtunnel) since(n int) []answer {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -133,7 +133,7 @@ type watchedZtunnels struct {
 	on map[string]*watchedZtunnel
 }
 
-// driver is a driver whose ztunnels are watched.
+// driver returns a driver whose ztunnels are watched.
 func (w *watchedZtunnels) driver(d controlplane.Driver) controlplane.Driver {
 	d.Dataplanes = slices.Clone(d.Dataplanes)
 	at := slices.IndexFunc(d.Dataplanes, func(p controlplane.OtherDataplane) bool { return p.Name == "ambient" })
@@ -159,7 +159,7 @@ func (w *watchedZtunnels) make(spec proxy.Spec, s controlplane.ProxyServices) (p
 	return z, nil
 }
 
-// all are the ztunnels, sorted by node.
+// all returns the ztunnels, sorted by node.
 func (w *watchedZtunnels) all() []*watchedZtunnel {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +194,7 @@ func debug(state, path string) []byte {
 	return body
 }
 
-// ambientz are the names of all that istiod has for ztunnels.
+// ambientz returns the names of all that istiod has for ztunnels.
 func ambientz(state string) []string {
 	GinkgoHelper()
 	var own struct {

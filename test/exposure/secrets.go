@@ -36,7 +36,7 @@ var looks = []look{
 // longest is more than any key or token has.
 const longest = 16 << 10
 
-// find are the matches in a text. It looks where the literal is only: files of etcd are
+// find returns the matches in a text. It looks where the literal is only: files of etcd are
 // large.
 func (l look) find(text []byte) (all [][]byte) {
 	for from := 0; ; {
@@ -63,7 +63,7 @@ type Finding struct {
 	What  string // the secret, in words
 }
 
-// String is one line.
+// String returns one line.
 func (f Finding) String() string { return f.Where + " has " + f.What }
 
 // AddFolder adds the private keys and tokens in the files below a folder, and returns
@@ -133,7 +133,7 @@ func (s Secrets) add(where string, text []byte) (found bool) {
 	return found
 }
 
-// In are the secrets in a text: those that are known, and what looks like one.
+// In returns the secrets in a text: those that are known, and what looks like one.
 func (s Secrets) In(text []byte) []string {
 	found := map[string]bool{}
 	for value, what := range s {
@@ -149,7 +149,7 @@ func (s Secrets) In(text []byte) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// InFolder are the secrets in the files below a folder, and in their names.
+// InFolder returns the secrets in the files below a folder, and in their names.
 func (s Secrets) InFolder(dir string) (all []Finding, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -170,7 +170,7 @@ func (s Secrets) InFolder(dir string) (all []Finding, err error) {
 	return all, err
 }
 
-// InProcesses are the secrets that every user of this machine can see of processes: in
+// InProcesses returns the secrets that every user of this machine can see of processes: in
 // their command lines, in their names, and in their environments, if others may read
 // those. Processes that have ended meanwhile show nothing.
 func (s Secrets) InProcesses(pids []int) (all []Finding, err error) {

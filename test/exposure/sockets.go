@@ -28,7 +28,7 @@ type Socket struct {
 // String is "etcd tcp 127.0.0.1:2379".
 func (s Socket) String() string { return s.Program + " " + s.Network + " " + s.Address }
 
-// Listening are the sockets of processes, in the network namespace that each is in,
+// Listening returns the sockets of processes, in the network namespace that each is in,
 // sorted. Processes that have ended meanwhile have none.
 func Listening(pids []int) ([]Socket, error) {
 	byNamespace := map[string]map[string]Socket{}
@@ -79,7 +79,7 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoProcess)
 }
 
-// listened are the sockets that are listened on in the network namespace of /proc/PID/net,
+// listened returns the sockets that are listened on in the network namespace of /proc/PID/net,
 // by inode.
 func listened(dir string) (map[string]Socket, error) {
 	// States of include/net/tcp_states.h: a UDP socket without a peer is in that of a
@@ -163,7 +163,7 @@ type Row struct{ Program, Network, Address string }
 // rowPattern is "| etcd | tcp `127.0.0.1:random` | reason |".
 var rowPattern = regexp.MustCompile("(?m)^\\| `([^`|]+)` \\| (tcp|udp|unix) `([^`|]+)` \\| *[^ |]")
 
-// Documented are the listeners that a document lists: program, network and address, and
+// Documented returns the listeners that a document lists: program, network and address, and
 // a reason.
 func Documented(document []byte) []Row {
 	var rows []Row
@@ -190,14 +190,14 @@ func (r Row) Covers(s Socket) bool {
 	return r.Address == s.Address
 }
 
-// Undocumented are the sockets that no row covers.
+// Undocumented returns the sockets that no row covers.
 func Undocumented(sockets []Socket, rows []Row) []Socket {
 	return slices.DeleteFunc(slices.Clone(sockets), func(s Socket) bool {
 		return slices.ContainsFunc(rows, func(r Row) bool { return r.Covers(s) })
 	})
 }
 
-// Descendants are the process ids of a process and of all below it.
+// Descendants returns the process ids of a process and of all below it.
 func Descendants(pid int) ([]int, error) {
 	parents := map[int]int{}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// configuration is the client's, from the environment of a ztunnel.
+// configuration returns the client's, from the environment of a ztunnel.
 func configuration() (*adsc.DeltaADSConfig, error) {
 	roots := x509.NewCertPool()
 	pem, err := os.ReadFile(os.Getenv("XDS_ROOT_CA"))

@@ -37,7 +37,7 @@ const (
 // Wanted reports whether this program was started as a proxy.
 func Wanted() bool { return os.Getenv(inboundListener) != "" }
 
-// Main is the proxy. It returns the program's exit status.
+// Main returns the proxy. It returns the program's exit status.
 func Main() int {
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)

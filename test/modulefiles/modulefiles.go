@@ -114,7 +114,7 @@ func verifyRelease(t *testing.T, g component.Graph, module, mod, sum string) {
 	}
 }
 
-// downloaded is the folder of a module that the module file in dir requires, whose hash was
+// downloaded returns the folder of a module that the module file in dir requires, whose hash was
 // compared with the one in go.sum there.
 func downloaded(t *testing.T, module, dir string) string {
 	t.Helper()
@@ -132,7 +132,7 @@ func downloaded(t *testing.T, module, dir string) string {
 	return found.Dir
 }
 
-// withoutLines is a text without the lines of another.
+// withoutLines returns a text without the lines of another.
 func withoutLines(text, others string) string {
 	left := map[string]bool{}
 	for line := range strings.Lines(others) {

@@ -28,7 +28,7 @@ import (
 	"scaler.mesh/scaler/test/imagetest"
 )
 
-// images are the files of each image, by their paths, in the images of Istio that have this tag.
+// images returns the files of each image, by their paths, in the images of Istio that have this tag.
 func images(istio string) map[string]map[string]string {
 	return map[string]map[string]string{
 		"istio/pilot:" + istio:    {"usr/local/bin/pilot-discovery": component.Istiod},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// values are the values of a range at the end of steps, of which the last is the current one.
+// values returns the values of a range at the end of steps, of which the last is the current one.
 func values(labels map[string]string, of ...string) map[string]any {
 	end := time.Now().Truncate(HistoryStep)
 	var all [][]any

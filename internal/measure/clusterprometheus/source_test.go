@@ -55,12 +55,12 @@ func success(kind string, result any) string {
 	return string(text)
 }
 
-// matrix is an answer of series.
+// matrix returns an answer of series.
 func matrix(series ...map[string]any) string { return success("matrix", series) }
 
 const counted = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"container_cpu_usage_seconds_total"},"value":[1,"2"]}]}}`
 
-// source is one that has these answers in addition to what a look needs.
+// source returns a source that has these answers in addition to what a look needs.
 func source(t *testing.T, a answers) (*Source, *httptest.Server) {
 	t.Helper()
 	if a["count"] == "" {

@@ -97,7 +97,7 @@ func (c *Connection) Close() {
 	}
 }
 
-// instance is a program of the control plane whose metrics are at an address.
+// instance returns a program of the control plane whose metrics are at an address.
 func instance(ctx context.Context, name, address string, failed func(error)) controlplane.Instance {
 	url := "http://" + address + "/metrics"
 	source := measure.OfMetrics(context.WithoutCancel(ctx), name, url) // the end of an interrupted phase is read, too

@@ -37,7 +37,7 @@ func Load(client kubernetes.Interface, instances []controlplane.Instance) func(c
 	}
 }
 
-// coresOf are the cores that the programs of a control plane use together for a time.
+// coresOf returns the cores that the programs of a control plane use together for a time.
 func coresOf(ctx context.Context, instances []controlplane.Instance, length time.Duration) (float64, error) {
 	if len(instances) == 0 {
 		return 0, errors.New("its cores are not known: want place.metrics with place.address, where the cluster has no pods of it")

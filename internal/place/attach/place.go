@@ -42,7 +42,7 @@ func NewPlace(p scenario.Place) (Place, error) {
 	}}, nil
 }
 
-// Label is the value of the run label on everything that a run with a name makes there.
+// Label returns the value of the run label on everything that a run with a name makes there.
 func (p *Place) Label(name string) string { return name + "-" + p.ID }
 
 // Stays states how what a run with a label left there is deleted.
@@ -85,7 +85,7 @@ func (f *Found) Adapter(ctx context.Context, d controlplane.Driver, proxyVersion
 	return d.Installed.Attach(ctx, controlplane.AttachOptions{REST: f.Cluster.Config, Installation: i, ProxyVersion: proxyVersion})
 }
 
-// removal is the command that deletes what a run with a label has left in the cluster.
+// removal returns the command that deletes what a run with a label has left in the cluster.
 func (t Target) removal(label string) string {
 	command := "scaler cleanup --run " + label + " --context " + t.Context
 	if t.Kubeconfig != "" {

@@ -5,7 +5,7 @@ import (
 	"scaler.mesh/scaler/internal/component"
 )
 
-// Components are the names of the programs that an embedded cluster takes.
+// Components returns the names of the programs that an embedded cluster takes.
 func Components() []string {
 	return []string{component.Etcd, component.KubeAPIServer, component.KubeControllerManager, component.KubeScheduler, component.Kwok}
 }

@@ -25,12 +25,12 @@ import (
 // RoleName is the name of the ClusterRole that has the rights of Rights.
 const RoleName = "scaler"
 
-// All are the verbs for objects that a run makes.
+// All returns the verbs for objects that a run makes.
 func All() []string {
 	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }
 
-// Rule is a right to resources of a group.
+// Rule returns a right to resources of a group.
 func Rule(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
@@ -71,7 +71,7 @@ func WorkerRights() []rbacv1.PolicyRule {
 // MeshesRoleName is the name of the ClusterRole that has the rights to the objects of a captured mesh, in addition to Rights.
 const MeshesRoleName = "scaler-meshes"
 
-// Role is the ClusterRole of rights, with a name.
+// Role returns the ClusterRole of rights, with a name.
 func Role(name string, rights []rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"},

@@ -93,7 +93,7 @@ func (c *Cluster) forward(ctx context.Context, quietly bool, namespace, pod stri
 	return f, nil
 }
 
-// Port is the port of loopback that stands for a port of the pod.
+// Port returns the port of loopback that stands for a port of the pod.
 func (f *Forwarded) Port(port int) int { return f.local[port] }
 
 // Address is HOST:PORT of loopback that stands for a port of the pod.
@@ -102,7 +102,7 @@ func (f *Forwarded) Address(port int) string { return "127.0.0.1:" + strconv.Ito
 // Done is closed when it has ended; Err is why, nil after Close.
 func (f *Forwarded) Done() <-chan struct{} { return f.done }
 
-// Err is why it has ended, once Done is closed.
+// Err returns the reason why it has ended, once Done is closed.
 func (f *Forwarded) Err() error { return f.err }
 
 // Close ends it and returns when nothing of it runs.

@@ -38,10 +38,10 @@ type Condition struct {
 	Limit   float64 // in the subject's unit
 }
 
-// String is the form that Parse reads.
+// String returns the form that Parse reads.
 func (c Condition) String() string { return string(c.Subject) + ">" + c.Subject.exact(c.Limit) }
 
-// exact is a limit of the subject as Parse reads it.
+// exact returns a limit of the subject as Parse reads it.
 func (s Subject) exact(limit float64) string {
 	if s == APIServerP99 {
 		return duration(limit).String()
@@ -49,7 +49,7 @@ func (s Subject) exact(limit float64) string {
 	return strconv.FormatFloat(limit, 'f', -1, 64)
 }
 
-// rounded is a measured value of the subject, for people.
+// rounded returns a measured value of the subject, for people.
 func (s Subject) rounded(value float64) string {
 	if s == APIServerP99 {
 		return duration(value).Round(time.Microsecond).String()
@@ -64,7 +64,7 @@ func duration(seconds float64) time.Duration {
 // Conditions are alternatives: one of them is enough.
 type Conditions []Condition
 
-// String is the form that Parse reads; "" of none.
+// String returns the form that Parse reads; "" of none.
 func (c Conditions) String() string {
 	var texts []string
 	for _, one := range c {

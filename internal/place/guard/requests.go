@@ -74,7 +74,7 @@ func (r *Requests) drop(now time.Time) {
 	r.done = slices.Delete(r.done, 0, first)
 }
 
-// P99 is the 99th percentile, by nearest rank, of the times of requests that ended in the last Window and of those
+// P99 returns the 99th percentile, by nearest rank, of the times of requests that ended in the last Window and of those
 // under way, which have taken their time so far at least; false where they are fewer than 100.
 func (r *Requests) P99() (time.Duration, bool) {
 	r.mu.Lock()
@@ -94,7 +94,7 @@ func (r *Requests) P99() (time.Duration, bool) {
 	return p99(times), true
 }
 
-// p99 is the 99th percentile of times by nearest rank. It sorts them.
+// p99 returns the 99th percentile of times by nearest rank. It sorts them.
 func p99(times []time.Duration) time.Duration {
 	slices.Sort(times)
 	return times[int(math.Ceil(0.99*float64(len(times))))-1]

@@ -132,7 +132,7 @@ func onceEach(services []int, listing func(int) topology.Listing) (some []int) {
 	return some
 }
 
-// distributed is the part of the mesh by which not every sidecar that knows a Service holds the endpoint of a change; "" = there is none.
+// distributed returns the part of the mesh by which not every sidecar that knows a Service holds the endpoint of a change; "" = there is none.
 func (p *phase) distributed(l topology.Listing) string {
 	if p.Load.Kind != scenario.EndpointChange || p.Adapter.Distributed == nil {
 		return ""
@@ -140,7 +140,7 @@ func (p *phase) distributed(l topology.Listing) string {
 	return p.Adapter.Distributed(l)
 }
 
-// listing is the port of a Service that lists the pods of a service: the first that sidecars compare, or else the first one.
+// listing returns the port of a Service that lists the pods of a service: the first that sidecars compare, or else the first one.
 func (p *phase) listing(service int) topology.Listing {
 	all := p.Mesh.Services[service].Listings()
 	for _, l := range all {
@@ -151,7 +151,7 @@ func (p *phase) listing(service int) topology.Listing {
 	return all[0]
 }
 
-// probed are the services of a captured mesh that have an object of the kind: of those given, or else any.
+// probed returns the services of a captured mesh that have an object of the kind: of those given, or else any.
 func (p *phase) probed(services []int) []int {
 	able := func(i int) bool {
 		made, _ := p.Adapter.Probes.Probe(probeKinds[p.Load.Kind], p.Mesh, p.Knobs, i, "")

@@ -433,7 +433,7 @@ func (p *prober) servicePort(service int) string {
 	return all[0].String()
 }
 
-// probed are the services that changes of objects of a kind are made for: those whose endpoints are changed, too, or
+// probed returns the services that changes of objects of a kind are made for: those whose endpoints are changed, too, or
 // else any that has such a change.
 func (p *prober) probed(kind controlplane.ProbeKind) []int {
 	able := func(i int) bool {

@@ -138,7 +138,7 @@ func (p Plan) units(mesh topology.Mesh) (units []Unit) {
 	return units
 }
 
-// WavesOf are the waves in which a mesh is moved. What is ahead in a captured mesh is the first one, and Proxies follow. Each other is
+// WavesOf returns the waves in which a mesh is moved. What is ahead in a captured mesh is the first one, and Proxies follow. Each other is
 // as many units as it takes that the moved ones have at least its share of the pods; in a captured mesh a share that the waves before it
 // have reached already has none, and no mesh has one without units.
 func (p Plan) WavesOf(mesh topology.Mesh) (waves []Wave) {

@@ -13,7 +13,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// sized is a mesh of services with so many pods.
+// sized returns a mesh of services with so many pods.
 func sized(pods ...int) topology.Mesh {
 	var mesh topology.Mesh
 	for i, n := range pods {
@@ -50,7 +50,7 @@ func TestWaves(t *testing.T) {
 	}
 }
 
-// captured is a mesh of workloads in namespaces, each with so many pods, of which those without a proxy are no part of an upgrade.
+// captured returns a mesh of workloads in namespaces, each with so many pods, of which those without a proxy are no part of an upgrade.
 func captured(control *capture.ControlPlane, workloads ...capture.Workload) (capture.Mesh, topology.Mesh) {
 	mesh := capture.Mesh{Header: capture.Header{ControlPlane: control}, Workloads: workloads}
 	return mesh, mesh.Topology()

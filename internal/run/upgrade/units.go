@@ -60,7 +60,7 @@ func UnitsOf(mesh *capture.Mesh, from, to string) []Unit {
 	return units
 }
 
-// rank is the place of a unit in the order of the move.
+// rank returns the place of a unit in the order of the move.
 func (u Unit) rank() int {
 	switch {
 	case u.Ahead:

@@ -77,7 +77,7 @@ func (s *search) Next() (series.Run, bool) {
 	}, true
 }
 
-// end is the status of a search that ended with an error, or without one.
+// end returns the status of a search that ended with an error, or without one.
 func (o Options) end(r *Result, err error) series.Status {
 	bracket := o.Scale.Bracket(r.tries())
 	_, done := o.Scale.Next(r.tries())
@@ -149,7 +149,7 @@ func (o Options) judge(tried Tried, run *record.Run, err error) (Tried, error) {
 	return tried, nil
 }
 
-// folder is a new folder for the run of a value.
+// folder returns a new folder for the run of a value.
 func (o Options) folder(value float64) string {
 	first := filepath.Join(o.Spec.Out, strings.NewReplacer("/s", "", " ", "-").Replace(string(o.Find)+"-"+o.Find.Print(value)))
 	path := func(n int) string {

@@ -39,7 +39,7 @@ func made(t *testing.T, p99 func(rate float64) float64) Options {
 	}
 }
 
-// changed is a run whose pushes had a p99.
+// changed returns a run whose pushes had a p99.
 func changed(spec run.Spec, p99 float64) record.Run {
 	count, rate := spec.Load.Changes.Count(time.Duration(spec.Phases.Changes)), float64(spec.Load.Changes.PerSecond)
 	return record.Run{

@@ -46,10 +46,10 @@ var kinds = map[Find]struct {
 	}},
 }
 
-// short is a number without needless digits.
+// short returns a number without needless digits.
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// Print is a value as people read it, such as 12/s or 512Mi.
+// Print returns a value as people read it, such as 12/s or 512Mi.
 func (f Find) Print(v float64) string { return kinds[f].print(v) }
 
 // Parse reads a value: a rate as in 5/s, a number of pods or of processors, or an amount
@@ -99,7 +99,7 @@ func (o *Options) complete() {
 	o.Spec.Instrument.Calibrate = false
 }
 
-// at is the specification of the run with a value.
+// at returns the specification of the run with a value.
 func (o Options) at(value float64) run.Spec {
 	s := o.Spec
 	switch o.Find {

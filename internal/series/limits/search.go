@@ -46,7 +46,7 @@ func (s Scale) Bracket(tries []Try) (b Bracket) {
 	return b
 }
 
-// Next is the value to try after these, first in factors of two and then between the ends
+// Next returns the value to try after these, first in factors of two and then between the ends
 // of the bracket. done says that nothing is left to try: the bracket is narrow enough, or
 // the range is used up.
 func (s Scale) Next(tries []Try) (value float64, done bool) {
@@ -72,7 +72,7 @@ func (s Scale) Next(tries []Try) (value float64, done bool) {
 	return middle, false
 }
 
-// outward is the double or half of a value, within the range.
+// outward returns the double or half of a value, within the range.
 func (s Scale) outward(from float64, up bool) (value float64, done bool) {
 	if up {
 		value = min(s.grid(2*from), s.Max)
@@ -82,7 +82,7 @@ func (s Scale) outward(from float64, up bool) (value float64, done bool) {
 	return value, value >= from
 }
 
-// grid is the nearest value that can be tried.
+// grid returns the nearest value that can be tried.
 func (s Scale) grid(v float64) float64 {
 	if s.Step > 0 {
 		v = math.Round(v/s.Step) * s.Step
@@ -109,7 +109,7 @@ func (s Scale) Most(tries []Try) int {
 // unbounded is more tries than any search takes.
 const unbounded = 100
 
-// Worst is the most that the first so many values cost that are tried after these, over all
+// Worst returns the most that the first so many values cost that are tried after these, over all
 // places where the limit may lie.
 func (s Scale) Worst(tries []Try, first int, cost func(value float64) float64) float64 {
 	known := s.Bracket(tries)

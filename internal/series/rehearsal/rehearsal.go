@@ -115,7 +115,7 @@ func (o Options) steps() []step {
 	}
 }
 
-// atRest is a rollout of a specification and changes at production's rate, without the upgrade.
+// atRest returns a rollout of a specification and changes at production's rate, without the upgrade.
 func (o Options) atRest(s run.Spec) run.Spec {
 	s.Repeats, s.ControlPlane.Upgrade = 1, scenario.Upgrade{}
 	if s.Load.Changes = o.changes(); s.Load.Changes.PerSecond == 0 {
@@ -124,7 +124,7 @@ func (o Options) atRest(s run.Spec) run.Spec {
 	return s
 }
 
-// withNext is a specification with the new version and its settings.
+// withNext returns a specification with the new version and its settings.
 func (o Options) withNext(s run.Spec) run.Spec {
 	s.ControlPlane.Version = o.Spec.ControlPlane.Upgrade.To
 	s.Programs.Istio = s.ControlPlane.Version
@@ -132,7 +132,7 @@ func (o Options) withNext(s run.Spec) run.Spec {
 	return s
 }
 
-// growth are the rollouts that a plan of a larger mesh is made from: each scale twice, with one istiod of the new version, which is killed
+// growth returns the rollouts that a plan of a larger mesh is made from: each scale twice, with one istiod of the new version, which is killed
 // once. It has no memory limit, because the plan is of what it needs.
 func (o Options) growth() run.Ladder {
 	l := o.Growth.Runs

@@ -18,7 +18,7 @@ import (
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
-// options are a rehearsal of a sample from 1.29.1 to 1.31.0, whose runs are recorded and not done.
+// options returns a rehearsal of a sample from 1.29.1 to 1.31.0, whose runs are recorded and not done.
 func options(t *testing.T, out string) rehearsal.Options {
 	t.Helper()
 	d := scenario.New(scenario.Default())

@@ -18,7 +18,7 @@ var priced = []string{
 	"latencies.completeConfiguration.p99",
 }
 
-// Knobs is a sweep of the parts of a mesh's profile: the base is the plain mesh, and each
+// Knobs returns a sweep of the parts of a mesh's profile: the base is the plain mesh, and each
 // variant has one part of the profile. What several parts cost only together is not found.
 func Knobs(spec run.Spec) (Options, error) {
 	o := Options{Kind: "KnobSweep", File: "knobs.json", What: "with", Base: topology.Plain, Spec: spec, Figures: priced, Conclude: price}

@@ -96,7 +96,7 @@ type named struct {
 // unsafe are characters that the name of a folder does without.
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9._=+-]+`)
 
-// specs are the base and the variants, each with a folder of its own.
+// specs returns the base and the variants, each with a folder of its own.
 func (o Options) specs() []named {
 	o.Spec.Repeats = 1 // the sweep repeats them, in turns
 	all := []named{{name: o.Base, spec: o.Spec}}
@@ -209,7 +209,7 @@ func (p *plan) choose(m dilation.Machine) {
 	}
 }
 
-// left are the turns that are not done yet.
+// left returns the turns that are not done yet.
 func (p *plan) left() (all []turn) {
 	for _, t := range p.turns() {
 		if !p.result.done(p.specs[t.variant].name, t.repeat) {
@@ -260,7 +260,7 @@ func (p *plan) Left() (runs int, expected time.Duration) {
 	return runs, expected
 }
 
-// variant is the runs of one name, of all that are done.
+// variant returns the runs of one name, of all that are done.
 func (r *Result) variant(name string) compare.Variant {
 	v := compare.Variant{Name: name}
 	for i, one := range r.Runs {

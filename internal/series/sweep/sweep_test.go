@@ -85,7 +85,7 @@ func (b *bench) run(_ context.Context, spec run.Spec, _ run.Progress) (record.Ru
 	return run, err
 }
 
-// tuning is a sweep of these settings on the bench.
+// tuning returns a sweep of these settings on the bench.
 func tuning(t *testing.T, b *bench, repeats int, settings ...string) Options {
 	t.Helper()
 	var parsed []Setting

@@ -66,7 +66,7 @@ func ParseSetting(text string) (Setting, error) {
 	return s, nil
 }
 
-// Tuning is a sweep of settings. With all, every combination of their values is tried;
+// Tuning returns a sweep of settings. With all, every combination of their values is tried;
 // else one setting at a time is varied, and the others keep what the base has.
 //
 // One at a time is the default since it takes a run for each value, and combinations as
@@ -248,7 +248,7 @@ func (r *Result) judge(o Options) []judgement {
 	return all
 }
 
-// best is the variant that is recommended; nil = none. With a goal, or where the base
+// best returns the variant that is recommended; nil = none. With a goal, or where the base
 // misses the objective, one figure must be better, whatever else becomes worse: then the
 // one that is best in it. Else it is one that is shown not to be worse in anything by more
 // than its margin, and of several the one whose improvements multiply to the greatest.

@@ -99,7 +99,7 @@ func (o Options) spec() (spec run.Spec, err error) {
 // masked reports whether a record does not have the value of a variable (NAME=VALUE) or a setting, or a part of it, since it looks like a secret.
 func masked(variable string) bool { return strings.Contains(variable, mask.Masked) }
 
-// notReproduced are the parts of the control plane of the runs that the verification does not have as they were.
+// notReproduced returns the parts of the control plane of the runs that the verification does not have as they were.
 func (o Options) notReproduced() (all []record.NotReproduced) {
 	for _, kv := range slices.Concat(o.Like.Scenario.ControlPlane.Env, o.Like.Scenario.ControlPlane.Set) {
 		if masked(kv) {

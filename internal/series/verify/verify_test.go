@@ -21,7 +21,7 @@ const cpuSeconds = "controlPlane.rollout.cpuSeconds"
 
 func seconds(n int) scenario.Duration { return scenario.Duration(time.Duration(n) * time.Second) }
 
-// planned is a plan for 40 pods, and a run that it was made from.
+// planned returns a plan for 40 pods, and a run that it was made from.
 func planned() (*capacity.Plan, *record.Run) {
 	p := &capacity.Plan{
 		Target: capacity.Target{Pods: 40, Services: 4, ControlPlane: "istiod"},
@@ -41,7 +41,7 @@ func planned() (*capacity.Plan, *record.Run) {
 	return p, &record.Run{Scenario: s, Environment: record.Environment{Priority: &record.Priority{}}}
 }
 
-// measured is a run in which everything is as the plan has it.
+// measured returns a run in which everything is as the plan has it.
 func measured() record.Run {
 	latency := record.Latency{Count: 40}
 	return record.Run{

@@ -53,7 +53,7 @@ func isIstiod(obj *unstructured.Unstructured) bool {
 	return obj.GetKind() == "Deployment" && obj.GetName() == istiod
 }
 
-// istiodImage is the image that the manifests name, and namespace where istiod is to run.
+// istiodImage returns the image that the manifests name, and namespace where istiod is to run.
 func istiodImage(manifests []*unstructured.Unstructured) (image, namespace string, err error) {
 	for _, obj := range manifests {
 		containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
@@ -176,7 +176,7 @@ func adapt(obj *unstructured.Unstructured, o options) error {
 	return nil
 }
 
-// proxyImage is the image of the sidecar that a pod would have, which is not created; "" where it
+// proxyImage returns the image of the sidecar that a pod would have, which is not created; "" where it
 // would have none.
 func proxyImage(ctx context.Context, client kubernetes.Interface) (string, error) {
 	pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, &corev1.Pod{

@@ -124,7 +124,7 @@ func joinNodes(ctx context.Context, a, b site, pidA, pidB int) error {
 	return connect(ctx, steps)
 }
 
-// inside is a command of ip(8) in the network namespace of a process.
+// inside returns a command of ip(8) in the network namespace of a process.
 func inside(pid int, args ...string) []string {
 	return append([]string{"nsenter", "--target", strconv.Itoa(pid), "--net", "ip"}, args...)
 }
@@ -150,7 +150,7 @@ func (s site) removeLink(ctx context.Context) error {
 	return err
 }
 
-// groupMounts are the folders of the hierarchies: of version 1 by controller, and that of version 2.
+// groupMounts returns the folders of the hierarchies: of version 1 by controller, and that of version 2.
 func groupMounts() (map[string]string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -179,7 +179,7 @@ func groupMounts() (map[string]string, error) {
 	return all, nil
 }
 
-// groupDirs are the node's control groups, one for each hierarchy.
+// groupDirs returns the node's control groups, one for each hierarchy.
 func (s site) groupDirs() ([]string, error) {
 	mounted, err := groupMounts()
 	var dirs []string

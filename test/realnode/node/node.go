@@ -141,7 +141,7 @@ func (n *node) start(ctx context.Context) (err error) {
 	})
 }
 
-// file is one of the node's files.
+// file returns one of the node's files.
 func (n *node) file(name string) string { return n.site.file(n.o, name) }
 
 // ready fails until the node is.

@@ -74,7 +74,7 @@ func address(ctx context.Context, client kubernetes.Interface, service, namespac
 	return s.Spec.ClusterIP
 }
 
-// answer is the reply to a DNS query; nil = none. Names are those of services,
+// answer returns the reply to a DNS query; nil = none. Names are those of services,
 // SERVICE.NAMESPACE.svc.cluster.local.
 func answer(query []byte, address func(service, namespace string) string) []byte {
 	var m dnsmessage.Message

@@ -42,7 +42,7 @@ const (
 // remove what is left after a kill, but not the node's control groups.
 func (s site) dir(o options) string { return o.state + "-" + s.name }
 
-// file is one of the node's files.
+// file returns one of the node's files.
 func (s site) file(o options, name string) string { return filepath.Join(s.dir(o), name) }
 
 // logDir has the logs of the node, also after a start that failed.

@@ -31,7 +31,7 @@ var wrapped = map[string]string{
 	"ip6tables": "usr/sbin/xtables-nft-multi", "ip6tables-save": "usr/sbin/xtables-nft-multi", "ip6tables-restore": "usr/sbin/xtables-nft-multi",
 }
 
-// wrapper is the path of a program that finds its libraries by itself.
+// wrapper returns the path of a program that finds its libraries by itself.
 func (t tools) wrapper(program string) string { return filepath.Join(t.dir, "wrappers", program) }
 
 // path is PATH with the wrappers first.

@@ -130,7 +130,7 @@ func joinFirst(ctx context.Context, o options, s site) error {
 	return joinNodes(ctx, sites[0], s, pids[0], pids[1])
 }
 
-// runningNodes is the number of nodes that run. Where some processes of a node have ended, all nodes
+// runningNodes returns the number of nodes that run. Where some processes of a node have ended, all nodes
 // are removed: they are connected with each other.
 func runningNodes(o options) (int, error) {
 	for i, s := range sites {
