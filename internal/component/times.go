@@ -82,7 +82,7 @@ import (
 	"strconv"
 )
 
-// requestsPerSecond returns a rate that the environment may set.
+// requestsPerSecond is a rate that the environment may set.
 func requestsPerSecond(name string, usual float32) float32 {
 	text := os.Getenv(name)
 	if text == "" {
