@@ -134,7 +134,7 @@ func TestForms(t *testing.T) {
 		checkCounts(t, m)
 	}
 	m := meshOfText(t, `{"apiVersion":"v1","kind":"ServiceList","metadata":{"continue":"token","remainingItemCount":7},"items":[`+service("a", "")+"]}")
-	if want := (LeftOut{"ServiceList", 7, "the list goes on: what follows is not in the file"}); len(m.LeftOut) != 1 || m.LeftOut[0] != want {
+	if want := (LeftOut{"ServiceList", 7, "the list is incomplete: the rest is not in the file"}); len(m.LeftOut) != 1 || m.LeftOut[0] != want {
 		t.Errorf("left out %v, want %v", m.LeftOut, want)
 	}
 }

@@ -108,7 +108,7 @@ func (g *Gatherer) addObjects(value any, apiVersion, kind string) error {
 			if rest := object.GetRemainingItemCount(); rest != nil {
 				count = int(*rest)
 			}
-			g.LeaveOut(object.GetKind(), "the list goes on: what follows is not in the file", count)
+			g.LeaveOut(object.GetKind(), "the list is incomplete: the rest is not in the file", count)
 		}
 		if of == "" {
 			return list(items, "", "")

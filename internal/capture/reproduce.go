@@ -304,7 +304,7 @@ func (r *Revision) Configuration(discovery string) (config map[string]any, not [
 // addresses names what configuration sends to addresses that a replay does not have. What the control plane sends does not
 // depend on whether they answer.
 func addresses(config map[string]any) (not []Difference) {
-	const changes = "what is sent to it, not the configuration: in a replay nobody answers there"
+	const changes = "requests to it, not the configuration: in a replay no server answers there"
 	var walk func(path string, value any)
 	walk = func(path string, value any) {
 		switch v := value.(type) {

@@ -120,7 +120,7 @@ func (o *assessOptions) run(cmd *cobra.Command, s streams, args []string) error 
 	})
 	if err != nil {
 		if rehearsal.Is(dir) {
-			fmt.Fprintf(s.err, "not complete: the same command with --out %s goes on\n", dir)
+			fmt.Fprintf(s.err, "not complete: the same command with --out %s resumes it\n", dir)
 		}
 		return misused(err)
 	}

@@ -47,7 +47,7 @@ func (o *historyOptions) options(f *pflag.FlagSet, files bool) (p clusterprometh
 	case p.Address.URL == "" && files:
 		return p, false, usagef("--prometheus: got %q, want a URL with files, which are captured in place of a cluster", o.address)
 	case p.Address.URL == "" && o.token+o.ca != "":
-		return p, false, usagef("--prometheus-token, --prometheus-ca: want a URL with them, or none: the API server is asked with the kubeconfig's credentials")
+		return p, false, usagef("--prometheus-token, --prometheus-ca: want a URL with them, or none: requests to the API server use the kubeconfig's credentials")
 	case o.days < 1 || o.days > most:
 		return p, false, usagef("--prometheus-days: got %d, want 1 to %d", o.days, most)
 	}
@@ -77,7 +77,7 @@ func (o *historyOptions) options(f *pflag.FlagSet, files bool) (p clusterprometh
 func (o *historyOptions) history(ctx context.Context, p clusterprometheus.Options, cluster *rest.Config, mesh *capture.Mesh) (err error) {
 	c := mesh.ControlPlane
 	if c == nil {
-		return usagef("--prometheus: want a cluster or files with a control plane, of which it is asked: none is known")
+		return usagef("--prometheus: want a cluster or files with a control plane, whose metrics are read: none was found")
 	}
 	if p.Cluster = cluster; cluster != nil {
 		if p.Client, err = kubernetes.NewForConfig(cluster); err != nil {

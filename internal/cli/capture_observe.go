@@ -52,7 +52,7 @@ func checkObserved(f *pflag.FlagSet, length time.Duration, files, prometheus boo
 func (o observation) history(ctx context.Context, length time.Duration, mesh *capture.Mesh) error {
 	c := mesh.ControlPlane
 	if c == nil {
-		return usagef("--observe: want a cluster with a control plane, whose pods are asked: none is known")
+		return usagef("--observe: want a cluster with a control plane, whose metrics are read: none was found")
 	}
 	before, err := o.readAll(ctx, c.Revisions)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestCompareAsGate(t *testing.T) {
 	}{
 		{"the same", []string{before, same, "--fail-on", "rollout.cores>+10%"}, exitDone, "none of 1 figure differs significantly", "", `failures="0"`},
 		{"more", []string{before, more, "--fail-on", "rollout.cores>+10%"}, exitMissed, "1 of 1 figure differ significantly", "bounds missed: rollout.cores>+10%, 5 pods", `failures="1"`},
-		{"more, not in turns", []string{before, moreLater, "--fail-on", "rollout.cores>+10%"}, exitUndecided, "1 of 1 figure differ significantly", "the sides did not take turns (they ran as AAAAABBBBB)", `errors="1"`},
+		{"more, not in turns", []string{before, moreLater, "--fail-on", "rollout.cores>+10%"}, exitUndecided, "1 of 1 figure differ significantly", "the runs of the sides were not interleaved (they ran as AAAAABBBBB)", `errors="1"`},
 		{"more, and allowed", []string{before, more, "--fail-on", "rollout.cores>+150%"}, exitDone, "higher", "", `failures="0"`},
 		{"more, with too few repeats", []string{before, few, "--fail-on", "rollout.cores>+10%"}, exitUndecided, "too few repeats", "2 runs can establish nothing; 4 on each side are the least", `errors="1"`},
 		{"too few repeats, and within", []string{before, fewSame, "--fail-on", "rollout.cores>+10%"}, exitUndecided, "undecided", "bounds undecided: rollout.cores>+10%, 5 pods", `errors="1"`},

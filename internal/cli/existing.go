@@ -126,7 +126,7 @@ func (c *confirmation) confirm(ctx context.Context, s streams, objects []runtime
 		return true, nil
 	}
 	if in, ok := s.in.(*os.File); !ok || !term.IsTerminal(int(in.Fd())) {
-		return false, usagef("nobody can be asked without a terminal: want --yes to create these objects, or --dry-run to print them")
+		return false, usagef("cannot ask for confirmation without a terminal: want --yes to create these objects, or --dry-run to print them")
 	}
 	fmt.Fprint(s.err, "Create these objects? [y/N] ")
 	if yes, err := answer(ctx, s.in); err != nil || !yes {

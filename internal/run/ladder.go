@@ -67,7 +67,7 @@ func (l Ladder) Validate() error {
 	}
 	runs := l.Runs()
 	if len(runs) > 1 && l.Spec.Keep {
-		return scenario.Refuse("keep", nil, "it with one run alone, not with %d", len(runs))
+		return scenario.Refuse("keep", nil, "it with only one run, not with %d", len(runs))
 	}
 	if own := l.Spec.Mesh.Settings; len(m.Mode) > 1 && own.MTLS != "" && own.Scope != "" && own.Authz != "" {
 		return scenario.Refuse("mesh.mode", nil, "it without mesh.settings.mtls, mesh.settings.scope or mesh.settings.authz: all of them together leave the modes nothing to differ in")

@@ -24,7 +24,7 @@ func (s Spec) checkReal(d controlplane.Driver) error {
 	case d.Installed.Sidecar == nil:
 		return scenario.Refuse("mesh.sidecars.real", s.Mesh.Sidecars.Real, "none with place.context and controlPlane.name %s, where they are not supported", s.ControlPlane.Name)
 	case s.Mesh.Sidecars.Image == "":
-		return scenario.Refuse("mesh.sidecars.image", "", "an image that the cluster's nodes can get, with mesh.sidecars.real and place.context: docs/guides/own-cluster.md says of what")
+		return scenario.Refuse("mesh.sidecars.image", "", "an image that the cluster's nodes can pull, with mesh.sidecars.real and place.context; see docs/guides/own-cluster.md")
 	}
 	if err := fleet.SpreadReal(topology.Build(s.topology()).Services, s.Mesh.Sidecars.Real); err != nil {
 		return scenario.Refuse("mesh.sidecars.real", s.Mesh.Sidecars.Real, "fewer: %v", err)

@@ -20,7 +20,7 @@ func SidecarPrograms(ctx context.Context, programs component.Options, d controlp
 		p := doctor.Program{Name: name, Path: st.Path, Problem: st.Problem, Pip: st.Source == component.SourcePip}
 		if p.Pip {
 			if err := component.CheckPip(ctx); err != nil {
-				p.Problem = "is not there and cannot be installed: " + output.FirstLine(err)
+				p.Problem = "is missing and cannot be installed: " + output.FirstLine(err)
 			}
 		}
 		all = append(all, p)

@@ -29,7 +29,7 @@ func Listen(ctx context.Context, listener *net.TCPListener, idle time.Duration, 
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			ended(fmt.Errorf("waiting for scaler to connect: nobody did for %v", idle))
+			ended(fmt.Errorf("waiting for scaler to connect: no connection for %v", idle))
 			return nil // so that a Job is complete, and does not replace the worker
 		case err != nil:
 			return fmt.Errorf("waiting for scaler to connect: %w", err)

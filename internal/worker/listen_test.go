@@ -79,7 +79,7 @@ func TestListenIdle(t *testing.T) {
 	g := NewWithT(t)
 	l := listen(t, time.Millisecond, host(&log{}))
 	g.Eventually(l.ended).Should(Receive(BeNil()))
-	g.Expect(l.lost).To(Receive(MatchError(ContainSubstring("nobody did for 1ms"))))
+	g.Expect(l.lost).To(Receive(MatchError(ContainSubstring("no connection for 1ms"))))
 }
 
 // A connection on which nothing is received counts as lost.

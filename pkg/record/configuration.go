@@ -123,7 +123,7 @@ func readConfiguration(path string) (*Configuration, error) {
 	for _, s := range c.Sidecars {
 		for _, r := range s.Resources {
 			if r < 0 || r >= len(c.Resources) {
-				return nil, fmt.Errorf("resource %d of sidecar %s/%s is not there: want 0 to %d", r, s.Namespace, s.Pod, len(c.Resources)-1)
+				return nil, fmt.Errorf("resource %d of sidecar %s/%s does not exist: want 0 to %d", r, s.Namespace, s.Pod, len(c.Resources)-1)
 			}
 		}
 	}

@@ -119,7 +119,7 @@ var _ = Describe("a cluster that is there already", func() {
 		asked := where.start(cluster.inside(where)...)
 		Expect(wait(asked)).To(Equal(exitUsage))
 		Expect(asked.Err).To(gbytes.Say("to be created: +\\d+ AuthorizationPolicy, 3 Deployment, 2 Namespace, 1 Node, 2 PeerAuthentication, 3 Service, 3 ServiceAccount, 3 Sidecar, and 10 pods"))
-		Expect(asked.Err).To(gbytes.Say("nobody can be asked without a terminal: want --yes"))
+		Expect(asked.Err).To(gbytes.Say("cannot ask for confirmation without a terminal: want --yes"))
 		shown := where.start(cluster.inside(where, "--dry-run")...)
 		Expect(wait(shown)).To(Equal(exitDone))
 		Expect(strings.Count(string(shown.Out.Contents()), "\nkind: Deployment\n")).To(Equal(3))

@@ -53,7 +53,7 @@ func (f Facts) state() Check {
 		c.Outcome, c.Text = Broken, fmt.Sprintf("istiod %s was killed in %s for exceeding its memory limit of %s: an upgrade, which starts all pods again, needs more than it has",
 			r.Environment.ControlPlane.Version, last(r), output.Bytes(limit))
 	default:
-		c.Outcome, c.Text = Unknown, fmt.Sprintf("with istiod %s, which production runs, the replay did not come to rest in %s within the time limit: the rehearsal is not of what production is", r.Environment.ControlPlane.Version, last(r))
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("with istiod %s, which production runs, the replay did not come to rest in %s within the time limit: the rehearsal does not match production", r.Environment.ControlPlane.Version, last(r))
 	}
 	return c
 }
@@ -95,7 +95,7 @@ func (f Facts) model() (Check, agreement) {
 		return c, above
 	case used.P50 > peak:
 		c.Outcome = Unknown
-		c.Text += ": production needs more than the replay, so that its memory says nothing of production's"
+		c.Text += ": production needs more than the replay, so the replay's memory does not predict production's"
 		return c, below
 	}
 	c.Outcome = Holds
@@ -321,7 +321,7 @@ func (f Facts) configuration() Check {
 	case len(d.Groups) > 0 && (d.From.NotQuiet || d.To.NotQuiet):
 		c.Outcome, c.Text = Unknown, "an istiod still sent something when configurations were compared: differences may be of two moments (a longer phases.settle decides)"
 	case len(d.OnlyFrom)+len(d.OnlyTo) > 0:
-		c.Outcome, c.Text = Unknown, fmt.Sprintf("some %s were there with one version alone", d.Proxies())
+		c.Outcome, c.Text = Unknown, fmt.Sprintf("some %s existed with only one of the versions", d.Proxies())
 	case gone != nil:
 		c.Outcome, c.Text = Unknown, fmt.Sprintf("the new version leaves out %s: whether requests need it is not known", output.Many(len(gone), "part")+" ("+output.FirstOf(gone, 3)+")")
 	case len(d.Groups) == 0:

@@ -132,6 +132,6 @@ func (f Facts) patches() Check {
 		c.Outcome, c.Text = Broken, "the new version does not apply "+output.FirstOf(lost, 3)
 		return c
 	}
-	c.Outcome, c.Text = Holds, fmt.Sprintf("nothing that their patches put in is gone (%d looked for)", len(f.Captured.Patches))
+	c.Outcome, c.Text = Holds, fmt.Sprintf("everything that their patches add or set exists (%d checked)", len(f.Captured.Patches))
 	return c
 }

@@ -297,7 +297,7 @@ func TestFiguresOfFewerRuns(t *testing.T) {
 				t.Errorf("%s, forced %v: warnings are %v, want %q", c.name, force, plan.Warnings, want)
 			}
 			r := plan.Request.Resources
-			if got := r.Requests.Memory != "" && r.Limits.Memory != ""; got != memory || (plan.warningAbout("request.resources", "memory is not asked for") == "") != memory {
+			if got := r.Requests.Memory != "" && r.Limits.Memory != ""; got != memory || (plan.warningAbout("request.resources", "no memory request") == "") != memory {
 				t.Errorf("%s, forced %v: memory of %q to %q is asked for; warnings are %v", c.name, force, r.Requests.Memory, r.Limits.Memory, plan.Warnings)
 			}
 		}

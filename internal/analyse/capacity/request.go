@@ -166,7 +166,7 @@ func (p *Plan) memory(estimates map[string]estimate, more float64, o Options) (r
 	_, peaked := estimates[rolloutMemory]
 	available := float64(o.MemoryBytes)
 	if !settled || !peaked {
-		p.warn("request.resources", "memory is not asked for: the runs do not tell what is needed")
+		p.warn("request.resources", "no memory request: the runs do not show how much is needed")
 		if available > 0 {
 			return "", mebibytes(available), false
 		}

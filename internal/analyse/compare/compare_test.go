@@ -308,10 +308,10 @@ func TestWarningsStandWithFigures(t *testing.T) {
 func TestRemarks(t *testing.T) {
 	say := func(a, b []record.Run) string { return strings.Join(comparison(t, a, b, Options{}).Remarks, "\n") }
 	later := func(r *record.Run) { r.Started = r.Started.Add(time.Hour) }
-	if said := say(runs("a", 5, 1), runs("b", 5, 2, later)); !strings.Contains(said, "did not take turns (they ran as AAAAABBBBB)") {
+	if said := say(runs("a", 5, 1), runs("b", 5, 2, later)); !strings.Contains(said, "were not interleaved (they ran as AAAAABBBBB)") {
 		t.Errorf("one after the other: %q", said)
 	}
-	if said := say(runs("a", 5, 1), runs("b", 5, 2)); strings.Contains(said, "did not take turns (they ran as AAAAABBBBB)") || !strings.Contains(said, "say the same of both") {
+	if said := say(runs("a", 5, 1), runs("b", 5, 2)); strings.Contains(said, "were not interleaved (they ran as AAAAABBBBB)") || !strings.Contains(said, "say the same of both") {
 		t.Errorf("in turns: %q", said)
 	}
 	if said := say(runs("a", 5, 1), runs("a", 5, 1)); !strings.Contains(said, "a/1 is on both sides") {

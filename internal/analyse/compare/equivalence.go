@@ -117,6 +117,6 @@ func (r *Result) equivalenceText() string {
 // equivalenceNote explains the equivalences.
 func (r *Result) equivalenceNote() string {
 	return fmt.Sprintf("\"equal\" within %s: the 95 %% interval of the ratio lies between 1/%.4g and %.4g (two one-sided tests, each at 2.5 %%); \"different\": it lies outside; "+
-		"\"undecided\": neither, there is no ratio, or the sides did not take turns. Each figure is decided by itself; that all of them are equal is established at the same level.",
+		"\"undecided\": neither, there is no ratio, or the runs of the sides were not interleaved. Each figure is decided by itself; that all of them are equal is established at the same level.",
 		r.margin(), 1+*r.EqualWithin, 1+*r.EqualWithin)
 }

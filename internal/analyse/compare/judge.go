@@ -18,7 +18,7 @@ type Outcome string
 const (
 	Inside    Outcome = "inside"    // established: the difference is smaller than the bound
 	Beyond    Outcome = "beyond"    // established: the difference is larger than the bound
-	Undecided Outcome = "undecided" // neither is established, or the sides did not take turns; see Judged.RunsToDecide
+	Undecided Outcome = "undecided" // neither is established, or the runs of the sides were not interleaved; see Judged.RunsToDecide
 	Unknown   Outcome = "unknown"   // not measured, lost, too few changes, or B has more runs that did not complete
 )
 
@@ -37,7 +37,7 @@ type Judged struct {
 	// RunsToDecide is the number of runs on each side that decide the bound with a
 	// probability of 80 %, if difference and spread are those of these runs. It is set
 	// only if the outcome is Undecided, and absent if it would be more than a thousand,
-	// as it is for a difference about equal to the bound, or if the sides did not take turns.
+	// as it is for a difference about equal to the bound, or if the runs of the sides were not interleaved.
 	RunsToDecide *int `json:"runsToDecide,omitempty"`
 }
 

@@ -71,5 +71,5 @@ func notInTurns(order string) string {
 	if order != "" {
 		in = "they ran as " + order
 	}
-	return fmt.Sprintf("the sides did not take turns (%s): what drifted on the machine meanwhile looks like a difference, or hides one: run A and B in turns, as in ABBA", in)
+	return fmt.Sprintf("the runs of the sides were not interleaved (%s): a drift of the machine looks like a difference, or hides one: interleave A and B, as in ABBA", in)
 }

@@ -59,7 +59,7 @@ func TestBoundsWithoutTurns(t *testing.T) {
 		a, b := runs("a", 5, 1), runs("b", 5, 2, func(r *record.Run) { *r.ControlPlane.Rollout.Cores.Mean *= tt.factor })
 		inOrder(tt.order, a, b)
 		j := comparison(t, a, b, Options{Bounds: []Bound{bound}}).Bounds[0]
-		if j.Outcome != tt.want || (j.Outcome == Undecided) != strings.Contains(j.Why, "did not take turns (they ran as AAAAABBBBB)") || j.RunsToDecide != nil {
+		if j.Outcome != tt.want || (j.Outcome == Undecided) != strings.Contains(j.Why, "were not interleaved (they ran as AAAAABBBBB)") || j.RunsToDecide != nil {
 			t.Errorf("%s: %+v, want %s", tt.name, j, tt.want)
 		}
 	}
@@ -103,7 +103,7 @@ func TestEquivalence(t *testing.T) {
 				t.Errorf("fails %v, undecided %v", one.Fails(), one.Undecided())
 			}
 			says := map[Equivalence]string{Equal: "", Different: "different by more than 10 %: rollout.cores", Open: "not decided whether equal within 10 %: rollout.cores"}[tt.want]
-			if got := strings.Join(one.NotEqual(), "; "); !strings.HasPrefix(got, says) || (got == "") != (says == "") || strings.Contains(got, "did not take turns") != (tt.order != "") {
+			if got := strings.Join(one.NotEqual(), "; "); !strings.HasPrefix(got, says) || (got == "") != (says == "") || strings.Contains(got, "were not interleaved") != (tt.order != "") {
 				t.Errorf("it says %q, want %q", got, says)
 			}
 		})

@@ -144,7 +144,7 @@ func (r *resource) check() (err error) {
 		return fmt.Errorf("each %q: want own, calls or a pattern of NAMESPACE/SERVICE, as in */*", r.Each)
 	}
 	if r.Endpoints && (convergence.TypeOf(r.Type) != convergence.EDS || r.Each == "") {
-		return errors.New("endpoints true: want it with type EDS and each, which says whose")
+		return errors.New("endpoints true: want it with type EDS and each, which states the services")
 	}
 	if r.name, err = nodetemplate.Parse("name", r.Name); err != nil {
 		return fmt.Errorf("name %q: %w", r.Name, err)

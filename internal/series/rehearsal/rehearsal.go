@@ -393,7 +393,7 @@ func Read(dir string) (f assess.Facts, err error) {
 	}
 	for _, name := range []string{From, Onto, Upgrade} {
 		if into[name].Run == nil {
-			return f, fmt.Errorf("%w: the step %q is not done: the same scaler assess with --out %s goes on", ErrIncomplete, name, dir)
+			return f, fmt.Errorf("%w: the step %q is not done: the same scaler assess with --out %s resumes it", ErrIncomplete, name, dir)
 		}
 	}
 	if scale := result.PlannedScale; scale > 0 {

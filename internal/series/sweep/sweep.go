@@ -75,7 +75,7 @@ func (o Options) Validate() error {
 		return scenario.Refuse("repeats", o.Repeats, "1 to %d", maxRepeats)
 	}
 	if o.Spec.Keep {
-		return scenario.Refuse("keep", nil, "it with one run alone")
+		return scenario.Refuse("keep", nil, "it with only one run")
 	}
 	for _, one := range o.specs() {
 		if err := one.spec.Validate(); err != nil {
