@@ -70,7 +70,7 @@ func TestCaptureHistory(t *testing.T) {
 		"want 1 to 30":                       {cluster, "--prometheus", server.URL, "--prometheus-days", "31"},
 		"--prometheus-ca":                    {cluster, "--prometheus", server.URL, "--prometheus-ca", cluster},
 		"want [HEADER=]TENANT":               {cluster, "--prometheus", server.URL, "--prometheus-tenant", "=a"},
-		"with a control plane, of which it ": {mesh, "--prometheus", server.URL},
+		"with a control plane, whose metrics ": {mesh, "--prometheus", server.URL},
 	} {
 		if code, stderr := call(append([]string{"--output-file", filepath.Join(dir, "no.yaml")}, args...)...); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%q: exit %d, %s, want 2 and %q", args, code, stderr, want)

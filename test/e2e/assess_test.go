@@ -34,7 +34,7 @@ var _ = Describe("an assessment", func() {
 		Eventually(session.Err, "1m").Should(gbytes.Say("rollout"))
 		interrupt(session)
 		Expect(wait(session)).To(Equal(exitInterrupted))
-		Expect(session.Err).To(gbytes.Say("not complete: the same command with --out " + where.out + " goes on"))
+		Expect(session.Err).To(gbytes.Say("not complete: the same command with --out " + where.out + " resumes it"))
 		where.expectNothingLeft()
 
 		session = where.start(args...)
