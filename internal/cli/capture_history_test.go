@@ -62,14 +62,14 @@ func TestCaptureHistory(t *testing.T) {
 		t.Errorf("file %s", text)
 	}
 	for want, args := range map[string][]string{
-		"want it with --prometheus":          {cluster, "--prometheus-days", "3"},
-		"want an address":                    {cluster, "--prometheus", ""},
-		"want detect, service:":              {cluster, "--prometheus", "10.0.0.1"},
-		"want a URL with files":              {cluster, "--prometheus", "detect"},
-		"want a URL with them":               {"--prometheus", "detect", "--prometheus-token", cluster},
-		"want 1 to 30":                       {cluster, "--prometheus", server.URL, "--prometheus-days", "31"},
-		"--prometheus-ca":                    {cluster, "--prometheus", server.URL, "--prometheus-ca", cluster},
-		"want [HEADER=]TENANT":               {cluster, "--prometheus", server.URL, "--prometheus-tenant", "=a"},
+		"want it with --prometheus":            {cluster, "--prometheus-days", "3"},
+		"want an address":                      {cluster, "--prometheus", ""},
+		"want detect, service:":                {cluster, "--prometheus", "10.0.0.1"},
+		"want a URL with files":                {cluster, "--prometheus", "detect"},
+		"want a URL with them":                 {"--prometheus", "detect", "--prometheus-token", cluster},
+		"want 1 to 30":                         {cluster, "--prometheus", server.URL, "--prometheus-days", "31"},
+		"--prometheus-ca":                      {cluster, "--prometheus", server.URL, "--prometheus-ca", cluster},
+		"want [HEADER=]TENANT":                 {cluster, "--prometheus", server.URL, "--prometheus-tenant", "=a"},
 		"with a control plane, whose metrics ": {mesh, "--prometheus", server.URL},
 	} {
 		if code, stderr := call(append([]string{"--output-file", filepath.Join(dir, "no.yaml")}, args...)...); code != 2 || !strings.Contains(stderr, want) {
