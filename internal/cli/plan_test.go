@@ -80,8 +80,8 @@ func TestPlan(t *testing.T) {
 		{"mode", []string{runs, "--pods", "5000", "--mode", "lax"}, exitUsage, `--mode: got "lax", want that of a completed run: strict`},
 		{"empty mode", []string{runs, "--pods", "5000", "--mode", ""}, exitUsage, `--mode: got "", want permissive or strict`},
 		{"format", []string{runs, "--pods", "5000", "-o", "xml"}, exitUsage, `--output: got "xml"`},
-		{"too far", []string{runs, "--pods", "50000"}, exitUsage, "run 'scaler rollout --pods 6250,"},
-		{"one size", []string{few, "--pods", "1600"}, exitUsage, "one size only: run 'scaler rollout --pods 200,300,400,500,600,700,800 --mode strict --dilate 1 --repeats 2 --probes 0'"},
+		{"too far", []string{runs, "--pods", "50000"}, exitUsage, "run 'scaler rollout --repeats 2 --pods 6250,"},
+		{"one size", []string{few, "--pods", "1600"}, exitUsage, "one size only: run 'scaler rollout --repeats 2 --pods 200,300,400,500,600,700,800 --seed 0 --mode strict --arrival all --probes 0 --settle 0s --dilate 1 --priority=false'"},
 		{"replicas of the runs", []string{runs, "--pods", "5000", "--pods-per-node", "7"}, exitUsage, "--pods-per-node: got 7, want none"},
 		{"another size validated", []string{runs, "--pods", "5000", "--validate"}, exitUsage, "--pods: got 5000, want 1600"},
 	} {
