@@ -199,6 +199,9 @@ func valuesOf(document []byte, place string, take func(string, []byte) error) er
 		}
 	}
 	value, err := kubeyaml.YAMLToJSONStrict(document)
+	if err != nil && yaml.Unmarshal(document, new(any)) == nil { // each key is there once: one that replaces a merged one is not there twice
+		value, err = kubeyaml.YAMLToJSON(document)
+	}
 	if err != nil {
 		return fail(errors.New(strings.TrimPrefix(err.Error(), "yaml: ")))
 	}

@@ -3,7 +3,6 @@ package capture
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // FromFiles captures the mesh of objects in files, as `kubectl get -A -o yaml` or -o json prints
@@ -68,7 +68,7 @@ func (g *Gatherer) addValue(text []byte) error {
 		return nil // a document without content
 	}
 	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
+	if err := kubejson.Unmarshal(text, &value); err != nil {
 		return err
 	}
 	return g.addObjects(value, "", "")
@@ -119,7 +119,7 @@ func (g *Gatherer) addObjects(value any, apiVersion, kind string) error {
 }
 
 // whole converts numbers of an object to those that clients of Kubernetes use: whole ones
-// are int64.
+// are int64, also those that were written with a point.
 func whole(object *unstructured.Unstructured) *unstructured.Unstructured {
 	object.Object, _ = wholeNumbers(object.Object).(map[string]any)
 	return object

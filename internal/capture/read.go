@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Read reads the file of a mesh, to its end, in any form that eachValue takes. Its error names the file,
@@ -54,7 +55,7 @@ func fieldError(identity, field string, value any, want string) error {
 
 func (r *reader) take(document []byte) error {
 	object := &unstructured.Unstructured{}
-	if err := json.Unmarshal(document, &object.Object); err != nil || object.Object == nil {
+	if err := kubejson.Unmarshal(document, &object.Object); err != nil || object.Object == nil {
 		return errors.New("want an object with apiVersion and kind")
 	}
 	kind := object.GroupVersionKind()

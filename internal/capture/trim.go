@@ -183,8 +183,8 @@ func familiesOf(s corev1.Service) (families []corev1.IPFamily) {
 // containers. Those of injection are none of the pod's own.
 func specOf(meta metav1.ObjectMeta, spec corev1.PodSpec) WorkloadSpec {
 	w := WorkloadSpec{Proxy: proxyOf(meta, spec)}
-	if spec.ServiceAccountName != "default" {
-		w.Account = spec.ServiceAccountName
+	if account := cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount); account != "default" {
+		w.Account = account // the API server gives both fields the same
 	}
 	containers := spec.Containers
 	for _, c := range spec.InitContainers { // those that stay have ports as well, after the others
