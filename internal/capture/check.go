@@ -145,6 +145,10 @@ func checkObject(o *unstructured.Unstructured) error {
 	if validation.IsDNS1123Subdomain(o.GetName()) != nil {
 		return fieldError(identity, "metadata.name", o.GetName(), "a DNS name")
 	}
+	spec, written := o.Object["spec"]
+	if _, isMap := spec.(map[string]any); written && !isMap { // some policies have none, which says something
+		return fieldError(identity, "spec", spec, "an object, or none")
+	}
 	return checkLabels(identity, "metadata.labels", o.GetLabels())
 }
 

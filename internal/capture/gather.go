@@ -2,6 +2,7 @@ package capture
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -68,7 +69,14 @@ func (g *Gatherer) LeaveOut(kind, reason string, count int) {
 func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 	kind, name := object.GroupVersionKind(), plural(object)
 	g.read[name]++
-	identity := kind.Group + " " + Identity(kind.Kind, cmp.Or(object.GetNamespace(), metav1.NamespaceDefault), object.GetName())
+	if err := checkTexts(object); err != nil {
+		return err
+	}
+	namespace := cmp.Or(object.GetNamespace(), metav1.NamespaceDefault)
+	if slices.ContainsFunc(Resources(), func(r Resource) bool { return r.Cluster && r.Group == kind.Group && r.Kind == kind.Kind }) {
+		namespace = "" // whatever the object has
+	}
+	identity := kind.Group + " " + Identity(kind.Kind, namespace, object.GetName())
 	if g.given[identity] && object.GetName() != "" {
 		g.LeaveOut(name, givenTwice, 1)
 		return nil
@@ -125,6 +133,27 @@ func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 		g.LeaveOut(name, notDocumented, 1)
 		return nil
 	}
+}
+
+// checkTexts checks that values of labels and annotations are texts, as those of an object in a cluster are. One that is not written is empty.
+func checkTexts(object *unstructured.Unstructured) error {
+	for _, field := range []string{"labels", "annotations"} {
+		value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", field)
+		texts, isMap := value.(map[string]any)
+		if value != nil && !isMap {
+			return fmt.Errorf("metadata.%s %v: want names with values", field, value)
+		}
+		for _, name := range slices.Sorted(maps.Keys(texts)) {
+			switch of := texts[name].(type) {
+			case string:
+			case nil:
+				texts[name] = ""
+			default:
+				return fmt.Errorf("metadata.%s.%s %v: want a text", field, name, of)
+			}
+		}
+	}
+	return nil
 }
 
 // plural returns the name of an object's kind in counts.
@@ -227,31 +256,31 @@ func (g *Gatherer) Mesh() Mesh {
 
 // leaveOutRefused leaves out what no cluster would have, and no replay could make.
 func (g *Gatherer) leaveOutRefused() {
-	bad := func(kind, namespace string, err error) bool {
+	bad := func(kind string, count int, namespace string, err error) bool {
 		if namespace != "" && validation.IsDNS1123Label(namespace) != nil {
 			err = fieldError(kind, "metadata.namespace", namespace, "a DNS label")
 		}
 		if err != nil {
-			g.LeaveOut(kind, refused+err.Error(), 1)
+			g.LeaveOut(kind, refused+err.Error(), count)
 		}
 		return err != nil
 	}
 	m := &g.mesh
-	m.Namespaces = slices.DeleteFunc(m.Namespaces, func(n Namespace) bool { return bad("namespaces", "", checkNamespace(n)) })
+	m.Namespaces = slices.DeleteFunc(m.Namespaces, func(n Namespace) bool { return bad("namespaces", 1, "", checkNamespace(n)) })
 	m.Services = slices.DeleteFunc(m.Services, func(s corev1.Service) bool {
-		return bad("services", s.Namespace, checkService(Identity("Service", s.Namespace, s.Name), s))
+		return bad("services", 1, s.Namespace, checkService(Identity("Service", s.Namespace, s.Name), s))
 	})
 	m.Workloads = slices.DeleteFunc(m.Workloads, func(w Workload) bool {
-		kind := "pods"
+		kind, count := "pods", w.Spec.Replicas
 		for _, of := range []string{"Deployment", w.Spec.Owner} { // a replay's Deployments are of other kinds
 			if _, ok := g.owners[ownerKey(of, w.Namespace, w.Name)]; ok {
-				kind = strings.ToLower(of) + "s.apps"
+				kind, count = strings.ToLower(of)+"s.apps", 1
 			}
 		}
-		return bad(kind, w.Namespace, checkWorkload(Identity(w.Spec.Owner, w.Namespace, w.Name), w))
+		return bad(kind, count, w.Namespace, checkWorkload(Identity(w.Spec.Owner, w.Namespace, w.Name), w))
 	})
 	m.Objects = slices.DeleteFunc(m.Objects, func(o *unstructured.Unstructured) bool {
-		return bad(plural(o), o.GetNamespace(), checkObject(o))
+		return bad(plural(o), 1, o.GetNamespace(), checkObject(o))
 	})
 }
 

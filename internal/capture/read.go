@@ -119,10 +119,6 @@ func (r *reader) take(document []byte) error {
 			return fmt.Errorf("%s: field %s: want apiVersion, kind, metadata and spec alone", identity, field)
 		}
 	}
-	spec, written := object.Object["spec"]
-	if _, isMap := spec.(map[string]any); written && !isMap { // some policies have none, which says something
-		return fieldError(identity, "spec", spec, "an object, or none")
-	}
 	r.mesh.Objects = append(r.mesh.Objects, whole(object))
 	return nil
 }
