@@ -463,6 +463,9 @@ func (g *Gatherer) follow() {
 	}
 	for _, w := range g.mesh.Workloads {
 		of := g.control.served[w.identity()]
+		if labels := g.namespaces[w.Namespace]; of.asked && (labels[injectionLabel] != "" || labels[revisionLabel] != "") {
+			continue // the webhooks of the namespace count, not the pod's label
+		}
 		r := meant(of.name)
 		if injected := g.mesh.ControlPlane.named(of.name); injected != nil && !of.asked {
 			r = injected // though a tag may have the same name

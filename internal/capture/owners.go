@@ -238,17 +238,35 @@ func (g *Gatherer) withMissing(o *owner, pods []pod, replicas int) []pod {
 	return pods
 }
 
-// injects reports whether the pods of a template without a proxy get a sidecar.
+// neverInjected are the namespaces whose pods istiod does not inject (IgnoredNamespaces of istio.io/istio/pkg/kube/inject).
+var neverInjected = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, "local-path-storage"}
+
+// injects reports whether the pods of a template without a proxy get a sidecar, by the selectors of the webhooks that Istio's charts make and
+// by what istiod asks of a pod then (injectRequired of istio.io/istio/pkg/kube/inject).
 func (g *Gatherer) injects(o *owner) bool {
-	switch {
-	case o.spec.HostNetwork, o.meta.Labels[injectLabel] == "false",
-		o.meta.Labels[injectLabel] == "" && o.meta.Annotations[injectLabel] == "false":
+	asked, asks := o.meta.Labels[injectLabel]
+	if o.spec.HostNetwork || slices.Contains(neverInjected, o.namespace) || asked == "false" || !asks && o.meta.Annotations[injectLabel] == "false" {
 		return false
-	case o.meta.Labels[injectLabel] == "true", o.meta.Labels[injectLabel] == "" && o.meta.Labels[revisionLabel] != "":
-		return true
 	}
 	labels := g.namespaces[o.namespace]
-	return labels[injectionLabel] == "enabled" || labels[injectionLabel] == "" && labels[revisionLabel] != ""
+	switch enabled, decides := labels[injectionLabel]; {
+	case decides:
+		return enabled == "enabled"
+	case labels[revisionLabel] != "", o.meta.Labels[revisionLabel] != "", asked == "true":
+		return true
+	}
+	return !asks && slices.ContainsFunc(g.control.webhooks, injectsByDefault)
+}
+
+// injectsByDefault reports whether webhooks are those of an installation that injects pods of which neither they nor their namespace say
+// anything (enableNamespacesByDefault of Istio's charts).
+func injectsByDefault(w *unstructured.Unstructured) bool {
+	all, _, _ := unstructured.NestedSlice(w.Object, "webhooks")
+	return w.GetLabels()["app"] == injectorApp && slices.ContainsFunc(all, func(one any) bool {
+		of, _ := one.(map[string]any)
+		name, _ := of["name"].(string)
+		return strings.HasPrefix(name, "auto.")
+	})
 }
 
 // trim reduces the pods of an owner to what matters of them. With a template, they are as it says, and of

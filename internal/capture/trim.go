@@ -214,8 +214,10 @@ func specOf(meta metav1.ObjectMeta, spec corev1.PodSpec) WorkloadSpec {
 // proxyOf returns what a pod is by its proxy: what its arguments make of it, or the template of
 // injection that it requests. The proxy of a sidecar may be an init container.
 func proxyOf(meta metav1.ObjectMeta, spec corev1.PodSpec) Proxy {
-	if slices.Contains(strings.Split(meta.Annotations[templatesKey], ","), gatewayTemplate) {
-		return Gateway
+	for name := range strings.SplitSeq(meta.Annotations[templatesKey], ",") {
+		if strings.TrimSpace(name) == gatewayTemplate {
+			return Gateway
+		}
 	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for _, c := range containers {
