@@ -31,6 +31,9 @@ type pod struct {
 	name, node string
 	meta       metav1.ObjectMeta
 	spec       WorkloadSpec
+	account    bool // it states its account, as each pod of a cluster does
+	ofNode     bool // it has the network of its node
+	alone      bool // spec has no container of Istio's injection, which is known
 }
 
 // follows names the revision of a pod's proxy.
@@ -117,7 +120,9 @@ func (g *Gatherer) pod(object *unstructured.Unstructured) error {
 		}
 	}
 	kind, name := ownerOf(p)
-	of := pod{name: p.Name, node: p.Spec.NodeName, meta: p.ObjectMeta, spec: specOf(p.ObjectMeta, p.Spec)}
+	of := pod{name: p.Name, node: p.Spec.NodeName, meta: p.ObjectMeta, spec: specOf(p.ObjectMeta, p.Spec), account: p.Spec.ServiceAccountName != "", ofNode: p.Spec.HostNetwork}
+	_, known := injectedContainers(p.ObjectMeta)
+	of.alone = known || of.spec.Proxy == NoProxy
 	if of.spec.Proxy == NoProxy && p.Annotations[redirection] == "enabled" {
 		of.spec.Proxy = Ambient
 	}
@@ -172,18 +177,27 @@ func (g *Gatherer) workloads(key string) []Workload {
 	slices.SortFunc(pods, func(a, b pod) int { return cmp.Or(cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name)) })
 	g.trim(namespace, o, pods)
 	groups := alike(pods)
+	taken := func(name string) bool {
+		key := ownerKey(kind, namespace, name)
+		return g.owners[key] != nil || g.pods[key] != nil || slices.ContainsFunc(pods, func(p pod) bool { return p.name == name })
+	}
+	next := 2
+	owner := kind
 	if o != nil {
-		kind = cmp.Or(o.was, kind)
+		owner = cmp.Or(o.was, kind)
 	}
 	var all []Workload
 	for i, group := range groups {
 		w := Workload{Namespace: namespace, Name: name, Spec: group[0].spec}
-		w.Spec.Owner, w.Spec.Replicas, w.Spec.Zones = kind, len(group), g.zones(group)
+		w.Spec.Owner, w.Spec.Replicas, w.Spec.Zones = owner, len(group), g.zones(group)
 		switch ordinal, ok := strings.CutPrefix(group[0].name, name+"-"); {
 		case len(groups) > 1 && len(group) == 1 && ok && isNumber(ordinal):
 			w.Name = group[0].name
 		case i > 0:
-			w.Name = name + "-" + strconv.Itoa(i+1)
+			for w.Name == name || taken(w.Name) {
+				w.Name = name + "-" + strconv.Itoa(next)
+				next++
+			}
 		}
 		all = append(all, w)
 		g.control.served[w.identity()] = group[0].revision()
@@ -207,7 +221,7 @@ func isNumber(text string) bool {
 // withMissing adds pods that an owner has to have and that were not seen: one if there is none, and
 // those of a StatefulSet whose names something selects them by.
 func (g *Gatherer) withMissing(o *owner, pods []pod, replicas int) []pod {
-	own := pod{name: o.name, meta: o.meta, spec: specOf(o.meta, o.spec)}
+	own := pod{name: o.name, meta: o.meta, spec: specOf(o.meta, o.spec), ofNode: o.spec.HostNetwork}
 	if own.spec.Proxy == NoProxy && g.injects(o) {
 		own.spec.Proxy = Sidecar
 	}
@@ -222,7 +236,7 @@ func (g *Gatherer) withMissing(o *owner, pods []pod, replicas int) []pod {
 		seen[p.name] = true
 	}
 	if len(pods) > 0 {
-		own.spec = pods[0].spec
+		own.spec, own.alone = pods[0].spec, pods[0].alone
 	}
 	for i := range replicas {
 		ordinal := strconv.Itoa(o.first + i)
@@ -269,7 +283,7 @@ func injectsByDefault(w *unstructured.Unstructured) bool {
 	})
 }
 
-// trim reduces the pods of an owner to what matters of them. With a template, they are as it says, and of
+// trim reduces the pods of an owner to what matters of them. With a template, they are as it says, but for their accounts, and of
 // their own labels those stay that matter. Without, a label that not all pods have alike stays if it
 // matters.
 func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
@@ -289,14 +303,17 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 	}
 	for i := range pods {
 		p := &pods[i]
-		if p.spec.Proxy == NoProxy && g.isAmbient(namespace, p.meta, o) {
+		if p.spec.Proxy == NoProxy && g.isAmbient(namespace, p) {
 			p.spec.Proxy = Ambient
 		}
 		labels, annotations := maps.Clone(p.meta.Labels), p.meta.Annotations
 		maps.DeleteFunc(labels, func(name, _ string) bool { return differ[name] && !g.matters(name) })
 		if o != nil {
 			of := specOf(o.meta, o.spec)
-			p.spec.Account, p.spec.Containers = of.Account, withPortsOf(of.Containers, p.spec.Containers)
+			if !p.account {
+				p.spec.Account = of.Account
+			}
+			p.spec.Containers = withPortsOf(of.Containers, p.spec.Containers, p.alone)
 			labels, annotations = map[string]string{}, o.meta.Annotations
 			maps.Copy(labels, o.meta.Labels)
 			for name, value := range p.meta.Labels {
@@ -321,12 +338,16 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 }
 
 // withPortsOf returns the containers of a template with the ports of a pod's containers of the same names: a pod of an earlier
-// template may have others. Containers that the pod alone has are of injection or of that template.
-func withPortsOf(template, pod []Container) []Container {
+// template may have others. With others, those with ports follow that the pod alone has: webhooks that a replay does not have added them.
+func withPortsOf(template, pod []Container, others bool) []Container {
 	all := slices.Clone(template)
-	for i := range all {
-		if at := slices.IndexFunc(pod, func(c Container) bool { return c.Name == all[i].Name }); at >= 0 && len(pod[at].Ports) > 0 {
-			all[i].Ports = pod[at].Ports
+	for _, c := range pod {
+		switch at := slices.IndexFunc(template, func(of Container) bool { return of.Name == c.Name }); {
+		case len(c.Ports) == 0:
+		case at >= 0:
+			all[at].Ports = c.Ports
+		case others:
+			all = append(all, c)
 		}
 	}
 	return all
@@ -334,11 +355,8 @@ func withPortsOf(template, pod []Container) []Container {
 
 // isAmbient reports whether a pod without a proxy is in ambient mode by its labels or those of its
 // namespace.
-func (g *Gatherer) isAmbient(namespace string, meta metav1.ObjectMeta, o *owner) bool {
-	if o != nil && o.spec.HostNetwork {
-		return false
-	}
-	return cmp.Or(meta.Labels[dataplaneLabel], g.namespaces[namespace][dataplaneLabel]) == "ambient"
+func (g *Gatherer) isAmbient(namespace string, p *pod) bool {
+	return !p.ofNode && cmp.Or(p.meta.Labels[dataplaneLabel], g.namespaces[namespace][dataplaneLabel]) == "ambient"
 }
 
 // matters reports whether pods that differ in a label differ to the control plane: something selects

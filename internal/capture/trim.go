@@ -2,6 +2,7 @@ package capture
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ const (
 	exportToKey     = "networking.istio.io/exportTo" // of a Service
 	gatewayTemplate = "gateway"
 	proxyContainer  = "istio-proxy"
+	injectionStatus = "sidecar.istio.io/status" // an annotation of a pod: what injection added
 )
 
 // TrafficDistribution is the annotation of a Service or a Namespace with the endpoints that clients prefer.
@@ -192,8 +194,9 @@ func specOf(meta metav1.ObjectMeta, spec corev1.PodSpec) WorkloadSpec {
 			containers = append(slices.Clip(containers), c)
 		}
 	}
+	injected, _ := injectedContainers(meta)
 	for _, c := range containers {
-		if c.Name == proxyContainer && (w.Proxy == Sidecar || w.Proxy == NoProxy) {
+		if (w.Proxy == Sidecar || w.Proxy == NoProxy) && (c.Name == proxyContainer || slices.Contains(injected, c.Name)) {
 			continue
 		}
 		of := Container{Name: c.Name}
@@ -209,6 +212,15 @@ func specOf(meta metav1.ObjectMeta, spec corev1.PodSpec) WorkloadSpec {
 		w.Containers = append(w.Containers, of)
 	}
 	return w
+}
+
+// injectedContainers returns the names of the containers that Istio's injection added to a pod, as it writes them on it.
+func injectedContainers(meta metav1.ObjectMeta) (names []string, known bool) {
+	var added struct{ InitContainers, Containers []string }
+	if json.Unmarshal([]byte(meta.Annotations[injectionStatus]), &added) != nil {
+		return nil, false
+	}
+	return slices.Concat(added.InitContainers, added.Containers), true
 }
 
 // proxyOf returns what a pod is by its proxy: what its arguments make of it, or the template of

@@ -1,0 +1,46 @@
+package capture
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Who has a proxy, and which.
+func TestWhatIsASidecar(t *testing.T) {
+	// A pod of the node's network takes no part in ambient mode (PodRedirectionEnabled of istio.io/istio/cni/pkg/util), also where its owner is
+	// not known: https://istio.io/latest/docs/ambient/usage/add-workloads/
+	t.Run("of the node's network in ambient mode", func(t *testing.T) {
+		m := meshOfText(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio.io/dataplane-mode: ambient}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: exporter, namespace: shop}, spec: {hostNetwork: true, containers: [{name: exporter}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: shopper, namespace: shop}, spec: {containers: [{name: app}]}}
+`)
+		expectWorkloads(t, m, "exporter 1 none", "shopper 1 ambient")
+	})
+	// A template may have a container of the proxy's name, which injection completes:
+	// https://istio.io/latest/docs/setup/additional-setup/sidecar-injection/#customizing-injection
+	t.Run("whose template sets the proxy's resources", func(t *testing.T) {
+		m := meshOfText(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: cart, namespace: shop}, spec: {template: {spec: {containers: [{name: istio-proxy, image: auto, resources: {requests: {cpu: 1}}}, {name: app, ports: [{containerPort: 8080}]}]}}}}
+`)
+		expectWorkloads(t, m, "cart 1 sidecar")
+		if c := m.Workloads[0].Spec.Containers; len(c) != 1 || c[0].Name != "app" {
+			t.Errorf("containers %v, want the application's", c)
+		}
+	})
+	// Pods that were there before their namespace got its label have no sidecar until they start again:
+	// https://istio.io/latest/docs/setup/additional-setup/sidecar-injection/#automatic-sidecar-injection
+	t.Run("of which some were there before injection", func(t *testing.T) {
+		text := `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: cart, namespace: shop}, spec: {replicas: 3, template: {metadata: {labels: {app: cart}}, spec: {containers: [{name: app}]}}}}
+`
+		for i, proxy := range []string{"", ", {name: istio-proxy, args: [proxy, sidecar]}", ""} {
+			text += fmt.Sprintf("---\n{apiVersion: v1, kind: Pod, metadata: {name: cart-a-%d, namespace: shop, labels: {app: cart, pod-template-hash: a}, "+
+				"ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: cart-a, uid: u, controller: true}]}, spec: {containers: [{name: app}%s]}}\n", i, proxy)
+		}
+		expectWorkloads(t, meshOfText(t, text), "cart 2 none", "cart-2 1 sidecar")
+	})
+}
