@@ -27,7 +27,7 @@ func (m *Mesh) once(namespace string) bool {
 
 // Times returns the mesh with n copies of its namespaces and of everything in them:
 // services, workloads with their pods, and configuration. References to an object in a
-// copied namespace lead to the same copy, and hosts outside the cluster are different in
+// copied namespace lead to the same copy, as do the selectors of Gateways, and hosts outside the cluster are different in
 // each copy. The root namespace, the cluster's own namespaces, and objects without a
 // namespace are not copied. The error names a namespace for whose copy there is no valid
 // name.
@@ -43,6 +43,7 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 	for _, namespace := range m.Namespaces {
 		taken[namespace.Name] = true
 	}
+	gateways := m.ownGateways(n)
 	to.Scale = max(1, m.Scale) * n
 	to.ControlPlane = m.ControlPlane.times(n, m.once)
 	for copied := 2; copied <= n; copied++ {
@@ -54,7 +55,7 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 			}
 			taken[name] = true
 		}
-		part = copier(copied, part.Namespaces).mesh(&part)
+		part = copier(copied, part.Namespaces, gateways).mesh(&part)
 		to.Namespaces = slices.Concat(to.Namespaces, part.Namespaces) // and not m's own, which is sorted with it
 		to.Services = slices.Concat(to.Services, part.Services)
 		to.Slices = slices.Concat(to.Slices, part.Slices)
@@ -126,9 +127,64 @@ func (m *Mesh) copied() Mesh {
 // serviceHosts matches hosts of services anywhere in a text.
 var serviceHosts = regexp.MustCompile(`\b([a-z0-9-]+)\.([a-z0-9-]+)\.svc\.cluster\.local\b`)
 
-// copier gives the namespaces of a mesh the names of a copy.
-func copier(copied int, namespaces []Namespace) rewriter {
-	return renamer(namespaces, func(name string) string { return copyName(name, copied) }, "copy-"+strconv.Itoa(copied))
+// copier gives the namespaces of a mesh, and the labels of gateways, the names of a copy.
+func copier(copied int, namespaces []Namespace, gateways map[[2]string]bool) rewriter {
+	r := renamer(namespaces, func(name string) string { return copyName(name, copied) }, "copy-"+strconv.Itoa(copied))
+	renamed := r.labels
+	r.labels = func(labels map[string]string) map[string]string {
+		to := renamed(labels)
+		for name, value := range to {
+			if gateways[[2]string{name, value}] {
+				to[name] = copyName(value, copied)
+			}
+		}
+		return to
+	}
+	return r
+}
+
+// ownGateways returns labels, by name and value, by which Gateways that are copied n times select pods that are copied. A Gateway selects pods
+// of all namespaces: in a copy these labels have another value, so that the gateways of each copy are configured by its Gateways alone. It
+// returns none that pods or selectors have of which there is one, nor that are too long in a copy.
+func (m *Mesh) ownGateways(n int) map[[2]string]bool {
+	shared, own := map[[2]string]bool{}, map[[2]string]bool{}
+	for _, w := range m.Workloads {
+		for name, value := range w.Spec.Labels {
+			if label := [2]string{name, value}; m.once(w.Namespace) {
+				shared[label] = true
+			} else if w.Spec.Proxy == Gateway {
+				own[label] = true
+			}
+		}
+	}
+	for _, o := range m.Objects {
+		if !m.once(o.GetNamespace()) {
+			continue
+		}
+		eachField(o.Object["spec"], func(_ string, value any) {
+			of, _ := value.(map[string]any)
+			for name, value := range of {
+				if text, ok := value.(string); ok {
+					shared[[2]string{name, text}] = true
+				}
+			}
+		})
+	}
+	all := map[[2]string]bool{}
+	for _, o := range m.Objects {
+		selector, _, _ := unstructured.NestedStringMap(o.Object, "spec", "selector")
+		if o.GetKind() != "Gateway" || IsGatewayAPI(o.GroupVersionKind()) || m.once(o.GetNamespace()) {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(selector)) {
+			label := [2]string{name, selector[name]}
+			if own[label] && !shared[label] && validation.IsValidLabelValue(copyName(label[1], n)) == nil {
+				all[label] = true
+				break // one of them suffices
+			}
+		}
+	}
+	return all
 }
 
 // renamer gives namespaces other names, wherever a mesh names them. Hosts outside the cluster become those of a domain below their own, outside.
@@ -180,8 +236,12 @@ func renamer(namespaces []Namespace, rename func(string) string, outside string)
 			if !strings.Contains(rest, ".") { // of the same namespace, or all
 				return host
 			}
-			if service, of, ok := strings.Cut(rest, "."); ok && ours[of] && wildcard == "" {
-				return service + "." + namespace(of)
+			service, of, _ := strings.Cut(rest, ".")
+			if in, short := strings.CutSuffix(of, ".svc"); ours[in] && wildcard == "" {
+				if service += "." + namespace(in); short {
+					service += ".svc"
+				}
+				return service
 			}
 			return wildcard + outside + "." + rest
 		},
