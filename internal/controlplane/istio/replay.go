@@ -77,7 +77,8 @@ type visible struct {
 	host     string
 	rule     *rule    // the only DestinationRule for it; nil = none, or several
 	exportTo []string // namespaces, "*" all, "." its own, "~" none; empty = all
-	blurred  bool     // it selects a machine, or has an EndpointSlice, of which the endpoints are not certain
+	blurred  bool     // it selects a machine, or has an EndpointSlice or a ServiceEntry, of which the endpoints are not certain
+	doubles  []entry  // of other namespaces that have its host
 	sliced   bool     // it has endpoints that are no pods, in EndpointSlices
 	// distributed names the object that distributes its connections over localities; "" = there is none.
 	distributed string
@@ -128,6 +129,11 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 	for _, o := range r.objects {
 		r.readObject(o)
 	}
+	entries := map[string][]entry{} // by host
+	for _, e := range r.entries {
+		entries[e.host] = append(entries[e.host], e)
+		r.named[e.host]++
+	}
 	by, sliced := distributed(mesh), mesh.ServiceSlices()
 	for i := range r.services {
 		r.services[i].distributed = by(r.services[i].host)
@@ -136,11 +142,15 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 		for _, s := range sliced[r.services[i].Namespace+"/"+r.services[i].Name] {
 			r.services[i].sliced, r.services[i].blurred = true, r.services[i].blurred || !certainSlice(s)
 		}
+		for _, e := range entries[r.services[i].host] {
+			if e.Namespace == r.services[i].Namespace {
+				r.services[i].blurred = true // istiod adds the endpoints of the entry to those of the Service
+			} else {
+				r.services[i].doubles = append(r.services[i].doubles, e)
+			}
+		}
 		r.named[r.services[i].host]++
 		r.services[i].waypoint, r.services[i].certain = r.waypointOf(r.services[i])
-	}
-	for _, e := range r.entries {
-		r.named[e.host]++
 	}
 	for i := range mesh.Workloads {
 		r.scopes = append(r.scopes, r.egressOf(&mesh.Workloads[i]))
@@ -254,6 +264,12 @@ func (v visible) some() bool {
 	local := v.Spec.InternalTrafficPolicy != nil && *v.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 	return local || v.blurred || v.distributed != "" || v.Spec.TrafficDistribution != nil || v.Spec.PublishNotReadyAddresses ||
 		v.Annotations[capture.TrafficDistribution] != "" || v.Annotations[corev1.AnnotationTopologyMode] != ""
+}
+
+// doubled reports whether a workload of another namespace than a service may have, in place of it, a ServiceEntry of its host: which of both
+// depends on their namespaces and on Sidecars (DefaultSidecarScopeForNamespace and appendSidecarServices of istiod's pilot/pkg/model).
+func (v visible) doubled(from string) bool {
+	return from != v.Namespace && slices.ContainsFunc(v.doubles, func(e entry) bool { return e.exported(from) })
 }
 
 // exported reports whether a service is visible in a namespace.
@@ -393,7 +409,7 @@ func (r *replayed) Wants(_ topology.Mesh, _ scenario.Settings, service int) []co
 	}
 	routes := map[int32][]string{}
 	for _, v := range r.services {
-		if v.external() || !e.sees(w.Namespace, v) {
+		if v.external() || !e.sees(w.Namespace, v) || v.doubled(w.Namespace) {
 			continue
 		}
 		for _, p := range v.Spec.Ports {

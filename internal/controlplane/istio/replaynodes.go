@@ -73,7 +73,7 @@ func (n replayedNodes) follows(v visible) bool {
 			return false
 		}
 	}
-	return selected && !v.sliced && !slices.ContainsFunc(n.of.machines, func(m machine) bool { return m.selected(v) })
+	return selected && !v.sliced && n.of.named[v.host] == 1 && !slices.ContainsFunc(n.of.machines, func(m machine) bool { return m.selected(v) })
 }
 
 // ServiceProbe changes a Service that selects the workload. Neither the Service nor its namespace states which endpoints clients prefer.

@@ -70,7 +70,7 @@ func (r *replayed) notChecked() []record.NotChecked {
 				}
 			}
 		}
-		if v.some() || v.sliced && v.waypoint >= 0 {
+		if v.some() || v.doubles != nil || v.sliced && v.waypoint >= 0 {
 			example := id
 			if v.distributed != "" {
 				example += " by " + v.distributed
