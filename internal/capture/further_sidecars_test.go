@@ -30,6 +30,25 @@ func TestWhatIsASidecar(t *testing.T) {
 			t.Errorf("containers %v, want the application's", c)
 		}
 	})
+	// An application of gRPC may ask istiod itself, with an agent that has the name of the proxy or with nothing at all:
+	// https://istio.io/latest/blog/2021/proxyless-grpc/
+	t.Run("of gRPC without a proxy", func(t *testing.T) {
+		m := meshOfText(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: cart, namespace: shop}, spec: {replicas: 2, template: {metadata: {annotations: {inject.istio.io/templates: grpc-agent}}, spec: {containers: [{name: app}]}}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: pay, namespace: shop, annotations: {inject.istio.io/templates: "own, grpc-simple"}}, spec: {containers: [{name: app}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop, annotations: {inject.istio.io/templates: grpc-agent}}, spec: {containers: [{name: app}, {name: istio-proxy, args: [proxy, sidecar], ports: [{name: mesh-metrics, containerPort: 15020}]}]}}
+`)
+		expectWorkloads(t, m, "cart 2 none", "pay 1 none", "web 1 none")
+		if d := m.Differences(); len(d) != 1 || d[0].What != "gRPC without proxies" || d[0].Value != "4 pods" {
+			t.Errorf("not reproduced: %v, want 4 pods of gRPC", d)
+		}
+		if got := m.Workloads[2].Template(); len(got.Spec.Containers) != 1 || got.Labels[injectLabel] != "false" {
+			t.Errorf("the replay's pod is %v", got)
+		}
+	})
 	// Pods that were there before their namespace got its label have no sidecar until they start again:
 	// https://istio.io/latest/docs/setup/additional-setup/sidecar-injection/#automatic-sidecar-injection
 	t.Run("of which some were there before injection", func(t *testing.T) {

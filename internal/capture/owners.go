@@ -222,7 +222,7 @@ func isNumber(text string) bool {
 // those of a StatefulSet whose names something selects them by.
 func (g *Gatherer) withMissing(o *owner, pods []pod, replicas int) []pod {
 	own := pod{name: o.name, meta: o.meta, spec: specOf(o.meta, o.spec), ofNode: o.spec.HostNetwork}
-	if own.spec.Proxy == NoProxy && g.injects(o) {
+	if own.spec.Proxy == NoProxy && !proxyless(o.meta.Annotations) && g.injects(o) {
 		own.spec.Proxy = Sidecar
 	}
 	if o.kind != "StatefulSet" || !g.selected[podName] && !g.selected[podIndex] {

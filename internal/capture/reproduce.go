@@ -343,6 +343,7 @@ func (m *Mesh) Differences() (all []Difference) {
 		all = slices.Concat(settings, config, m.beside())
 	}
 	all = append(all, m.networks()...)
+	all = append(all, m.proxyless()...)
 	all = append(all, m.withoutPods()...)
 	all = append(all, m.addresses()...)
 	for _, o := range m.Objects {
@@ -362,6 +363,20 @@ func (m *Mesh) Differences() (all []Difference) {
 		}
 	}
 	return all
+}
+
+// proxyless returns the difference by pods whose applications ask for configuration themselves.
+func (m *Mesh) proxyless() []Difference {
+	pods := 0
+	for _, w := range m.Workloads {
+		if w.Spec.Proxy == NoProxy && proxyless(w.Spec.Annotations) {
+			pods += w.Spec.Replicas
+		}
+	}
+	if pods == 0 {
+		return nil
+	}
+	return []Difference{{"gRPC without proxies", output.Many(pods, "pod"), "what the control plane sends: such applications ask for configuration themselves, which is not simulated"}}
 }
 
 // networks names the networks of a mesh of several: of which more than one is named, or a gateway to one. Of such a mesh a

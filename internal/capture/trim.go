@@ -223,13 +223,29 @@ func injectedContainers(meta metav1.ObjectMeta) (names []string, known bool) {
 	return slices.Concat(added.InitContainers, added.Containers), true
 }
 
-// proxyOf returns what a pod is by its proxy: what its arguments make of it, or the template of
-// injection that it requests. The proxy of a sidecar may be an init container.
-func proxyOf(meta metav1.ObjectMeta, spec corev1.PodSpec) Proxy {
-	for name := range strings.SplitSeq(meta.Annotations[templatesKey], ",") {
-		if strings.TrimSpace(name) == gatewayTemplate {
-			return Gateway
+// asksFor reports whether annotations of a pod ask for one of these templates of injection.
+func asksFor(annotations map[string]string, templates ...string) bool {
+	for name := range strings.SplitSeq(annotations[templatesKey], ",") {
+		if slices.Contains(templates, strings.TrimSpace(name)) {
+			return true
 		}
+	}
+	return false
+}
+
+// proxyless reports whether the application of a pod has no proxy, but asks the control plane for configuration itself, as gRPC does.
+func proxyless(annotations map[string]string) bool {
+	return asksFor(annotations, "grpc-simple", "grpc-agent")
+}
+
+// proxyOf returns what a pod is by its proxy: what its arguments make of it, or the template of
+// injection that it requests. The proxy of a sidecar may be an init container. The agent of an application without a proxy is none.
+func proxyOf(meta metav1.ObjectMeta, spec corev1.PodSpec) Proxy {
+	switch {
+	case asksFor(meta.Annotations, gatewayTemplate):
+		return Gateway
+	case proxyless(meta.Annotations):
+		return NoProxy
 	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for _, c := range containers {
