@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,20 @@ func TestNothingIsLost(t *testing.T) {
 		if value, there := m.Namespaces[0].Labels["team"]; !there || value != "" {
 			t.Errorf("labels %v, want an empty one of team", m.Namespaces[0].Labels)
 		}
+	})
+	// A pod may have settings of its proxy by annotations, of which some decide what istiod sends:
+	// https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/#ProxyConfig, https://istio.io/latest/docs/ops/configuration/traffic-management/dns-proxy/
+	t.Run("settings of proxies in annotations", func(t *testing.T) {
+		const namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}\n"
+		deployment := func(name, annotations, labels string) string {
+			return fmt.Sprintf("---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s, namespace: shop}, spec: {replicas: 3, template: {metadata: {annotations: {%s}, labels: {%s}}, spec: {containers: [{name: app}]}}}}\n", name, annotations, labels)
+		}
+		m := meshOfText(t, namespace+deployment("a", `proxy.istio.io/config: "proxyMetadata: {ISTIO_META_DNS_CAPTURE: 'true'}"`, "")+deployment("b", "sidecar.istio.io/interceptionMode: NONE", "")+
+			deployment("c", "", "")+deployment("d", `proxy.istio.io/config: "concurrency: 2"`, `sidecar.istio.io/inject: "false"`))
+		if want := (LeftOut{"settings of proxies", 6, ofPods}); len(m.LeftOut) != 1 || m.LeftOut[0] != want {
+			t.Errorf("left out %v, want %v", m.LeftOut, want)
+		}
+		checkCounts(t, m)
 	})
 	// The events of a watch are no objects: https://kubernetes.io/docs/reference/kubectl/generated/kubectl_get/, --output-watch-events
 	t.Run("events of a watch", func(t *testing.T) {

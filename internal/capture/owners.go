@@ -210,6 +210,11 @@ func (g *Gatherer) workloads(key string) []Workload {
 			all[0].Spec.Replicas += replicas - seen
 		}
 	}
+	for i, w := range all {
+		if a := groups[i][0].meta.Annotations; w.Spec.HasSidecar() && (a[proxyConfigKey] != "" || a[interceptionKey] != "") {
+			g.LeaveOut("settings of proxies", ofPods, w.Spec.Replicas)
+		}
+	}
 	return all
 }
 

@@ -20,7 +20,9 @@ const (
 	exportToKey     = "networking.istio.io/exportTo" // of a Service
 	gatewayTemplate = "gateway"
 	proxyContainer  = "istio-proxy"
-	injectionStatus = "sidecar.istio.io/status" // an annotation of a pod: what injection added
+	proxyConfigKey  = "proxy.istio.io/config"             // an annotation of a pod, as the next
+	interceptionKey = "sidecar.istio.io/interceptionMode" // which decides about listeners
+	injectionStatus = "sidecar.istio.io/status"           // an annotation of a pod: what injection added
 )
 
 // TrafficDistribution is the annotation of a Service or a Namespace with the endpoints that clients prefer.
