@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,7 +80,24 @@ func TestRoundTrip(t *testing.T) {
 
 // A capture of a replayed mesh equals the captured mesh, except for the owners of the pods.
 func TestReplayOfCapture(t *testing.T) {
-	for name, m := range map[string]Mesh{"shop": shop(t), "sixty pods": sixty(t), "endpoints": billing(t)} {
+	proxies := meshOfText(t, `{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio.io/dataplane-mode: ambient}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: pay, labels: {istio-injection: enabled}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: proxy-alone, namespace: pay, labels: {app: a}}, spec: {containers: [{name: istio-proxy, args: [proxy, sidecar]}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: waypoint, namespace: pay, labels: {app: b}}, spec: {containers: [{name: istio-proxy, args: [proxy, waypoint], ports: [{name: status, containerPort: 15021}]}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: tunnel, namespace: pay, labels: {app: c}}, spec: {containers: [{name: istio-proxy, args: [proxy, ztunnel]}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: redirected, namespace: pay, labels: {app: d}, annotations: {ambient.istio.io/redirection: enabled}}, spec: {containers: [{name: app}]}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: of-host, namespace: shop}, spec: {template: {metadata: {labels: {app: e}}, spec: {hostNetwork: true, containers: [{name: app}]}}}}
+`)
+	if want := map[Proxy]int{Sidecar: 1, Waypoint: 1, Ztunnel: 1, Ambient: 1, NoProxy: 1}; !maps.Equal(proxies.Pods(), want) {
+		t.Fatalf("pods are %v, want %v", proxies.Pods(), want)
+	}
+	for name, m := range map[string]Mesh{"shop": shop(t), "sixty pods": sixty(t), "endpoints": billing(t), "proxies": proxies} {
 		again := replayOf(t, m)
 		m.Header, again.Header = Header{}, Header{}
 		if diff := cmp.Diff(written(t, m), written(t, again)); diff != "" {
@@ -216,7 +234,8 @@ func TestFilesThatAreNone(t *testing.T) {
 		"just text":                       "document 1: want objects",
 		"a: b":                            "document 1: want apiVersion and kind",
 		"apiVersion: v1\nkind: ConfigMap": "nothing of the files can be captured",
-		"apiVersion: v1\nkind: Service\nspec: {ports: 5}": "document 1: Service ",
+		"apiVersion: v1\nkind: Service\nmetadata: {name: cart}": `as 'kubectl get -A -o yaml' prints them; left out: services: a cluster would refuse it: Service default/cart: spec.ports "[]": want a port at least`,
+		"apiVersion: v1\nkind: Service\nspec: {ports: 5}":       "document 1: Service ",
 	} {
 		path := filepath.Join(dir, "file.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

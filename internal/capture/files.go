@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kubejson "k8s.io/apimachinery/pkg/util/json"
+
+	"scaler.mesh/scaler/internal/output"
 )
 
 // FromFiles captures the mesh of objects in files, as `kubectl get -A -o yaml` or -o json prints
@@ -26,7 +28,15 @@ func FromFiles(ctx context.Context, paths ...string) (Mesh, error) {
 	}
 	mesh := g.Mesh()
 	if len(mesh.Services)+len(mesh.Workloads)+len(mesh.Objects) == 0 {
-		return mesh, errors.New("nothing of the files can be captured: want services, workloads, pods or configuration of a mesh, as 'kubectl get -A -o yaml' prints them")
+		var left []string
+		for _, l := range mesh.LeftOut {
+			left = append(left, l.Kind+": "+l.Reason)
+		}
+		why := ""
+		if left != nil {
+			why = "; left out: " + output.FirstOf(left, 3)
+		}
+		return mesh, fmt.Errorf("nothing of the files can be captured: want services, workloads, pods or configuration of a mesh, as 'kubectl get -A -o yaml' prints them%s", why)
 	}
 	return mesh, nil
 }

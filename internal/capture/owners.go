@@ -20,6 +20,7 @@ import (
 type owner struct {
 	kind, namespace, name string
 	was                   string // kind that a replay made this Deployment of; "" = it is of none
+	proxy                 Proxy  // of its pods, as a replay made them; "" = they show it
 	replicas              int    // -1 = as many as there are pods
 	first                 int    // ordinal of a StatefulSet's first pod
 	meta                  metav1.ObjectMeta
@@ -69,6 +70,9 @@ func (g *Gatherer) owner(object *unstructured.Unstructured) error {
 			return err
 		}
 		template, o.was = d.Spec.Template, d.Annotations[ownerAnnotation]
+		if made := Proxy(d.Annotations[proxyAnnotation]); slices.Contains(notInjected, made) {
+			o.proxy = made
+		}
 		if d.Spec.Replicas != nil {
 			o.replicas = int(*d.Spec.Replicas)
 		}
@@ -120,7 +124,7 @@ func (g *Gatherer) pod(object *unstructured.Unstructured) error {
 		}
 	}
 	kind, name := ownerOf(p)
-	of := pod{name: p.Name, node: p.Spec.NodeName, meta: p.ObjectMeta, spec: specOf(p.ObjectMeta, p.Spec), account: p.Spec.ServiceAccountName != "", ofNode: p.Spec.HostNetwork}
+	of := pod{name: p.Name, node: p.Spec.NodeName, meta: p.ObjectMeta, spec: specOf(p.ObjectMeta, p.Spec, ""), account: p.Spec.ServiceAccountName != "", ofNode: p.Spec.HostNetwork}
 	_, known := injectedContainers(p.ObjectMeta)
 	of.alone = known || of.spec.Proxy == NoProxy
 	if of.spec.Proxy == NoProxy && p.Annotations[redirection] == "enabled" {
@@ -226,8 +230,8 @@ func isNumber(text string) bool {
 // withMissing adds pods that an owner has to have and that were not seen: one if there is none, and
 // those of a StatefulSet whose names something selects them by.
 func (g *Gatherer) withMissing(o *owner, pods []pod, replicas int) []pod {
-	own := pod{name: o.name, meta: o.meta, spec: specOf(o.meta, o.spec), ofNode: o.spec.HostNetwork}
-	if own.spec.Proxy == NoProxy && !proxyless(o.meta.Annotations) && g.injects(o) {
+	own := pod{name: o.name, meta: o.meta, spec: specOf(o.meta, o.spec, o.proxy), ofNode: o.spec.HostNetwork}
+	if own.spec.Proxy == NoProxy && o.proxy == "" && !proxyless(o.meta.Annotations) && g.injects(o) {
 		own.spec.Proxy = Sidecar
 	}
 	if o.kind != "StatefulSet" || !g.selected[podName] && !g.selected[podIndex] {
@@ -308,13 +312,16 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 	}
 	for i := range pods {
 		p := &pods[i]
-		if p.spec.Proxy == NoProxy && g.isAmbient(namespace, p) {
+		switch {
+		case o != nil && o.proxy != "":
+			p.spec.Proxy = o.proxy
+		case p.spec.Proxy == NoProxy && g.isAmbient(namespace, p):
 			p.spec.Proxy = Ambient
 		}
 		labels, annotations := maps.Clone(p.meta.Labels), p.meta.Annotations
 		maps.DeleteFunc(labels, func(name, _ string) bool { return differ[name] && !g.matters(name) })
 		if o != nil {
-			of := specOf(o.meta, o.spec)
+			of := specOf(o.meta, o.spec, o.proxy)
 			if !p.account {
 				p.spec.Account = of.Account
 			}

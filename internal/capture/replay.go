@@ -266,6 +266,7 @@ func admits(label string) bool { return strings.HasPrefix(label, "pod-security.k
 // Annotations that a replay adds to its objects, so that a capture of the replay is equal to that of the original.
 const (
 	ownerAnnotation  = "scaler.mesh/owner"  // of a Deployment: the kind of the captured owner
+	proxyAnnotation  = "scaler.mesh/proxy"  // of a Deployment: the Proxy of its pods, if injection does not make it
 	labelsAnnotation = "scaler.mesh/labels" // of a Namespace: the labels that it does not have here, in JSON
 	// familiesAnnotation of a Service has its IP families, where the cluster of the replay does not have them and refuses them.
 	familiesAnnotation = "scaler.mesh/ip-families"
@@ -273,12 +274,26 @@ const (
 	revisionAnnotation = "scaler.mesh/revision"
 )
 
+// placeholderImage is the image of the container that pods have for lack of one that is known.
+const placeholderImage = "scaler.mesh/placeholder"
+
+// notInjected are the proxies that pods of a replay do not show: they lack the network of the host, the redirection or the arguments of what
+// was captured.
+var notInjected = []Proxy{NoProxy, Ambient, Ztunnel, Waypoint}
+
 // Annotations returns the annotations of the Deployment of a workload.
 func (w Workload) Annotations() map[string]string {
-	if w.Spec.Owner == "Deployment" {
+	annotations := map[string]string{}
+	if w.Spec.Owner != "Deployment" {
+		annotations[ownerAnnotation] = w.Spec.Owner
+	}
+	if slices.Contains(notInjected, w.Spec.Proxy) {
+		annotations[proxyAnnotation] = string(w.Spec.Proxy)
+	}
+	if len(annotations) == 0 {
 		return nil
 	}
-	return map[string]string{ownerAnnotation: w.Spec.Owner}
+	return annotations
 }
 
 // withoutAdmission returns the labels of a namespace without those that admits names, which its annotations have.
@@ -387,7 +402,7 @@ func (w Workload) containers() (all []corev1.Container) {
 	case w.Spec.Proxy == Gateway && !slices.ContainsFunc(all, func(c corev1.Container) bool { return c.Name == proxyContainer }):
 		return append(all, corev1.Container{Name: proxyContainer, Image: "auto"})
 	case all == nil:
-		return []corev1.Container{{Name: "app", Image: "scaler.mesh/simulated"}}
+		return []corev1.Container{{Name: "app", Image: placeholderImage}}
 	}
 	return all
 }

@@ -184,9 +184,9 @@ func familiesOf(s corev1.Service) (families []corev1.IPFamily) {
 }
 
 // specOf returns what a pod's metadata and specification say of its workload: its proxy, account and
-// containers. Those of injection are none of the pod's own.
-func specOf(meta metav1.ObjectMeta, spec corev1.PodSpec) WorkloadSpec {
-	w := WorkloadSpec{Proxy: proxyOf(meta, spec)}
+// containers. Those of injection are none of the pod's own. proxy is its proxy, if that is known; "" = the pod shows it.
+func specOf(meta metav1.ObjectMeta, spec corev1.PodSpec, proxy Proxy) WorkloadSpec {
+	w := WorkloadSpec{Proxy: cmp.Or(proxy, proxyOf(meta, spec))}
 	if account := cmp.Or(spec.ServiceAccountName, spec.DeprecatedServiceAccount); account != "default" {
 		w.Account = account // the API server gives both fields the same
 	}
@@ -198,7 +198,7 @@ func specOf(meta metav1.ObjectMeta, spec corev1.PodSpec) WorkloadSpec {
 	}
 	injected, _ := injectedContainers(meta)
 	for _, c := range containers {
-		if (w.Proxy == Sidecar || w.Proxy == NoProxy) && (c.Name == proxyContainer || slices.Contains(injected, c.Name)) {
+		if (w.Proxy == Sidecar || w.Proxy == NoProxy) && (c.Name == proxyContainer || slices.Contains(injected, c.Name)) || c.Image == placeholderImage {
 			continue
 		}
 		of := Container{Name: c.Name}
