@@ -68,6 +68,10 @@ single+=(./pkg/xdsprobe)
 # Other packages with specs that start real programs, because these need unexported names or a browser.
 mapfile -t suites < <(grep -rlE --include='*_test.go' '^//go:build e2e' . | xargs -n1 dirname | sort -u | grep -vFx ./test/e2e)
 
+# Files of the pinned release of Istio are what capture is tested with, see test/corpus.
+step go mod download -modfile=internal/component/modules/istio.mod istio.io/istio
+export SCALER_CORPUS_REQUIRED=1
+
 # All of go vet is part of each test. Without what debuggers read, which no test does, a test is linked in three quarters of the time.
 step go test -vet=all -ldflags=-w "${single[@]}"
 if [ ${#concurrent[@]} -gt 0 ]; then
