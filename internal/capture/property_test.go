@@ -30,7 +30,9 @@ func checkReadable(t *testing.T, what string, m Mesh) {
 
 // equal reports whether two meshes are the same, but for where they were read.
 func equal(a, b Mesh) bool {
-	parts := func(m Mesh) []any { return []any{m.Header, m.Namespaces, m.Services, m.Slices, m.Workloads, m.Objects, m.Waypoints} }
+	parts := func(m Mesh) []any {
+		return []any{m.Header, m.Namespaces, m.Services, m.Slices, m.Workloads, m.Objects, m.Waypoints}
+	}
 	return equality.Semantic.DeepEqual(parts(a), parts(b))
 }
 

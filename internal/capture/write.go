@@ -2,6 +2,9 @@ package capture
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +64,7 @@ func (m *Mesh) Write(w io.Writer) error {
 		documents = append(documents, o.Object)
 	}
 	for i, d := range documents {
-		text, err := yaml.Marshal(d)
+		text, err := document(d)
 		if err != nil {
 			return err
 		}
@@ -71,6 +74,28 @@ func (m *Mesh) Write(w io.Writer) error {
 		_, _ = out.Write(text)
 	}
 	return out.Flush()
+}
+
+// document returns a value in YAML. That is made from its JSON, in which characters stand for themselves that YAML takes for the end of a line, or
+// does not take: these are escaped. What YAML cannot have, such as a key of more than 1024 characters, or has another meaning for, is in JSON.
+func document(value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var escaped bytes.Buffer
+	for _, r := range string(text) {
+		if r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		} else {
+			escaped.WriteRune(r)
+		}
+	}
+	made, err := yaml.JSONToYAML(escaped.Bytes())
+	if err != nil || bytes.Contains(made, []byte("<<:")) { // a merge
+		return append(text, '\n'), nil
+	}
+	return made, nil
 }
 
 // serviceFields returns a Service as an object, without its status and target ports of 0, which mean the port itself.
