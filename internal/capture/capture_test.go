@@ -216,6 +216,7 @@ func TestBadFiles(t *testing.T) {
 		{"address", service + "{clusterIP: 10.0.0.1, ports: [{port: 80}]}\n", `mesh.yaml: document 3: Service shop/cart: spec.clusterIP "10.0.0.1": want None, or none: the replay gives services their addresses`},
 		{"namespace", strings.ReplaceAll(service, "{name: shop}", "{name: store}") + "{ports: [{port: 80}]}\n", `mesh.yaml: document 3: Service shop/cart: metadata.namespace "shop": want a Namespace of the file`},
 		{"status", header + "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: {}\nstatus: {}\n", "mesh.yaml: document 3: Sidecar shop/s: field status: want apiVersion, kind, metadata and spec alone"},
+		{"a class of no controller", header + "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: istio}\n", `mesh.yaml: document 3: GatewayClass istio: spec.controllerName "": want the name of a controller`},
 		{"no specification", header + "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: s, namespace: shop}\nspec: all\n", `mesh.yaml: document 3: Sidecar shop/s: spec "all": want an object, or none`},
 	}
 	for _, test := range tests {

@@ -149,6 +149,9 @@ func checkObject(o *unstructured.Unstructured) error {
 	if _, isMap := spec.(map[string]any); written && !isMap { // some policies have none, which says something
 		return fieldError(identity, "spec", spec, "an object, or none")
 	}
+	if controller, _, _ := unstructured.NestedString(o.Object, "spec", "controllerName"); o.GetKind() == "GatewayClass" && controller == "" {
+		return fieldError(identity, "spec.controllerName", "", "the name of a controller")
+	}
 	return checkLabels(identity, "metadata.labels", o.GetLabels())
 }
 
