@@ -11,9 +11,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/internal/task"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/kwok"
@@ -24,6 +27,39 @@ const (
 	firstLook = time.Second
 	lastLook  = 10 * time.Second
 )
+
+// checkObjects ends a run if objects of its captured mesh are refused, by their definitions or the control plane's webhook, and names them
+// all: else the first one would end it in the rollout. In an existing cluster a run has no rights outside of its own namespaces, which are not
+// there yet.
+func (r *run) checkObjects(ctx context.Context) error {
+	if r.spec.Captured == nil || r.spec.Existing != nil {
+		return nil
+	}
+	objects := r.applier.Objects
+	answers, err := r.applier.Try(ctx, objects)
+	if err != nil {
+		return err
+	}
+	var refused []string
+	for i, answer := range answers {
+		o := objects[i]
+		taken := o.GetNamespace() == "" && apierrors.IsAlreadyExists(answer) // by the control plane
+		if final(answer) || taken || meta.IsNoMatchError(answer) {
+			identity := capture.Identity(o.GetKind(), o.GetNamespace(), o.GetName())
+			if place := r.spec.Captured.Mesh.Place(identity); place != "" {
+				identity = place + ": " + identity
+			}
+			refused = append(refused, fmt.Sprintf("%s: %v", identity, answer))
+		}
+	}
+	if refused == nil {
+		return nil
+	}
+	return fmt.Errorf("%s of the mesh refused by the API server: %s", output.Many(len(refused), "object"), output.FirstOf(refused, mostRefused))
+}
+
+// mostRefused is how many refused objects an error has.
+const mostRefused = 20
 
 // refusals ends a run whose pods are refused: by a quota, a webhook or other admission. Nobody
 // watches Deployments for it: a watch would be part of what is measured. They are listed when pods

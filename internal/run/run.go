@@ -155,6 +155,7 @@ func execute(ctx context.Context, spec Spec, folder *record.Folder, versions *co
 		{Name: "following the speed of the machine", Do: r.followSpeed},
 		{Name: "watching", Do: r.startWatching},
 		{Name: "making pods outside the mesh", Do: step(r.makePodsOutside)},
+		{Name: "checking the objects of the mesh", Do: step(r.checkObjects)},
 		{Name: "starting the nodes' proxies", Do: step(r.startNodeProxies)},
 		{Name: "starting the waypoints", Do: step(r.startWaypoints)},
 		{Name: "making what injection reads", Do: step(r.makeInjection)},

@@ -77,6 +77,30 @@ func (a *Applier) object(ctx context.Context, mapper meta.RESTMapper, of *unstru
 	})
 }
 
+// Try returns what the API server and webhooks say of the creation of each of these objects, which has no effect; nil = they take it. Objects
+// of namespaces are tried in the namespace default, as theirs may not be there yet.
+func (a *Applier) Try(ctx context.Context, objects []*unstructured.Unstructured) ([]error, error) {
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(a.Client.Discovery()))
+	answers := make([]error, len(objects))
+	err := a.each(ctx, len(objects), func(ctx context.Context, i int) error {
+		object := objects[i].DeepCopy()
+		if object.GetNamespace() != "" {
+			object.SetNamespace(metav1.NamespaceDefault)
+		}
+		kind := object.GroupVersionKind()
+		answers[i] = Persist(ctx, func(ctx context.Context, _ int) error {
+			mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			if err != nil {
+				return err
+			}
+			_, err = a.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+		return ctx.Err()
+	})
+	return answers, err
+}
+
 // Relabel gives existing objects the labels and annotations of these.
 func (a *Applier) Relabel(ctx context.Context, objects []*unstructured.Unstructured) error {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(a.Client.Discovery()))

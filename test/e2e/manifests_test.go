@@ -42,6 +42,7 @@ type resources struct {
 func newResources(kubeconfig string) resources {
 	GinkgoHelper()
 	config, client := connection(kubeconfig)
+	config.QPS = -1 // a cluster of the spec's own
 	objects, err := dynamic.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	return resources{restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())), objects}
