@@ -175,7 +175,7 @@ func (o *assessOptions) rehearsal(cmd *cobra.Command, s streams) (options rehear
 			share = spec.FittingShare()
 		}
 		if share > 0 {
-			why := "as this machine has the memory for"
+			why := "as fits this machine"
 			if resumed {
 				why = "as before"
 			}

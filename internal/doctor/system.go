@@ -48,10 +48,31 @@ const (
 // need and as it is allowed. Children inherit it.
 func checkOpenFiles(pods, each int) Result {
 	r := Result{Name: "open files", Status: OK}
-	need := uint64(filesBesides + each*pods)
+	need := openFiles(pods, each)
+	allowed, err := AllowFiles(need)
+	switch {
+	case err != nil:
+		return unknown(r, err)
+	case allowed >= need:
+		r.Detail = fmt.Sprintf("%d allowed, %d needed", allowed, need)
+		return r
+	}
+	r.Status = Failed
+	r.Detail = fmt.Sprintf("%d allowed, %d needed for %d sidecars", allowed, need, pods)
+	r.Fix = fmt.Sprintf("raise the hard limit, as root: ulimit -Hn %d, or nofile in /etc/security/limits.conf; or run fewer pods", need)
+	return r
+}
+
+func openFiles(pods, each int) uint64 { return uint64(filesBesides + each*pods) }
+
+// OpenFiles returns how many files a run has open at once.
+func (r Requirements) OpenFiles() uint64 { return openFiles(r.Pods, filesPerSidecar) }
+
+// AllowFiles raises the limit of open files to so many, or to what is allowed if that is more or less, and returns it.
+func AllowFiles(need uint64) (allowed uint64, err error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return unknown(r, err)
+		return 0, err
 	}
 	// Deliberately through package syscall: then Go passes the raised limit on to
 	// children, instead of the one scaler was started with. It is always raised, because
@@ -63,14 +84,7 @@ func checkOpenFiles(pods, each int) Result {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &wanted); err == nil {
 		limit = wanted
 	}
-	if limit.Cur >= need {
-		r.Detail = fmt.Sprintf("%d allowed, %d needed", limit.Cur, need)
-		return r
-	}
-	r.Status = Failed
-	r.Detail = fmt.Sprintf("%d allowed, %d needed for %d sidecars", limit.Cur, need, pods)
-	r.Fix = fmt.Sprintf("raise the hard limit, as root: ulimit -Hn %d, or nofile in /etc/security/limits.conf; or run fewer pods", need)
-	return r
+	return limit.Cur, nil
 }
 
 // checkPorts takes the wanted number of ports at once and releases them.
@@ -281,11 +295,32 @@ func checkDir(d Dir) Result {
 		r.Status, r.Detail, r.Fix = Failed, fmt.Sprintf("%s cannot be written: %v", at, err), "name a folder that can be written"
 		return r
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(at, &st); err != nil {
+	have, err := room(at)
+	if err != nil {
 		return unknown(r, err)
 	}
-	return judgeRoom(r, d, path, st.Bavail*uint64(st.Bsize))
+	return judgeRoom(r, d, path, have)
+}
+
+// FreeRoom returns how much can be written to a folder, which need not exist yet, in bytes.
+func FreeRoom(folder string) (uint64, error) {
+	path, err := filepath.Abs(folder)
+	if err != nil {
+		return 0, err
+	}
+	at, _, err := nearest(path)
+	if err != nil {
+		return 0, err
+	}
+	return room(at)
+}
+
+func room(at string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(at, &st); err != nil {
+		return 0, err
+	}
+	return st.Bavail * uint64(st.Bsize), nil
 }
 
 func judgeRoom(r Result, d Dir, path string, have uint64) Result {

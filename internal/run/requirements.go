@@ -135,30 +135,83 @@ func (s Spec) requirements() doctor.Requirements {
 	return req
 }
 
-// Fits returns an error of type *[scenario.Error] if this machine has not the memory for a single run, with the size that fits.
-func (s Spec) Fits() error {
-	free, err := doctor.FreeMemory()
-	if err != nil {
-		return nil // a check of the machine says so
+// Fits returns an error of type *[scenario.Error] if this machine has not what a single run needs, with the size that fits. It raises the limit of
+// open files where that is allowed.
+func (s Spec) Fits() error { return s.checkSize(s.resources()) }
+
+// resource is something of which a run needs more the larger it is.
+type resource struct {
+	need  func(doctor.Requirements) uint64
+	have  uint64
+	short func(doctor.Requirements) bool // not even a run that is expected to take less than the estimate can be done; nil = as soon as the need is not met
+	lack  func(need uint64) string
+}
+
+// resources returns what this machine has for a single run. What is not known is left out, and a check of the machine says so.
+func (s Spec) resources() (all []resource) {
+	if free, err := doctor.FreeMemory(); err == nil {
+		all = append(all, memory(free))
 	}
-	return s.checkSize(free)
+	if allowed, err := doctor.AllowFiles(s.requirements().OpenFiles()); err == nil {
+		all = append(all, files(allowed))
+	}
+	if free, err := doctor.FreeRoom(s.Out); err == nil && s.Out != "" {
+		all = append(all, disk(free, s.Out))
+	}
+	return all
+}
+
+func memory(free uint64) resource {
+	return resource{
+		need: doctor.Requirements.Memory, have: free, short: func(r doctor.Requirements) bool { return r.LacksMemory(free) },
+		lack: func(need uint64) string {
+			return fmt.Sprintf("about %s of memory are needed, and this machine has %s free", output.Bytes(float64(need)), output.Bytes(float64(free)))
+		},
+	}
+}
+
+func files(allowed uint64) resource {
+	return resource{
+		need: doctor.Requirements.OpenFiles, have: allowed,
+		lack: func(need uint64) string {
+			return fmt.Sprintf("%d open files are needed, and the hard limit is %d (ulimit -Hn)", need, allowed)
+		},
+	}
+}
+
+func disk(free uint64, folder string) resource {
+	return resource{
+		need: func(r doctor.Requirements) uint64 { return recordBytes(r.Pods) }, have: free,
+		lack: func(need uint64) string {
+			return fmt.Sprintf("about %s of disk are needed for the record, and %s has %s free", output.Bytes(float64(need)), folder, output.Bytes(float64(free)))
+		},
+	}
+}
+
+// fits reports whether there is enough of everything.
+func fits(req doctor.Requirements, have []resource) bool {
+	return !slices.ContainsFunc(have, func(r resource) bool { return r.need(req) > r.have })
+}
+
+// lacks returns the first resource that a run cannot do without; nil = there is none.
+func lacks(req doctor.Requirements, have []resource) *resource {
+	for i, r := range have {
+		if r.need(req) > r.have && (r.short == nil || r.short(req)) {
+			return &have[i]
+		}
+	}
+	return nil
 }
 
 // shareSteps is the number of steps in which a mesh is made smaller until it fits.
 const shareSteps = 20
 
-// FittingShare returns the largest share of the pods of a captured mesh for which this machine has the memory, in steps of a twentieth;
+// FittingShare returns the largest share of the pods of a captured mesh for which this machine has what is needed, in steps of a twentieth;
 // 0 = all of them fit, or no share does, or that is not known.
-func (s Spec) FittingShare() scenario.Share {
-	free, err := doctor.FreeMemory()
-	if err != nil {
-		return 0
-	}
-	return s.fittingShare(free)
-}
+func (s Spec) FittingShare() scenario.Share { return s.fittingShare(s.resources()) }
 
-func (s Spec) fittingShare(free uint64) scenario.Share {
-	if s.Captured == nil || !s.requirements().LacksMemory(free) {
+func (s Spec) fittingShare(have []resource) scenario.Share {
+	if s.Captured == nil || lacks(s.requirements(), have) == nil {
 		return 0
 	}
 	for step := shareSteps - 1; step > 0; step-- {
@@ -166,7 +219,7 @@ func (s Spec) fittingShare(free uint64) scenario.Share {
 		part, m := s, *s.Captured
 		m.Mesh = m.Mesh.Share(share)
 		part.UseMesh(&m)
-		if part.requirements().Memory() <= free {
+		if fits(part.requirements(), have) {
 			return scenario.Share(share)
 		}
 	}
@@ -174,36 +227,37 @@ func (s Spec) fittingShare(free uint64) scenario.Share {
 }
 
 // checkSize returns an error of the field that decides the size of a single run, with the largest one that fits, if
-// so much free memory is not enough for it; nil where no size would fit.
-func (s Spec) checkSize(free uint64) error {
+// there is not enough of something for it; nil where no size would fit.
+func (s Spec) checkSize(have []resource) error {
 	req := s.requirements()
-	if !req.LacksMemory(free) {
+	short := lacks(req, have)
+	if short == nil || !fits(doctor.Requirements{Elsewhere: req.Elsewhere, RealSidecars: req.RealSidecars}, have) {
 		return nil
 	}
-	lack := fmt.Sprintf("about %s of memory are needed, and this machine has %s free", output.Bytes(float64(req.Memory())), output.Bytes(float64(free)))
+	lack := short.lack(short.need(req))
 	if m := s.Captured; m != nil {
 		one := func(n int) int { return n / m.Scale }
 		for scale := m.Scale - 1; scale > 0; scale-- {
 			part := req
 			part.Pods, part.OtherPods, part.Objects = scale*one(req.Pods), scale*one(req.OtherPods), scale*one(req.Objects)
-			if part.Memory() <= free {
+			if fits(part, have) {
 				return scenario.Refuse("mesh.scale", m.Scale, "%d at most: %s", scale, lack)
 			}
 		}
-		if share := s.fittingShare(free); share > 0 && s.Mesh.Share == 0 && m.Scale == 1 {
+		if share := s.fittingShare(have); share > 0 && s.Mesh.Share == 0 && m.Scale == 1 {
 			return scenario.Refuse("mesh.share", s.Mesh.Share, "%s at most: %s", share, lack)
 		}
 		return scenario.Refuse("mesh.file", m.File, "a smaller mesh: %s", lack)
 	}
-	fits := sort.Search(req.Pods, func(pods int) bool {
+	most := sort.Search(req.Pods, func(pods int) bool {
 		part := req
 		part.Pods = pods + 1
-		return part.Memory() > free
+		return !fits(part, have)
 	})
-	if fits == 0 {
+	if most == 0 {
 		return nil
 	}
-	return scenario.Refuse("mesh.pods", req.Pods, "%d at most: %s", fits, lack)
+	return scenario.Refuse("mesh.pods", req.Pods, "%d at most: %s", most, lack)
 }
 
 // check fails when this machine lacks what is required. It shows what only warns.
