@@ -104,7 +104,7 @@ within its interval. Otherwise the exit code is 3.`,
 	f.IntVar(&o.Processors, "control-plane-cpus", 0, "processors per replica (default: as few as are sufficient)")
 	f.BoolVar(&o.LimitProcessors, "cpu-limit", false, "print a processor limit, too; without it GOMAXPROCS bounds what a replica uses, and nothing throttles it")
 	f.StringVar(&o.memory, "control-plane-memory", "", "memory per replica, as in 512Mi or 2Gi (default: as much as is needed)")
-	f.IntVar(&o.ReplicasMax, "replicas-max", 1, "maximum number of replicas; runs with several --replicas show what each needs")
+	f.IntVar(&o.ReplicasMax, "replicas-max", 0, "maximum number of replicas; runs with several --replicas show what each needs (default the fewest that the runs have)")
 	f.BoolVar(&o.Validate, "validate", false, "leave out the largest size, forecast it and compare it with the measurement")
 	f.BoolVar(&o.verify, "verify", false, "run the planned mesh with the recommended limits, and compare")
 	f.StringVar(&o.spec.Out, "out", "", "folder for the record of --verify, which the same command resumes (default ./scaler-runs/DATE-TIME)")

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type Options struct {
 	// a control plane uses, and a limit makes it stand still.
 	LimitProcessors bool
 	MemoryBytes     int64 // of each replica; 0 = as much as is needed
-	// ReplicasMax limits the number of replicas in the plan; 0 = 1. With Validate, runs
+	// ReplicasMax limits the number of replicas in the plan; 0 = the fewest that a run has. With Validate, runs
 	// with more replicas are not forecast.
 	ReplicasMax int
 
@@ -257,12 +258,12 @@ func (s *sample) fewest(t target, left []*record.Run, o Options) (*Plan, error) 
 // replicas, if it is not one, say nothing about another number. If runs of the planned
 // size are compared with the plan, it is one of their numbers.
 func (s *sample) allowed(left []*record.Run, o Options) ([]int, error) {
-	most := max(1, o.ReplicasMax)
 	known := s.replicas()
 	if left != nil {
 		largest := sample{runs: left}
 		known = largest.replicas()
 	}
+	most := cmp.Or(o.ReplicasMax, known[0])
 	if left == nil && (len(known) > 1 || known[0] == 1) {
 		var all []int
 		for replicas := range most {

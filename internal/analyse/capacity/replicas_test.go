@@ -116,6 +116,7 @@ func TestReplicasThatWereNotRun(t *testing.T) {
 	}{
 		{"of one replica", ladder(1), 3, 2, "no run had several replicas"},
 		{"all of three", ladder(3), 3, 3, "all runs had 3 replicas"},
+		{"all of three, nothing is asked for", ladder(3), 0, 3, "all runs had 3 replicas"},
 		{"all of three, two are allowed", ladder(3), 2, 0, "replicasMax: got 2, want 3 or more, as the runs have"},
 		{"beyond those that were run", ladder(1, 2), 3, 3, "no run had more than 2 replicas"},
 	} {

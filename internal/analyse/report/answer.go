@@ -194,6 +194,8 @@ func nextSteps(runs []record.Run) (next output.Table) {
 	}
 	slices.Sort(sizes)
 	switch n := len(slices.Compact(sizes)); {
+	case n >= sizesNeeded && runs[0].Mesh != nil:
+		next.Add("scaler plan "+dir+" --scale N", "a forecast of N copies")
 	case n >= sizesNeeded:
 		next.Add("scaler plan "+dir+" --pods N", "a forecast of N pods")
 	case n > 0:

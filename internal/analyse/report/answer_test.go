@@ -7,6 +7,7 @@ import (
 
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // An answer has at most 20 lines in a terminal of 80 columns, too, and no line of sentences is longer.
@@ -72,5 +73,24 @@ func TestWithoutUnknown(t *testing.T) {
 	want := fmt.Sprint(table{Head: plain("push", "p50", "max"), Rows: [][]marked{plain("a", "1ms", absent), plain("b", unknown, absent)}}.printed())
 	if got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// The next command takes the size in what the runs were sized by.
+func TestNextStepAfterSizes(t *testing.T) {
+	var runs []record.Run
+	for _, pods := range []int{100, 200, 400} {
+		r := fullRun()
+		r.Dir, r.Pods.Requested, r.Scenario.Mesh.Pods = fmt.Sprintf("/records/%d", pods), pods, scenario.List[int]{pods}
+		runs = append(runs, r)
+	}
+	if text := briefOf(runs).text(100); !strings.Contains(text, "scaler plan /records --pods N ") {
+		t.Errorf("of a synthetic mesh:\n%s", text)
+	}
+	for i := range runs {
+		runs[i].Mesh = &record.Mesh{}
+	}
+	if text := briefOf(runs).text(100); !strings.Contains(text, "scaler plan /records --scale N ") {
+		t.Errorf("of copies of a captured mesh:\n%s", text)
 	}
 }
