@@ -107,12 +107,23 @@ var _ = Describe("a cluster that is there already", func() {
 		everywhere, home, err := readingrole.Rules(filepath.Join("..", "..", "docs"))
 		Expect(err).NotTo(HaveOccurred())
 		reader.allow(ctx, "reader", slices.Concat(everywhere, home))
+		read := reader.recordRights()
 		looked := where.start("doctor", "--context", all.name, "--kubeconfig", reader.kubeconfig, "--control-plane-address", all.proxies, "-o", "json")
 		Expect(wait(looked)).To(Equal(exitFailed))
 		Expect(failedChecks(looked)).To(Equal([]string{"rights"}), "no run is possible, and all else is known")
+		Expect(wait(where.start("capture", "--context", all.name, "--kubeconfig", reader.kubeconfig, "--output-file", "-"))).To(Equal(exitDone))
+		Expect(read.unused(slices.Concat(everywhere, home))).To(HaveExactElements(
+			"create pods/portforward", // istiod is no pod here
+			"get mutatingwebhookconfigurations.admissionregistration.k8s.io", // which is why doctor does not look whether injection is there
+			// The cluster does not have the kinds of the Gateway API.
+			"list backendtlspolicies.gateway.networking.k8s.io", "list gatewayclasses.gateway.networking.k8s.io", "list gateways.gateway.networking.k8s.io",
+			"list grpcroutes.gateway.networking.k8s.io", "list httproutes.gateway.networking.k8s.io", "list listenersets.gateway.networking.k8s.io",
+			"list referencegrants.gateway.networking.k8s.io", "list tcproutes.gateway.networking.k8s.io", "list tlsroutes.gateway.networking.k8s.io", "list udproutes.gateway.networking.k8s.io",
+		))
 		reader.remove(ctx)
 
 		cluster, operator := all.limited(ctx, filepath.Dir(where.state))
+		rights := operator.recordRights()
 		before := all.objects(ctx)
 
 		By("asking nobody and creating nothing")
@@ -202,6 +213,20 @@ var _ = Describe("a cluster that is there already", func() {
 		Expect(known(replayed.Mesh).NotReproduced).To(ContainElement(HaveField("What", "control plane")))
 		Expect(replayed.Latencies.Push[record.RouteChange]).To(HaveField("Lost", BeZero()))
 		Expect(all.objects(ctx)).To(Equal(before))
+		Expect(rights.unused(slices.Concat(existing.Rights(drivers.Default().Installed.Rights), drivers.Default().Installed.MeshRights))).To(HaveExactElements(
+			"create pods",             // of latency, of KWOK in the cluster, and to try out why one is refused
+			"create pods/portforward", // where istiod has no address
+			"create trafficextensions.extensions.istio.io", // the mesh has none
+			"delete deployments.apps",                      // of real sidecars
+			"deletecollection trafficextensions.extensions.istio.io",
+			"get authorizationpolicies.security.istio.io", // that istiod has written meanwhile
+			"get pods",            // of latency, and of KWOK in the cluster
+			"get serviceaccounts", // that a refused pod lacks
+			"get services",        // of latency
+			"get virtualservices.networking.istio.io",       // that istiod has written meanwhile
+			"patch authorizationpolicies.security.istio.io", // --change RATE:policy
+			"patch services", // --change RATE:metadata
+		))
 
 		Expect(wait(where.start("cluster", "down", cluster.name))).To(Equal(exitDone))
 		Expect(wait(where.start("cleanup"))).To(Equal(exitDone))

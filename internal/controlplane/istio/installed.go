@@ -54,14 +54,16 @@ func installed() *controlplane.Installed {
 	return &controlplane.Installed{
 		Find: find, Attach: attach, Check: checkInstallation, Sidecar: sidecar,
 		Rights: []rbacv1.PolicyRule{
-			existing.Rule("networking.istio.io", existing.All(), "sidecars", "virtualservices"),
-			existing.Rule("security.istio.io", existing.All(), "authorizationpolicies", "peerauthentications"),
+			existing.Rule("networking.istio.io", existing.Own(), "sidecars"),
+			existing.Rule("networking.istio.io", existing.Changed(), "virtualservices"),
+			existing.Rule("security.istio.io", existing.Changed(), "authorizationpolicies"),
+			existing.Rule("security.istio.io", existing.Own(), "peerauthentications"),
 		},
 		MeshRights: []rbacv1.PolicyRule{
-			existing.Rule("networking.istio.io", existing.All(), "destinationrules", "envoyfilters", "gateways", "proxyconfigs", "serviceentries", "workloadentries", "workloadgroups"),
-			existing.Rule("security.istio.io", existing.All(), "requestauthentications"),
-			existing.Rule("telemetry.istio.io", existing.All(), "telemetries"),
-			existing.Rule("extensions.istio.io", existing.All(), "trafficextensions", "wasmplugins"),
+			existing.Rule("networking.istio.io", existing.Own(), "destinationrules", "envoyfilters", "gateways", "proxyconfigs", "serviceentries", "workloadentries", "workloadgroups"),
+			existing.Rule("security.istio.io", existing.Own(), "requestauthentications"),
+			existing.Rule("telemetry.istio.io", existing.Own(), "telemetries"),
+			existing.Rule("extensions.istio.io", existing.Own(), "trafficextensions", "wasmplugins"),
 		},
 	}
 }

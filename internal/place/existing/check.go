@@ -25,9 +25,12 @@ import (
 // RoleName is the name of the ClusterRole that has the rights of Rights.
 const RoleName = "scaler"
 
-// All returns the verbs for objects that a run makes.
-func All() []string {
-	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+// Own returns the verbs for objects that a run makes and does not change: clean-up finds them by their label, and deletes those of a namespace at once.
+func Own() []string { return []string{"create", "deletecollection", "list"} }
+
+// Changed returns the verbs for objects that a run makes, changes one at a time, and reads where somebody else has written them meanwhile.
+func Changed() []string {
+	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update"}
 }
 
 // Rule returns a right to resources of a group.
@@ -39,18 +42,31 @@ func Rule(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 // plane: a role with them is enough. They are cluster-wide, because a run makes
 // namespaces.
 func Rights(controlPlane []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	rule, all, see := Rule, All(), []string{"get", "list", "watch"}
+	rule := Rule
 	return append([]rbacv1.PolicyRule{
-		rule("", all, "namespaces", "nodes", "pods", "serviceaccounts", "services"),
-		rule("", []string{"patch", "update"}, "nodes/status", "pods/status"),
+		// Namespaces have no deletecollection. One is read to see whether the API server answers.
+		rule("", []string{"create", "delete", "get", "list"}, "namespaces"),
+		// The watch is KWOK's, which keeps them Ready.
+		rule("", []string{"create", "deletecollection", "list", "watch"}, "nodes"),
+		// Those of a Deployment are made by its controller: create and get are for latency, for KWOK in the cluster, and for a trial that states why one is
+		// refused. Churn deletes single ones, the patch is of what its sidecar reports, and their addresses are watched.
+		rule("", []string{"create", "delete", "deletecollection", "get", "list", "patch", "watch"}, "pods"),
+		// One is read where a pod is refused.
+		rule("", []string{"create", "deletecollection", "get", "list"}, "serviceaccounts"),
+		// Latency reads the address, and a change of metadata is a patch.
+		rule("", []string{"create", "deletecollection", "get", "list", "patch"}, "services"),
+		// KWOK writes them.
+		rule("", []string{"patch"}, "nodes/status", "pods/status"),
 		rule("", []string{"create"}, "serviceaccounts/token", "pods/portforward"),
-		rule("", see, "configmaps"),
-		rule("apps", all, "deployments"),
-		rule("apps", []string{"get", "patch", "update"}, "deployments/scale"),
-		rule("apps", see, "daemonsets", "replicasets"),
-		rule("autoscaling", see, "horizontalpodautoscalers"),
-		rule("discovery.k8s.io", see, "endpointslices"),
-		rule("admissionregistration.k8s.io", see, "mutatingwebhookconfigurations"),
+		rule("", []string{"get"}, "configmaps"),
+		// Real sidecars have Deployments that are deleted before the rest, and a patch restarts the pods.
+		rule("apps", []string{"create", "delete", "deletecollection", "list", "patch"}, "deployments"),
+		rule("apps", []string{"update"}, "deployments/scale"),
+		// DaemonSets whose pods would come onto the run's nodes; ReplicaSets, so that clean-up waits until they are gone.
+		rule("apps", []string{"list"}, "daemonsets", "replicasets"),
+		rule("autoscaling", []string{"list"}, "horizontalpodautoscalers"),
+		rule("discovery.k8s.io", []string{"list", "watch"}, "endpointslices"),
+		rule("admissionregistration.k8s.io", []string{"get"}, "mutatingwebhookconfigurations"),
 		{NonResourceURLs: []string{"/readyz"}, Verbs: []string{"get"}},
 	}, controlPlane...)
 }
@@ -63,8 +79,8 @@ const WorkersRoleName = "scaler-workers"
 // only rights that the user has.
 func WorkerRights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		Rule("batch", All(), "jobs"),
-		Rule(rbacv1.GroupName, All(), "rolebindings", "roles"),
+		Rule("batch", Own(), "jobs"),
+		Rule(rbacv1.GroupName, Own(), "rolebindings", "roles"),
 	}
 }
 

@@ -26,11 +26,20 @@ const KwokPodName = "scaler-kwok"
 // KwokRoleName is the name of the ClusterRole that has the rights of KwokRights.
 const KwokRoleName = "scaler-kwok"
 
-// KwokRights returns the rights that a run needs in addition to Rights when KWOK runs in the cluster: for a role with which it
-// writes the status of nodes and pods. The API server grants a role only rights that the user has.
+// KwokRights returns the rights that a run needs in addition to Rights when KWOK runs in the cluster: a role with which it writes
+// the status of nodes and pods. The API server grants a role only rights that the user has: those of the role are among them.
 func KwokRights() []rbacv1.PolicyRule {
+	return append([]rbacv1.PolicyRule{
+		Rule(rbacv1.GroupName, Own(), "clusterrolebindings", "clusterroles"),
+	}, kwokRules()...)
+}
+
+// kwokRules returns the rules of KWOK's own manifests for nodes and pods.
+func kwokRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		Rule(rbacv1.GroupName, All(), "clusterrolebindings", "clusterroles"),
+		Rule("", []string{"get", "list", "patch", "update", "watch"}, "nodes"),
+		Rule("", []string{"delete", "get", "list", "patch", "update", "watch"}, "pods"),
+		Rule("", []string{"patch", "update"}, "nodes/status", "pods/status"),
 	}
 }
 
@@ -84,11 +93,7 @@ func (k KwokPod) account() *corev1.ServiceAccount {
 
 // role has what KWOK does with the run's nodes and pods. A role cannot name only these: their names are not known.
 func (k KwokPod) role() *rbacv1.ClusterRole {
-	role := Role(k.roleName(), []rbacv1.PolicyRule{
-		Rule("", []string{"get", "list", "patch", "update", "watch"}, "nodes"),
-		Rule("", []string{"delete", "get", "list", "patch", "update", "watch"}, "pods"),
-		Rule("", []string{"patch", "update"}, "nodes/status", "pods/status"),
-	})
+	role := Role(k.roleName(), kwokRules())
 	role.ObjectMeta = k.meta("", k.roleName())
 	return role
 }

@@ -3,6 +3,7 @@ package existing
 import (
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,10 +57,10 @@ func TestKwokHasNoRightsThatARunLacks(t *testing.T) {
 			}
 		}
 	}
-	each(Rights(nil), func(right string) { has[right] = true })
+	each(slices.Concat(Rights(nil), KwokRights()), func(right string) { has[right] = true })
 	each(kwokPod.role().Rules, func(right string) {
 		if !has[right] {
-			t.Errorf("KWOK has the right %q, which ClusterRole %s lacks", right, RoleName)
+			t.Errorf("KWOK has the right %q, which ClusterRoles %s and %s lack", right, RoleName, KwokRoleName)
 		}
 	})
 }
