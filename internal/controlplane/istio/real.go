@@ -129,7 +129,10 @@ func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotatio
 		"ENVOY_STATUS_PORT":     strconv.Itoa(at.Ports.Ready),
 		// What it stands in a pod for are other programs' probes, on fixed ports.
 		"ISTIO_KUBE_APP_PROBERS": "",
-		"PATH":                   "/usr/bin:/bin",
+		// Where a mesh has ISTIO_META_DNS_CAPTURE, each agent answers questions for names, which nobody here asks. They share this machine's
+		// ports, and without this all of them listen on one.
+		"DNS_PROXY_ADDR": "127.0.0.1:0",
+		"PATH":           "/usr/bin:/bin",
 	})
 	if at.CertificateLifetime > 0 {
 		env["SECRET_TTL"] = at.CertificateLifetime.String()

@@ -68,6 +68,9 @@ func TestAgentsListenOnLoopback(t *testing.T) {
 			t.Errorf("a listener of the bootstrap has %s", strings.TrimSpace(line))
 		}
 	}
+	if got := agentVariable(t, "DNS_PROXY_ADDR", controlplane.ProxyPlace{}); got != "127.0.0.1:0" {
+		t.Errorf("an agent answers questions for names at %q: want a free port, as there are several agents", got)
+	}
 	pod := map[string]string{"a": "b"}
 	proxy, err := (realProxies{&ControlPlane{}}).agent(proxy.Spec{}, "one", map[string]string{}, pod, map[string][]byte{}, controlplane.ProxyPlace{})
 	if err != nil {
