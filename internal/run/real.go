@@ -2,7 +2,9 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"scaler.mesh/scaler/internal/component"
@@ -43,11 +45,20 @@ func (r *run) realOptions() *fleet.RealOptions {
 	}
 	for _, part := range r.unchecked {
 		if part.What == record.UncheckedPatches {
-			o.Patches = part.Examples
+			o.Patches = named(part)
 		}
 	}
 	r.spec.place().placeSidecars(r, o)
 	return o
+}
+
+// named returns the examples of a part, and how many more there are: the one that is the reason may be among those.
+func named(part record.NotChecked) []string {
+	more := part.Count - len(part.Examples)
+	if more <= 0 {
+		return part.Examples
+	}
+	return append(slices.Clone(part.Examples), fmt.Sprintf("and %d more", more))
 }
 
 // placeSidecars makes real sidecars processes of this machine.
