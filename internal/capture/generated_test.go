@@ -94,7 +94,7 @@ func FuzzGenerated(f *testing.F) {
 	})
 }
 
-// texts are those that YAML could take for something else, and some that mean something in a mesh.
+// texts has texts that YAML could take for something else, and some with a meaning in a mesh.
 var texts = []string{
 	"cart", "cart.shop.svc.cluster.local", "*.example.com", "*", "shop/*", "./cart", "mesh", "10.0.0.0/8", "fd00::1", "cluster.local/ns/shop/sa/cart", "%START_TIME%", "x-tenant", ":authority",
 	"", "true", "no", "null", "~", "0123", "1e3", "0x1F", "0o17", "1_000", "12:30:45", "2001-01-01", ".inf", ".5", "-", "--- a", "...", "- a", "a: b", "# a", "a #b", "!a", "&a", "*a", "<<", "%", "@a", "`", "{}", "[a]",
@@ -104,7 +104,7 @@ var texts = []string{
 // generator fills messages with what chance says.
 type generator struct{ *rand.Rand }
 
-// deepest is how deep messages are nested in messages.
+// deepest is the depth to which messages are nested.
 const deepest = 5
 
 func (g generator) message(m protoreflect.Message, depth int) {

@@ -12,7 +12,7 @@ import (
 	"scaler.mesh/scaler/internal/process"
 )
 
-// leftover is what a killed scaler left on this machine, as cleanup prints it.
+// leftover is one thing that a killed scaler left on this machine, as cleanup prints it.
 type leftover struct {
 	Folder    string   `json:"folder"`
 	Owner     int      `json:"owner"`     // process id of the scaler that was killed

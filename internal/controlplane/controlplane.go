@@ -64,19 +64,19 @@ type Running struct {
 	Helpers []Helper
 }
 
-// Membership is what makes the pods of a namespace part of the mesh.
+// Membership has the labels and annotations by which the pods of a namespace are part of the mesh.
 type Membership struct {
 	NamespaceLabels map[string]string // that the namespace needs; nil = none
 	PodLabels       map[string]string // that each pod needs, by which it is also that of a Revision; nil = none
 	PodAnnotations  map[string]string // likewise; nil = none
 }
 
-// Captured is what makes a captured mesh that of a control plane.
+// Captured adapts a captured mesh to a control plane.
 type Captured struct {
 	// Prepare installs the kinds of the mesh's configuration that the control plane's own
 	// installation does not have.
 	Prepare func(ctx context.Context, mesh *capture.Mesh) error
-	// Replay is what the mesh is to the control plane: a service of topology.Mesh is a workload
+	// Replay describes the mesh to the control plane: a service of topology.Mesh is a workload
 	// of the captured one, and knobs do not count. Of what the mesh has and Wants says nothing of
 	// it returns what is not checked.
 	Replay func(mesh *capture.Mesh) (Mesh, []record.NotChecked)
@@ -107,10 +107,10 @@ type NodeProxies struct {
 // Nodes are the proxies of nodes, in place of those of pods, or of the pods of some namespaces. They are pods, too, without the
 // label of a service, which Proxies.Spec specifies the proxies of.
 type Nodes interface {
-	// Objects are what makes one proxy for each fake node. Neither they nor their pods carry
+	// Objects returns the objects that make one proxy for each fake node. Neither they nor their pods carry
 	// a run label yet.
 	Objects() (*corev1.ServiceAccount, *appsv1.DaemonSet)
-	// PodHealth is what the control plane makes of a pod as the endpoint of a service.
+	// PodHealth returns the health that the control plane gives a pod as the endpoint of a service.
 	PodHealth(ready, terminating bool) convergence.Health
 	// Serves reports whether the pods of a namespace of the mesh are served by their node's proxy, and
 	// what the namespace and its pods have for that. Else each of its pods has a sidecar, unless topology.Service.ByNode says otherwise.
@@ -136,7 +136,7 @@ type ServiceChange struct {
 	Changes         convergence.Key // the resource of every proxy that changes with it
 }
 
-// Membership is what makes the pods of a namespace part of the mesh, and whether they have the proxy of
+// Membership states which labels and annotations make the pods of a namespace part of the mesh, and whether they have the proxy of
 // their node in place of a sidecar.
 func (c *ControlPlane) Membership(mesh topology.Mesh, namespace string) (m Membership, byNode bool) {
 	if c.Nodes != nil {
@@ -153,13 +153,13 @@ func (c *ControlPlane) ServedByNode(mesh topology.Mesh, s topology.Service) bool
 	return byNode || s.ByNode
 }
 
-// NamespaceLabels are those of Membership.
+// NamespaceLabels returns the labels that Membership gives a namespace.
 func (c *ControlPlane) NamespaceLabels(mesh topology.Mesh, namespace string) map[string]string {
 	m, _ := c.Membership(mesh, namespace)
 	return m.NamespaceLabels
 }
 
-// PodAnnotations are those of Membership.
+// PodAnnotations returns the annotations that Membership gives pods.
 func (c *ControlPlane) PodAnnotations(mesh topology.Mesh, namespace string) map[string]string {
 	m, _ := c.Membership(mesh, namespace)
 	return m.PodAnnotations
@@ -171,7 +171,7 @@ func (c *ControlPlane) Mixed(mesh topology.Mesh) bool {
 	return c.Nodes != nil && slices.ContainsFunc(mesh.Services, func(s topology.Service) bool { return !s.Outside && !c.ServedByNode(mesh, s) })
 }
 
-// Waypoints are those of Nodes; nil: there are none.
+// Waypoints returns the waypoints of Nodes; nil = there are none.
 func (c *ControlPlane) Waypoints() Waypoints {
 	if c.Nodes == nil {
 		return nil
@@ -179,7 +179,7 @@ func (c *ControlPlane) Waypoints() Waypoints {
 	return c.Nodes.Waypoints
 }
 
-// EndpointHealth is what the control plane makes of the conditions of a service's endpoint; ok is
+// EndpointHealth returns the health that the control plane gives an endpoint with these conditions; ok is
 // false for one that it does not send. Where nodes have proxies, endpoints are the pods of the mesh, as
 // Nodes.Wants has them, in place of those that the API server lists.
 func (c *ControlPlane) EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool) {
@@ -195,10 +195,10 @@ func (c *ControlPlane) EndpointHealth(ready, serving, terminating bool) (health 
 type Waypoints interface {
 	// List are the waypoints of a mesh.
 	List(mesh topology.Mesh) []Waypoint
-	// Objects are what makes the waypoints, with the run's label wherever it belongs. They are
+	// Objects returns the objects that make the waypoints, with the run's label wherever it belongs. They are
 	// made when there are the mesh's namespaces, and nothing else of it.
 	Objects(mesh topology.Mesh, run string) []*unstructured.Unstructured
-	// Labels are those by which a namespace (service "") or a service uses its waypoint.
+	// Labels returns the labels by which a namespace (service "") or a service uses its waypoint.
 	Labels(namespace, service string) map[string]string
 	// Wants are the resources that a waypoint must come to hold. Endpoints of services are
 	// those that the API server lists, see Listed.
@@ -240,7 +240,7 @@ type Revision interface {
 	Remove(ctx context.Context) error
 }
 
-// Server is what serves the mesh.
+// Server describes the process that serves the mesh.
 type Server interface {
 	// Describe states which program it is and how it is set.
 	Describe() Description
@@ -248,9 +248,9 @@ type Server interface {
 	Endpoints() Endpoints
 }
 
-// Mesh is what a mesh's objects and configuration are to a control plane.
+// Mesh makes the configuration of a mesh for a control plane, and states what sidecars then hold.
 type Mesh interface {
-	// Objects are what the knobs become for a mesh, in addition to its workloads. They
+	// Objects returns the configuration that the settings become for a mesh, in addition to its workloads. They
 	// carry no run label yet. Knobs at the control plane's defaults may need
 	// none.
 	Objects(mesh topology.Mesh, knobs scenario.Settings) []*unstructured.Unstructured
@@ -261,7 +261,7 @@ type Mesh interface {
 	// this index holds when converged, no more and no fewer: the wanted ones and
 	// those that the control plane adds by itself. nil if the adapter does not know.
 	Holds(mesh topology.Mesh, knobs scenario.Settings, service int) []convergence.Key
-	// EndpointHealth is what the control plane makes of the conditions of an endpoint that the
+	// EndpointHealth returns the health that the control plane gives an endpoint with these conditions that the
 	// API server lists; ok is false for one that it does not send.
 	EndpointHealth(ready, serving, terminating bool) (health convergence.Health, ok bool)
 }
@@ -273,7 +273,7 @@ type Proxies interface {
 	Spec(pod *corev1.Pod) (proxy.Spec, error)
 }
 
-// ProxyServices are what a process has for the simulated proxies that run in it.
+// ProxyServices are shared by the simulated proxies that run in one process.
 type ProxyServices struct {
 	Observer proxy.Observer  // receives the events of proxies
 	Store    *xdsprobe.Store // resources and counters of proxies that speak xDS
@@ -287,13 +287,13 @@ type ProxyServices struct {
 	Backends *proxy.Backends
 }
 
-// ProxyOptions are what a run decides about its simulated proxies.
+// ProxyOptions are the settings that a run gives its simulated proxies.
 type ProxyOptions struct {
 	XDS                 string         // "delta" or "sotw"; "" = what the mesh's proxies speak
 	CertificateLifetime time.Duration  // that is requested; 0 = the agent's own
 	Address             string         // host:port to connect to; "" = the control plane's own
 	Metadata            map[string]any // takes the place of entries of the node's metadata; nil = none
-	// Slowdown is how many times as long proxies wait for what is a matter of time.
+	// Slowdown is the factor K by which time is slowed down: proxies wait K times as long.
 	Slowdown proxy.Slowdown
 }
 
@@ -359,11 +359,11 @@ type Endpoints struct {
 	// Collect makes the program collect its garbage before it answers; "" = it cannot
 	// be asked to.
 	Collect string
-	// Sync is how the program reports which proxies are behind; nil = it does not.
+	// Sync reads from the program which proxies are behind; nil = it does not report that.
 	Sync *Sync
 }
 
-// Metrics are what a control plane's own metrics mean.
+// Metrics state the meaning of a control plane's own metrics.
 type Metrics struct {
 	Phase []Metric // evaluated over each phase
 	// Push names those of Phase whose sum is the mean time from when it learns of

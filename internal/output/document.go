@@ -47,7 +47,7 @@ func (d *Document) text(s string) string {
 	return strings.Join(parts, "")
 }
 
-// address is what GitHub shows as a link, if it is not escaped.
+// address matches a URL, which GitHub shows as a link if it is not escaped.
 var address = regexp.MustCompile(`https://[A-Za-z0-9._~:/?#@%&=+-]+`)
 
 // escapedAround returns s with all but addresses escaped.

@@ -58,7 +58,7 @@ func (r *run) checkObjects(ctx context.Context) error {
 	return fmt.Errorf("%s of the mesh refused by the API server: %s", output.Many(len(refused), "object"), output.FirstOf(refused, mostRefused))
 }
 
-// mostRefused is how many refused objects an error has.
+// mostRefused is the number of refused objects that an error names.
 const mostRefused = 20
 
 // refusals ends a run whose pods are refused: by a quota, a webhook or other admission. Nobody

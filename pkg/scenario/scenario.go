@@ -38,12 +38,12 @@ type Scenario struct {
 	Place        Place        `json:"place,omitzero"`
 	Latency      Requests     `json:"latency,omitzero"`
 	Instrument   Instrument   `json:"instrument"`
-	// Thresholds are what the figures of every run must meet, as FIGURE<VALUE or FIGURE>VALUE.
+	// Thresholds are bounds that the figures of every run must meet, as FIGURE<VALUE or FIGURE>VALUE.
 	// They change no figure.
 	Thresholds []string `json:"thresholds,omitempty"`
 }
 
-// Mesh is what is rolled out: a synthetic mesh, or a captured one where File is set.
+// Mesh describes the mesh to roll out: a synthetic one, or a captured one if File is set.
 type Mesh struct {
 	Pods       List[int]    `json:"pods,omitempty"`       // each with a sidecar; one run for each size
 	Services   int          `json:"services,omitempty"`   // 0 = one for every 10 pods
@@ -68,7 +68,7 @@ type Mesh struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// Settings are those of a mesh, independent of each other. In a scenario they replace those of the mode, and "" leaves the mode's. A
+// Settings are the three settings of a mesh, independent of each other. In a scenario they replace those of the mode, and "" leaves the mode's. A
 // control plane may have other values, which its adapter defines.
 type Settings struct {
 	MTLS string `json:"mtls,omitempty"` // permissive or strict: whether plaintext is accepted
@@ -105,7 +105,7 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// Parts are what a mesh contains in addition to uniform HTTP services. A part that is not
+// Parts are the contents of a mesh in addition to uniform HTTP services. A part that is not
 // stated is as the profile has it; 0 leaves it out.
 type Parts struct {
 	VirtualServices  *int      `json:"virtualServices,omitempty"`
@@ -216,7 +216,7 @@ const (
 // internal/controlplane/istio. The Go runtime derives the processors of garbage collection, a quarter, from it.
 const DefaultProcessors = 8
 
-// Connection is how sidecars reach a control plane that is not started by the run,
+// Connection describes the way in which sidecars reach a control plane that is not started by the run,
 // xds://HOST:PORT. File names are relative to the current folder.
 type Connection struct {
 	Plaintext   bool   `json:"plaintext,omitempty"` // no TLS and no token
@@ -268,7 +268,7 @@ func (u Upgrade) String() string {
 	return text
 }
 
-// Load is how pods arrive, come and go, and what is changed and broken meanwhile.
+// Load describes the arrival of pods, and the changes, churn and faults of a run.
 type Load struct {
 	Arrival          Arrival `json:"arrival"`
 	Probes           int     `json:"probes"`           // changes of each kind, one at a time, followed to the sidecars
@@ -303,7 +303,7 @@ type Place struct {
 	KwokImage   string  `json:"kwokImage,omitempty"`
 }
 
-// Requests are those whose latency is measured, and what is on their way. Only the command latency
+// Requests describe the requests whose latency is measured, and the proxies between client and server. Only the command latency
 // has them.
 type Requests struct {
 	// Of an open loop, in which requests are due on a schedule.
@@ -338,7 +338,7 @@ type Requests struct {
 	Nodes     List[string] `json:"nodes,omitempty"`     // that pods may be on, the client's first; nil = any that take pods
 }
 
-// Instrument is how scaler itself runs.
+// Instrument has the settings of scaler itself.
 type Instrument struct {
 	Workers   int      `json:"workers,omitempty"` // processes that run the simulated sidecars
 	Dilation  Dilation `json:"dilation,omitzero"`

@@ -194,10 +194,10 @@ func (a *Assessment) writeDifferences(d *output.Document, dir string) {
 	d.Paragraph(output.Quote(output.Command("scaler", "diff", dir)) + " lists all with their values.")
 }
 
-// maxValue is how long the values of a difference may be to be listed.
+// maxValue is the length up to which the values of a difference are listed, in bytes.
 const maxValue = 240
 
-// valueOf is what a field was and is; "" of several, or long ones.
+// valueOf states the values of a field before and after; "" if there are several, or they are long.
 func valueOf(g diff.Group) string {
 	if len(g.Values) != 1 || g.Op != diff.Renamed && g.Op != diff.Changed || len(g.Values[0].From)+len(g.Values[0].To) > maxValue {
 		return ""

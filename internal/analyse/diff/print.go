@@ -117,7 +117,7 @@ func (v *Validation) listed(most int) (all []string) {
 	return all
 }
 
-// answer is what an Envoy said, in a sentence.
+// answer states the result of the validation in a sentence.
 func (v *Validation) answer() string {
 	verdict := "accepts all of them"
 	if len(v.Rejected) > 0 {
@@ -196,7 +196,7 @@ func (r *Result) lines(quote func(string) string) (groups [][]string) {
 	return groups
 }
 
-// lines are what differs, in a few lines.
+// lines state the difference in a few lines.
 func (g Group) lines(quote func(string) string) (lines []string) {
 	what := string(g.Op)
 	if g.Path != "" {
@@ -224,7 +224,7 @@ func (g Group) lines(quote func(string) string) (lines []string) {
 	return lines
 }
 
-// subject is what resources a group is about.
+// subject names the resources that a group is about.
 func (g Group) subject() string {
 	switch {
 	case len(g.Resources) == 1 && strings.HasSuffix(g.Class, g.Resources[0]):
@@ -283,7 +283,7 @@ func workloads(all []Workload) string {
 	return strings.Join(texts, ", ")
 }
 
-// warnings are what makes the result doubtful.
+// warnings state why the result may be wrong.
 func (r *Result) warnings() (all []string) {
 	for _, side := range []Side{r.From, r.To} {
 		if side.NotQuiet {
@@ -293,7 +293,7 @@ func (r *Result) warnings() (all []string) {
 	return all
 }
 
-// notes are what a reader has to know of how sides were compared.
+// notes state how the sides were compared, and what was not.
 func (r *Result) notes() (all []string) {
 	for _, side := range []struct {
 		name      string
