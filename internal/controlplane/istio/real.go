@@ -92,6 +92,9 @@ func (c realProxies) HostProxy(w controlplane.HostWorkload, at controlplane.Prox
 	return c.agent(identity, w.Namespace, env, nil, map[string][]byte{}, at)
 }
 
+// dnsCapture is the environment variable, and proxy metadata, with which an agent answers questions for names.
+const dnsCapture = "ISTIO_META_DNS_CAPTURE"
+
 // agent is pilot-agent for a proxy, with these annotations of its pod and without a
 // status port.
 func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotations map[string]string, files map[string][]byte, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
@@ -129,11 +132,14 @@ func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotatio
 		"ENVOY_STATUS_PORT":     strconv.Itoa(at.Ports.Ready),
 		// What it stands in a pod for are other programs' probes, on fixed ports.
 		"ISTIO_KUBE_APP_PROBERS": "",
-		// Where a mesh has ISTIO_META_DNS_CAPTURE, each agent answers questions for names, which nobody here asks. They share this machine's
-		// ports, and without this all of them listen on one.
-		"DNS_PROXY_ADDR": "127.0.0.1:0",
-		"PATH":           "/usr/bin:/bin",
+		"PATH":                   "/usr/bin:/bin",
 	})
+	// An agent of such a mesh answers questions for names, which nobody here asks. Agents share this machine's ports, and would all
+	// listen on one.
+	metadata, _ := proxyConfig["proxyMetadata"].(map[string]any)
+	if env[dnsCapture] != "" || metadata[dnsCapture] != nil {
+		env["DNS_PROXY_ADDR"] = "127.0.0.1:0"
+	}
 	if at.CertificateLifetime > 0 {
 		env["SECRET_TTL"] = at.CertificateLifetime.String()
 	}

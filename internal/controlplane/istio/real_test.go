@@ -68,8 +68,27 @@ func TestAgentsListenOnLoopback(t *testing.T) {
 			t.Errorf("a listener of the bootstrap has %s", strings.TrimSpace(line))
 		}
 	}
-	if got := agentVariable(t, "DNS_PROXY_ADDR", controlplane.ProxyPlace{}); got != "127.0.0.1:0" {
-		t.Errorf("an agent answers questions for names at %q: want a free port, as there are several agents", got)
+	for _, c := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{map[string]string{}, ""},
+		{map[string]string{dnsCapture: "true"}, "127.0.0.1:0"},
+		{map[string]string{"PROXY_CONFIG": `{"proxyMetadata": {"ISTIO_META_DNS_CAPTURE": "true"}}`}, "127.0.0.1:0"},
+	} {
+		agent, err := (realProxies{&ControlPlane{}}).agent(proxy.Spec{}, "one", c.env, nil, map[string][]byte{}, controlplane.ProxyPlace{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, variable := range agent.Env {
+			if value, is := strings.CutPrefix(variable, "DNS_PROXY_ADDR="); is {
+				got = value
+			}
+		}
+		if got != c.want {
+			t.Errorf("%v: an agent answers questions for names at %q, want %q, as there are several agents", c.env, got, c.want)
+		}
 	}
 	pod := map[string]string{"a": "b"}
 	proxy, err := (realProxies{&ControlPlane{}}).agent(proxy.Spec{}, "one", map[string]string{}, pod, map[string][]byte{}, controlplane.ProxyPlace{})
