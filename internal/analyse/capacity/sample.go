@@ -364,7 +364,6 @@ func advice(s *sample, o Options) string {
 	if s != nil {
 		run := s.runs[0]
 		ask = run.Scenario
-		ask.ControlPlane.Upgrade = scenario.Upgrade{}
 		ask.Instrument.Dilation = scenario.Dilation{Factor: run.Slowdown()} // which runs of one plan share
 		if ask.Mesh.PodsPerNode != 0 {
 			ask.Mesh.PodsPerNode = usualPerNode(s.runs)
@@ -376,18 +375,28 @@ func advice(s *sample, o Options) string {
 		}
 		ask.Mesh.PodsPerNode = cmp.Or(o.PodsPerNode, ask.Mesh.PodsPerNode)
 	}
-	ask.Repeats, ask.Load.Probes, ask.Mesh.Services, ask.Mesh.Namespaces = 2, 0, 0, 0
-	ask.Mesh.Pods, ask.Mesh.Scale = nil, nil
+	ask.Repeats, ask.Load.Probes = 2, 0
+	var sizes []int
 	last := 0
 	for sixteenths := 2; sixteenths <= 8; sixteenths++ {
 		if s != nil && s.growth != nil {
 			planned, _ := s.growth.scaleFor(o.Pods)
 			last = max(last+1, (planned*sixteenths+15)/16)
-			ask.Mesh.Scale = append(ask.Mesh.Scale, last)
 		} else {
 			last = max(last+10, (o.Pods*sixteenths/16+9)/10*10)
-			ask.Mesh.Pods = append(ask.Mesh.Pods, last)
 		}
+		sizes = append(sizes, last)
 	}
-	return "run '" + output.Command(append([]string{"scaler", scenario.Rollout}, ask.Args(scenario.Rollout)...)...) + "'"
+	return "run '" + RolloutCommand(ask, sizes) + "'"
+}
+
+// RolloutCommand returns the command that rolls out the mesh of a scenario in these sizes: numbers of pods, or of copies of a captured
+// mesh. Services and namespaces follow from the pods.
+func RolloutCommand(ask scenario.Scenario, sizes []int) string {
+	ask.ControlPlane.Upgrade = scenario.Upgrade{}
+	ask.Mesh.Pods, ask.Mesh.Scale, ask.Mesh.Services, ask.Mesh.Namespaces = sizes, nil, 0, 0
+	if ask.Mesh.File != "" {
+		ask.Mesh.Pods, ask.Mesh.Scale = nil, sizes
+	}
+	return output.Command(append([]string{"scaler", scenario.Rollout}, ask.Args(scenario.Rollout)...)...)
 }

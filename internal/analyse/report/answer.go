@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"scaler.mesh/scaler/internal/analyse/capacity"
 	"scaler.mesh/scaler/internal/analyse/compare"
 	"scaler.mesh/scaler/internal/output"
 	"scaler.mesh/scaler/pkg/record"
@@ -199,10 +200,12 @@ func nextSteps(runs []record.Run) (next output.Table) {
 	case n >= sizesNeeded:
 		next.Add("scaler plan "+dir+" --pods N", "a forecast of N pods")
 	case n > 0:
-		ask := runs[0].Scenario
-		ask.ControlPlane.Upgrade, ask.Instrument.Dilation = scenario.Upgrade{}, scenario.Dilation{}
-		ask.Mesh.Pods, ask.Mesh.Services, ask.Mesh.Namespaces, ask.Mesh.Scale = scenario.List[int]{100, 200, 400}, 0, 0, scenario.List[int]{1, 2, 4}
-		next.Add(output.Command(append([]string{"scaler", scenario.Rollout}, ask.Args(scenario.Rollout)...)...), fmt.Sprintf("%d sizes or more, for a forecast (scaler plan)", sizesNeeded))
+		ask, sizes := runs[0].Scenario, []int{100, 200, 400}
+		ask.Instrument.Dilation = scenario.Dilation{} // larger meshes may need another factor
+		if ask.Mesh.File != "" {
+			sizes = []int{1, 2, 4}
+		}
+		next.Add(capacity.RolloutCommand(ask, sizes), fmt.Sprintf("%d sizes or more, for a forecast (scaler plan)", sizesNeeded))
 	}
 	return next
 }
