@@ -74,8 +74,8 @@ func (g *Gatherer) Add(object *unstructured.Unstructured) error {
 		return err
 	}
 	namespace := cmp.Or(object.GetNamespace(), metav1.NamespaceDefault)
-	if slices.ContainsFunc(Resources(), func(r Resource) bool { return r.Cluster && r.Group == kind.Group && r.Kind == kind.Kind }) {
-		namespace = "" // whatever the object has
+	if r, _ := resourceOf(kind, basics, configuration); r.Cluster {
+		namespace = "" // even if the object states one
 	}
 	identity := kind.Group + " " + Identity(kind.Kind, namespace, object.GetName())
 	if g.given[identity] && object.GetName() != "" {
@@ -160,10 +160,8 @@ func checkTexts(object *unstructured.Unstructured) error {
 // plural returns the name of an object's kind in counts.
 func plural(object *unstructured.Unstructured) string {
 	kind := object.GroupVersionKind()
-	for _, r := range append(Resources(), autoscalers, configMaps, mirroredKind) {
-		if r.Group == kind.Group && r.Kind == kind.Kind {
-			return r.name()
-		}
+	if r, ok := resourceOf(kind, basics, configuration, []Resource{autoscalers, configMaps, mirroredKind}); ok {
+		return r.name()
 	}
 	if kind.GroupKind().String() == "ServiceAccount" {
 		return "serviceaccounts"

@@ -74,10 +74,15 @@ var configuration = []Resource{
 func Resources() []Resource { return append(append([]Resource(nil), basics...), configuration...) }
 
 // Configuration returns the resource of a kind of a mesh's configuration, of any version.
-func Configuration(of schema.GroupVersionKind) (Resource, bool) {
-	for _, r := range configuration {
-		if r.Group == of.Group && r.Kind == of.Kind {
-			return r, true
+func Configuration(of schema.GroupVersionKind) (Resource, bool) { return resourceOf(of, configuration) }
+
+// resourceOf returns the resource of a kind, of any version, in lists of resources.
+func resourceOf(of schema.GroupVersionKind, lists ...[]Resource) (Resource, bool) {
+	for _, list := range lists {
+		for _, r := range list {
+			if r.Group == of.Group && r.Kind == of.Kind {
+				return r, true
+			}
 		}
 	}
 	return Resource{}, false

@@ -291,8 +291,8 @@ func (r *Revision) Configuration(discovery string) (config map[string]any, not [
 		for _, name := range slices.Sorted(maps.Keys(ownMetadata)) {
 			drop(metadata, name, "defaultConfig.proxyMetadata."+name, ownMetadata[name])
 		}
-		if metadata["ISTIO_META_DNS_CAPTURE"] == "true" {
-			not = append(not, Difference{"meshConfig.defaultConfig.proxyMetadata.ISTIO_META_DNS_CAPTURE", "true", "tables of names that agents ask for: simulated ones do not"})
+		if metadata[DNSCapture] == "true" {
+			not = append(not, Difference{"meshConfig.defaultConfig.proxyMetadata." + DNSCapture, "true", "tables of names that agents ask for: simulated ones do not"})
 		}
 	}
 	if r.MeshNetworks != nil {
@@ -300,6 +300,9 @@ func (r *Revision) Configuration(discovery string) (config map[string]any, not [
 	}
 	return config, append(not, addresses(config)...)
 }
+
+// DNSCapture is the environment variable, and proxy metadata, with which an Istio agent answers DNS queries.
+const DNSCapture = "ISTIO_META_DNS_CAPTURE"
 
 // addresses names what configuration sends to addresses that a replay does not have. What the control plane sends does not
 // depend on whether they answer.

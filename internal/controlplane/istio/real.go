@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/controlplane/authority"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -92,9 +93,6 @@ func (c realProxies) HostProxy(w controlplane.HostWorkload, at controlplane.Prox
 	return c.agent(identity, w.Namespace, env, nil, map[string][]byte{}, at)
 }
 
-// dnsCapture is the environment variable, and proxy metadata, with which an agent answers questions for names.
-const dnsCapture = "ISTIO_META_DNS_CAPTURE"
-
 // agent is pilot-agent for a proxy, with these annotations of its pod and without a
 // status port.
 func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotations map[string]string, files map[string][]byte, at controlplane.ProxyPlace) (controlplane.RealProxy, error) {
@@ -134,10 +132,10 @@ func (c realProxies) agent(identity proxy.Spec, namespace string, env, annotatio
 		"ISTIO_KUBE_APP_PROBERS": "",
 		"PATH":                   "/usr/bin:/bin",
 	})
-	// An agent of such a mesh answers questions for names, which nobody here asks. Agents share this machine's ports, and would all
-	// listen on one.
+	// With DNS capture each agent listens for DNS queries, by default on the same port. Agents share this machine's ports, so each gets a
+	// free one.
 	metadata, _ := proxyConfig["proxyMetadata"].(map[string]any)
-	if env[dnsCapture] != "" || metadata[dnsCapture] != nil {
+	if env[capture.DNSCapture] != "" || metadata[capture.DNSCapture] != nil {
 		env["DNS_PROXY_ADDR"] = "127.0.0.1:0"
 	}
 	if at.CertificateLifetime > 0 {

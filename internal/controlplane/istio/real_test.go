@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/component"
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/pkg/proxy"
@@ -73,7 +74,7 @@ func TestAgentsListenOnLoopback(t *testing.T) {
 		want string
 	}{
 		{map[string]string{}, ""},
-		{map[string]string{dnsCapture: "true"}, "127.0.0.1:0"},
+		{map[string]string{capture.DNSCapture: "true"}, "127.0.0.1:0"},
 		{map[string]string{"PROXY_CONFIG": `{"proxyMetadata": {"ISTIO_META_DNS_CAPTURE": "true"}}`}, "127.0.0.1:0"},
 	} {
 		agent, err := (realProxies{&ControlPlane{}}).agent(proxy.Spec{}, "one", c.env, nil, map[string][]byte{}, controlplane.ProxyPlace{})
@@ -87,7 +88,7 @@ func TestAgentsListenOnLoopback(t *testing.T) {
 			}
 		}
 		if got != c.want {
-			t.Errorf("%v: an agent answers questions for names at %q, want %q, as there are several agents", c.env, got, c.want)
+			t.Errorf("%v: the agent answers DNS queries at %q, want %q: several agents cannot listen on one port", c.env, got, c.want)
 		}
 	}
 	pod := map[string]string{"a": "b"}
