@@ -123,15 +123,14 @@ func (f Facts) processorTime() Check {
 		low, high := used.P50*nodes.Speed, used.Max*nodes.Speed
 		c.Text = fmt.Sprintf("production used %s (p50) to %s (most) reference processors in %s, the replay %s (at rest) to %s (peak of its rollout)",
 			output.Digits(low, 2), output.Digits(high, 2), spanText(f.Captured.History), output.Digits(rest, 2), output.Digits(peak, 2))
-		switch {
-		case low > peak:
+		if low > peak {
 			c.Text += ": production has more to do than the replay"
-		case high < rest:
-			c.Outcome = Holds
-			c.Text += ": the replay needs more than production"
-		default:
-			c.Outcome = Holds
+			return c
 		}
+		if high < rest {
+			c.Text += ": the replay needs more than production"
+		}
+		c.Outcome = Holds
 	}
 	return c
 }
