@@ -174,7 +174,7 @@ func ofMesh(objects []*unstructured.Unstructured) (n int) {
 	return n
 }
 
-// checkWhole checks that each object is counted, and that the configuration is that of the objects, but for what is left out.
+// checkWhole checks that each object is counted, and that the mesh has the configuration of all objects that are not left out.
 func checkWhole(t *testing.T, objects []*unstructured.Unstructured, m Mesh) {
 	t.Helper()
 	checkCounts(t, m)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Containers and their ports are kept apart, whoever added them.
+// Each container keeps its own ports: also one that another webhook than Istio's added.
 func TestContainersOfOthers(t *testing.T) {
 	// Ports of one number may differ in their protocol, and a Service may lead to both:
 	// https://kubernetes.io/docs/concepts/services-networking/service/#multi-port-services

@@ -292,8 +292,8 @@ func injectsByDefault(w *unstructured.Unstructured) bool {
 	})
 }
 
-// trim reduces the pods of an owner to what matters of them. With a template, they are as it says, but for their accounts, and of
-// their own labels those stay that matter. Without, a label that not all pods have alike stays if it
+// trim removes from the pods of an owner what does not affect the mesh. Pods with a template have the containers and labels of the template,
+// their own accounts, and those of their own labels that matter. Of pods without a template, a label in which they differ stays only if it
 // matters.
 func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 	differ := map[string]bool{}

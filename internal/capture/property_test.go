@@ -28,7 +28,7 @@ func checkReadable(t *testing.T, what string, m Mesh) {
 	}
 }
 
-// equal reports whether two meshes are the same, but for where they were read.
+// equal reports whether two meshes have the same content. It ignores the file from which they were read.
 func equal(a, b Mesh) bool {
 	parts := func(m Mesh) []any {
 		return []any{m.Namespaces, m.Services, m.Slices, m.Workloads, m.Objects, m.Waypoints}

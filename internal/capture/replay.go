@@ -274,7 +274,7 @@ const (
 	revisionAnnotation = "scaler.mesh/revision"
 )
 
-// placeholderImage is the image of the container that pods have for lack of one that is known.
+// placeholderImage is the image of the only container of a pod whose own containers are not known.
 const placeholderImage = "scaler.mesh/placeholder"
 
 // notInjected are the proxies that pods of a replay do not show: they lack the network of the host, the redirection or the arguments of what

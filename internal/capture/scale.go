@@ -69,7 +69,7 @@ func (m *Mesh) Times(n int) (Mesh, error) {
 	return to, nil
 }
 
-// times returns a control plane whose namespaces there are n copies of, but for those that there are once.
+// times returns the control plane of n copies of the mesh's namespaces. Namespaces for which once is true are not copied.
 func (c *ControlPlane) times(n int, once func(string) bool) *ControlPlane {
 	if c == nil {
 		return nil

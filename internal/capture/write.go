@@ -76,8 +76,8 @@ func (m *Mesh) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// document returns a value in YAML. That is made from its JSON, in which characters stand for themselves that YAML takes for the end of a line, or
-// does not take: these are escaped. What YAML cannot have, such as a key of more than 1024 characters, or has another meaning for, is in JSON.
+// document returns a value as YAML. It escapes characters that YAML does not accept, or treats as the end of a line. A value that YAML cannot
+// express, such as an object with a key of more than 1024 characters, or with the key << for a merge, is written as JSON, which YAML includes.
 func document(value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -29,7 +29,7 @@ func stored(t *testing.T) (*record.Writer, *record.SampleLog) {
 	return w, w.Samples()
 }
 
-// paced returns a source whose readings are a second apart, the first at begin.
+// paced returns a source with one reading per second. The first is at begin.
 func paced(id string, begin time.Time, readings int) *counted {
 	c := &counted{id: id, started: begin.Add(-1500 * time.Millisecond)}
 	for i := range readings {

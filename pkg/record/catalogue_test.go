@@ -181,7 +181,7 @@ func (p fieldPattern) has(path string) bool {
 	return isLatency
 }
 
-// pattern returns a figure's path with what its words stand for.
+// pattern returns a figure's path with its placeholders replaced by patterns.
 func pattern(path string) *regexp.Regexp {
 	quoted := regexp.QuoteMeta(path)
 	for word, stands := range map[string]string{"PHASE": "(baseline|rollout|steady|probe|change|cycle|storm|churn)", "KIND": "[^.]+", "PROGRAM": "[^.]+", "TYPE": "[^.]+", "FAULT": ".+", "STAGE": "[^.]+"} {

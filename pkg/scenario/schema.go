@@ -116,7 +116,7 @@ func leaf(t reflect.Type, p Parameter) map[string]any {
 	return schema
 }
 
-// choices returns the values of a type that texts stand for.
+// choices parses texts as values of a type.
 func choices(t reflect.Type, texts []string) []any {
 	var all []any
 	for _, text := range texts {

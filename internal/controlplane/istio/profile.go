@@ -90,7 +90,7 @@ func profileObjects(mesh topology.Mesh) []*unstructured.Unstructured {
 	return append(objects, gatewayObjects(mesh)...)
 }
 
-// aliasName returns the name of a Service that stands for another one.
+// aliasName returns the name of a Service of type ExternalName that is an alias of another Service.
 func aliasName(i int) string { return fmt.Sprintf("alias-%d", i) }
 
 // externalPort is the port of a ServiceEntry of a profile.

@@ -93,7 +93,7 @@ func (c *Cluster) forward(ctx context.Context, quietly bool, namespace, pod stri
 	return f, nil
 }
 
-// Port returns the port of loopback that stands for a port of the pod.
+// Port returns the local port that is forwarded to a port of the pod.
 func (f *Forwarded) Port(port int) int { return f.local[port] }
 
 // Address is HOST:PORT of loopback that stands for a port of the pod.
