@@ -18,9 +18,10 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// lastReading limits the wait for the readings of cAdvisor that follow the last phase. cAdvisor reads
-// a container every 20 s at least, unless its kubelet is set otherwise.
-const lastReading = 30 * time.Second
+// lastReading limits the wait for the readings of cAdvisor that follow the last phase. cAdvisor reads a container every
+// 20 s at the latest. A container whose start it missed, because containerd did not have its task within 3 s, it finds
+// once a minute (globalHousekeepingInterval in its manager/manager.go). A kubelet may be set otherwise.
+const lastReading = 90 * time.Second
 
 // Sidecars reads the usage of the containers of a run's real sidecars from the kubelets.
 type Sidecars struct {

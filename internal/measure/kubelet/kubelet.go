@@ -136,6 +136,9 @@ func (w *Watcher) look(ctx context.Context) {
 					w.take(node, samples)
 				}
 			}
+			if ctx.Err() != nil {
+				return // the request was given up; that says nothing about the kubelet
+			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.failed[node] = err

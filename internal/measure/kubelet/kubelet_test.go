@@ -140,9 +140,14 @@ func TestWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer string
 		refused := errors.New("refused")
-		w := NewWatcher(func(_ context.Context, node string) ([]byte, error) {
-			if answer == "" {
+		const hangs = "never comes"
+		w := NewWatcher(func(ctx context.Context, node string) ([]byte, error) {
+			switch answer {
+			case "":
 				return nil, refused
+			case hangs:
+				<-ctx.Done()
+				return nil, ctx.Err()
 			}
 			return []byte(answer), nil
 		})
@@ -154,6 +159,10 @@ func TestWatcher(t *testing.T) {
 		}
 		if err := short(0); !errors.Is(err, refused) {
 			t.Errorf("without an answer: %v, want %v", err, refused)
+		}
+		answer = hangs
+		if err := short(0); !errors.Is(err, refused) {
+			t.Errorf("a request that was given up: %v, want what the one before it said, %v", err, refused)
 		}
 		answer = scrape("one", -100, 0, 1, 1000)
 		if err := short(0); err != nil {

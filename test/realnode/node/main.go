@@ -39,7 +39,8 @@ type options struct {
 	replicas int    // of istiod
 	sidecars bool   // injected pods can run: see proxyImage
 	scaler   string // program of scaler, without libraries, of which an image is made; "" = none is
-	// housekeeping is the time between two readings of a container by the kubelet's cAdvisor, up to twice that; 0 = the kubelet's default, 10 s.
+	// housekeeping is the time between two readings of a container by the kubelet's cAdvisor, up to twice that, and between two
+	// searches for containers whose start it missed; 0 = the kubelet's defaults, 10 s and 1 min.
 	housekeeping time.Duration
 	// manifests is a folder like component.IstioManifests; "" = that of the default release.
 	manifests string
@@ -79,7 +80,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&o.replicas, "istiod-replicas", 1, "replicas of istiod")
 	flags.BoolVar(&o.sidecars, "sidecars", false, "injected pods can run: the node has the image of a proxy with upstream's Envoy, and istiod sends only what that understands")
 	flags.StringVar(&o.scaler, "scaler", "", "statically linked program of scaler: the node has an image of it, "+scalerImage+", for --worker-image")
-	flags.DurationVar(&o.housekeeping, "housekeeping-interval", 0, "time between two readings of a container by the kubelet's cAdvisor, up to twice that (default that of the kubelet, 10s)")
+	flags.DurationVar(&o.housekeeping, "housekeeping-interval", 0, "time between two readings of a container by the kubelet's cAdvisor, up to twice that, and between two searches for containers whose start it missed (default those of the kubelet, 10s and 1m)")
 	flags.StringVar(&o.manifests, "manifests", "", "folder with another installation of istiod, as istioctl renders it ("+component.IstioManifestsFile+"), and Envoy's bootstrap template (default that of scaler's release)")
 	to := flags.String("to", "", "of serve and reach: address of the API server")
 	kubeconfig := flags.String("kubeconfig", "", "of serve: that of the cluster")

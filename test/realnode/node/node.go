@@ -117,7 +117,8 @@ func (n *node) start(ctx context.Context) (err error) {
 		"--containerd=" + n.file("containerd.sock"), // where its cAdvisor asks for the names of containers
 	}
 	if n.o.housekeeping > 0 {
-		args = append(args, "--housekeeping-interval="+n.o.housekeeping.String())
+		// On a busy machine cAdvisor misses the start of a container, and finds it by its global housekeeping.
+		args = append(args, "--housekeeping-interval="+n.o.housekeeping.String(), "--global-housekeeping-interval="+n.o.housekeeping.String())
 	}
 	kubelet, err := n.run(nodeprograms.Kubelet, args...)
 	if err != nil {
