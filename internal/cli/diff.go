@@ -152,7 +152,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
 		return err
 	}
 	err = withProgress(s, func(p run.Progress) error {
-		for i, side := range []run.Spec{from, to} {
+		for i, side := range []run.Spec{from.Unhurried(), to.Unhurried()} {
 			p.Say(fmt.Sprintf("side %d of 2, %s", i+1, filepath.Base(side.Out)))
 			made, err := run.RunOne(cmd.Context(), side, p)
 			if made.Dir == "" {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"scaler.mesh/scaler/kwok"
 	"scaler.mesh/scaler/pkg/proxy"
 	"scaler.mesh/scaler/pkg/record"
+	"scaler.mesh/scaler/pkg/scenario"
 )
 
 // waypointOf is a waypoint of every mesh.
@@ -61,5 +63,22 @@ func TestUnasked(t *testing.T) {
 	s.Captured.Mesh.Workloads = []capture.Workload{workload(capture.Waypoint, 2), workload(capture.Sidecar, 3), workload(capture.Ambient, 4), workload(capture.Ztunnel, 5), workload(capture.Waypoint, 1), workload(capture.OtherRevision, 6)}
 	if got, want := s.unasked(), []record.UnaskedProxies{{Kind: "ztunnel", Pods: 5}, {Kind: "waypoint", Pods: 3}, {Kind: "other revision's sidecar", Pods: 6}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// istiod sends less in a run of which only the end counts, unless the run itself says when it sends.
+func TestUnhurried(t *testing.T) {
+	const debounce = "PILOT_DEBOUNCE_AFTER"
+	for _, asked := range [][]string{nil, {"A=1"}, {debounce + "=3s"}} {
+		s := Spec{Scenario: scenario.Default()}
+		s.ControlPlane.Env = asked
+		env := s.Unhurried().ControlPlane.Env
+		want := append([]string{debounce + "=1s"}, asked...)
+		if slices.Equal(asked, []string{debounce + "=3s"}) {
+			want = asked
+		}
+		if !slices.Equal(env, want) {
+			t.Errorf("with %q: %q, want %q", asked, env, want)
+		}
 	}
 }

@@ -335,6 +335,15 @@ func (s Spec) refuse(fields []refusal, want string) error {
 	return nil
 }
 
+// Unhurried returns the specification of a run of which only the end counts: its control plane sends less while the mesh
+// comes up. What the specification sets for it itself stays.
+func (s Spec) Unhurried() Spec {
+	if driver, err := s.Driver(); err == nil && s.Existing == nil {
+		s.ControlPlane.Env = scenario.MergeEnv(driver.Unhurried, s.ControlPlane.Env)
+	}
+	return s
+}
+
 // checkEnv checks variables of an environment, the field at a path.
 func checkEnv(path string, env []string) error {
 	for _, kv := range env {
