@@ -48,7 +48,7 @@ var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 		}
 		Expect(run.Latencies.Push).NotTo(HaveKey(record.RouteChange))
 		Expect(run.Latencies.CompleteConfiguration).To(BeNil(), "pods have no sidecar that starts")
-		Expect(known(known(run.Change).Push)).To(And(HaveField("Count", BeEquivalentTo(10*nodes)), HaveField("Lost", BeZero())))
+		Expect(known(known(run.Change).Push)).To(And(HaveField("Count", BeEquivalentTo(changesOf(run, 10)*nodes)), HaveField("Lost", BeZero())))
 		Expect(known(run.Faults[0].Reconnected)).To(Equal(2)) // half of three
 		report := where.start("report", where.out)
 		Expect(wait(report)).To(Equal(exitDone))
@@ -57,7 +57,7 @@ var _ = Describe("30 pods without sidecars on 3 nodes", func() {
 })
 
 var _ = Describe("10 pods without sidecars whose services have waypoints", func() {
-	It("have everything that is expected in ztunnels and waypoints", func() {
+	It("have everything that is expected in ztunnels and waypoints", acceptance, func() {
 		const pods, services, probes = 10, 2, 2
 		where := newPlace()
 		session := where.start("rollout", "--dilate", "1", "--pods", "10", "--services", "2", "--dataplane", "ambient", "--waypoints", "service", "--mode", "strict",
@@ -82,7 +82,7 @@ var _ = Describe("10 pods without sidecars whose services have waypoints", func(
 			Expect(push.Lost).To(BeZero(), string(kind))
 		}
 		Expect(run.Latencies.Push).To(HaveKey(record.RouteChange))
-		Expect(known(known(run.Change).Push)).To(And(HaveField("Count", BeEquivalentTo(8)), HaveField("Lost", BeZero())), "a service's waypoint alone has its routes")
+		Expect(known(known(run.Change).Push)).To(And(HaveField("Count", BeEquivalentTo(changesOf(run, 8))), HaveField("Lost", BeZero())), "a service's waypoint alone has its routes")
 	})
 })
 
@@ -122,7 +122,7 @@ var _ = Describe("A captured mesh of which some pods are in ambient mode", func(
 			Expect(known(run.Latencies.Push[kind]).Count).To(BeNumerically(">=", least), string(kind))
 			Expect(known(run.Latencies.Push[kind]).Lost).To(BeZero(), string(kind))
 		}
-		Expect(known(known(run.Change).Push)).To(And(HaveField("Count", BeNumerically(">=", 8*nodes)), HaveField("Lost", BeZero())))
+		Expect(known(known(run.Change).Push)).To(And(HaveField("Count", BeNumerically(">=", changesOf(run, 8)*nodes)), HaveField("Lost", BeZero())))
 		for _, w := range run.Warnings {
 			Expect(w.Reason).NotTo(Equal(record.ReasonStrays), w.Text)
 		}

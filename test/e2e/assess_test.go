@@ -82,7 +82,7 @@ var _ = Describe("an assessment", func() {
 		Expect(err).To(HaveOccurred())
 	})
 
-	It("of a mesh with pods in ambient mode and others moves its ztunnels, then its waypoints, then its sidecars", func() {
+	It("of a mesh with pods in ambient mode and others moves its ztunnels, then its waypoints, then its sidecars", acceptance, func() {
 		where := newPlace()
 		file := filepath.Join(filepath.Dir(where.state), "mesh.yaml")
 		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))

@@ -330,7 +330,7 @@ var _ = Describe("a captured mesh", func() {
 		Expect(text(again)).To(Equal(text(mesh)))
 	})
 
-	It("has durations as Kubernetes accepts them, and a hundred copies of Services with load balancers", func() {
+	It("has durations as Kubernetes accepts them, and a hundred copies of Services with load balancers", acceptance, func() {
 		where := newPlace()
 		run := replayed(where, where.captureCases("durations", "durations/cluster.yaml", "durations/istio.yaml"), "of-durations")
 		Expect([]int{run.Pods.Requested, known(run.Pods.Converged)}).To(Equal([]int{3, 3}))

@@ -24,19 +24,16 @@ var _ = Describe("changes at a rate", func() {
 		c := known(run.Change)
 		Expect(c.Kind).To(Equal(kind))
 		Expect(known(c.OfferedPerSecond)).To(Equal(5.0))
-		// A change is made when it is due or, on a busy machine, later: as late as timers fired and writes took.
-		late := known(known(run.Instrument.Lag).Max)
-		Expect(float64(known(c.Changes))/known(c.AchievedPerSecond)).To(And(BeNumerically(">=", 3.999), BeNumerically("<=", 4.25+late+known(known(c.Write).Max))), "seconds")
-		Expect(known(c.Changes) + known(c.Missed)).To(Equal(changes))
-		Expect(known(c.Missed)).To(BeNumerically("<=", 1+5*(late+known(known(c.Write).Mean)*changes)))
+		made := changesOf(run, changes)
+		Expect(float64(made)/known(c.AchievedPerSecond)).To(BeNumerically(">=", 3.999), "seconds")
 		Expect(run.ControlPlane.Change).NotTo(BeNil())
 		if kind == "metadata" {
 			Expect(c.Push).To(BeNil())
 			return
 		}
 		Expect(known(c.Push).Lost).To(BeZero())
-		Expect(known(c.Push).Count).To(BeEquivalentTo(known(c.Changes) * sidecars(run)))
-		Expect(known(c.Last).Count).To(BeEquivalentTo(known(c.Changes)))
+		Expect(known(c.Push).Count).To(BeEquivalentTo(made * sidecars(run)))
+		Expect(known(c.Last).Count).To(BeEquivalentTo(made))
 		// On a busy machine the answer to a write can come after its push. A few of these make the push unknown.
 		if c.Push.Unknown() {
 			Expect(c.Push.Clamped).To(BeNumerically(">", 1))
@@ -48,10 +45,10 @@ var _ = Describe("changes at a rate", func() {
 		Expect(c.BacklogSeconds).NotTo(BeNil())
 		Expect(filepath.Join(where.out, run.Name, "latencies", "change.push.hgrm")).To(BeAnExistingFile())
 	},
-		Entry("an endpoint", "istiod", "endpoint", func(record.Run) int { return pods }),
+		Entry("an endpoint", acceptance, "istiod", "endpoint", func(record.Run) int { return pods }),
 		Entry("a route", acceptance, "istiod", "route", func(record.Run) int { return pods }),
 		Entry("a policy", "istiod", "policy", func(r record.Run) int { return pods / r.ServiceCount() }),
-		Entry("mesh-wide", "istiod", "meshwide", func(record.Run) int { return pods }),
+		Entry("mesh-wide", acceptance, "istiod", "meshwide", func(record.Run) int { return pods }),
 		Entry("metadata", acceptance, "istiod", "metadata", nil),
 	)
 
@@ -64,9 +61,18 @@ var _ = Describe("changes at a rate", func() {
 		Expect(endings(run)).To(HaveSuffix("change duration"))
 		Expect(known(known(run.Churn).Replaced)).To(Equal(4))
 		Expect(known(run.Churn).Seconds).NotTo(BeNil())
-		Expect(known(known(run.Change).Changes) + known(known(run.Change).Missed)).To(Equal(changes))
-		Expect(known(known(run.Change).Push).Count).To(BeNumerically(">", known(known(run.Change).Changes)*(pods-4)))
+		Expect(known(known(run.Change).Push).Count).To(BeNumerically(">", changesOf(run, changes)*(pods-4)))
 		Expect(known(known(run.Change).Push).Lost).To(BeZero())
 		Expect(run.ControlPlane.Churn).To(BeNil())
 	})
 })
+
+// changesOf returns how many changes a run made, of those that were due. A change is made when it is due or, on a busy
+// machine, later; one whose time passed while another was written is missed.
+func changesOf(run record.Run, due int) int {
+	GinkgoHelper()
+	made := known(known(run.Change).Changes)
+	Expect(made + known(run.Change.Missed)).To(Equal(due))
+	Expect(made).To(BeNumerically(">", due/2))
+	return made
+}

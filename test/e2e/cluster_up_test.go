@@ -89,7 +89,7 @@ var _ = Describe("a cluster", func() {
 		Expect(cluster.Stop(ctx, root, "one")).To(MatchError(cluster.ErrNotFound))
 	})
 
-	It("goes down at once when the context is done, and leaves its group as it was", func(ctx SpecContext) {
+	It("goes down at once when the context is done, and leaves its group as it was", acceptance, func(ctx SpecContext) {
 		o := clusterOptions(ctx, root, "one")
 		other, err := o.Group.Start(process.Spec{Name: "other", Path: "/bin/sleep", Args: []string{"1000"}})
 		Expect(err).NotTo(HaveOccurred())
@@ -106,7 +106,7 @@ var _ = Describe("a cluster", func() {
 		Expect(err).NotTo(HaveOccurred(), "the group takes another cluster")
 	})
 
-	It("runs at the same time as another, whose port was taken at first, refuses its folder, and reports a component that dies", func(ctx SpecContext) {
+	It("runs at the same time as another, whose port was taken at first, refuses its folder, and reports a component that dies", acceptance, func(ctx SpecContext) {
 		c := upCluster(ctx, clusterOptions(ctx, root, "one"))
 
 		By("starting another again with other ports")

@@ -101,7 +101,7 @@ var refusedOfCorpus = map[string]string{
 }
 
 var _ = Describe("the corpus", func() {
-	It("is taken by the API server of a replay, or a run is not begun", func(ctx SpecContext) {
+	It("is taken by the API server of a replay, or a run is not begun", acceptance, func(ctx SpecContext) {
 		where := newPlace()
 		objects, invalid := distinct{seen: map[string]bool{}}, distinct{seen: map[string]bool{}}
 		kinds := capture.Mesh{Namespaces: []capture.Namespace{{Name: "corpus"}}}

@@ -167,7 +167,7 @@ var _ = Describe("a diff", func() {
 		}))
 	})
 
-	It("of a captured mesh in ambient mode asks ztunnels and waypoints, too", func() {
+	It("of a captured mesh in ambient mode asks ztunnels and waypoints, too", acceptance, func() {
 		where := newPlace()
 		file, edited := filepath.Join(filepath.Dir(where.state), "mesh.yaml"), filepath.Join(filepath.Dir(where.state), "edited.yaml")
 		Expect(wait(where.start("capture", "testdata/ambient.yaml", "--output-file", file))).To(Equal(exitDone))

@@ -65,7 +65,7 @@ var _ = Describe("a simulated sidecar compared with a real Envoy", func() {
 			where.expectNothingLeft()
 			Expect(filepath.Glob(filepath.Join(where.state, "*", "*"))).To(BeEmpty())
 		},
-		Entry("by ctrl-C", interrupt, exitInterrupted),
+		Entry("by ctrl-C", acceptance, interrupt, exitInterrupted),
 		Entry("by kill -9", func(s *gexec.Session) { s.Kill() }, 128+int(syscall.SIGKILL)),
 	)
 

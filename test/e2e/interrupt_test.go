@@ -81,14 +81,14 @@ var _ = Describe("a signal", func() {
 			}
 			where.expectInterrupted(session, sockets, ended, reason)
 		},
-		Entry("SIGTERM in baseline", sends(syscall.SIGTERM), "SIGTERM", record.PhaseBaseline, "baseline interrupt", "--baseline", "1m"),
+		Entry("SIGTERM in baseline", acceptance, sends(syscall.SIGTERM), "SIGTERM", record.PhaseBaseline, "baseline interrupt", "--baseline", "1m"),
 		Entry("ctrl-C in rollout", interrupt, "ctrl-C", record.PhaseRollout, "baseline duration, rollout interrupt", "--burst", "10/1m"),
 		Entry("SIGHUP in settle", sends(syscall.SIGHUP), "terminal", record.PhaseSettle, "baseline duration, rollout converged, settle interrupt", "--settle", "1m"),
-		Entry("SIGQUIT in steady", sends(syscall.SIGQUIT), "SIGQUIT", record.PhaseSteady,
+		Entry("SIGQUIT in steady", acceptance, sends(syscall.SIGQUIT), "SIGQUIT", record.PhaseSteady,
 			"baseline duration, rollout converged, settle duration, steady interrupt", "--steady", "1m"),
-		Entry("ctrl-C in change", interrupt, "ctrl-C", record.PhaseChange,
+		Entry("ctrl-C in change", acceptance, interrupt, "ctrl-C", record.PhaseChange,
 			"baseline duration, rollout converged, settle duration, steady duration, change interrupt", "--change", "5/s:meshwide", "--change-duration", "1m"),
-		Entry("ctrl-C in churn", interrupt, "ctrl-C", record.PhaseChurn,
+		Entry("ctrl-C in churn", acceptance, interrupt, "ctrl-C", record.PhaseChurn,
 			"baseline duration, rollout converged, settle duration, steady duration, churn interrupt", "--churn", "2/s"),
 	)
 })

@@ -105,7 +105,7 @@ var _ = Describe("latency through sidecars", func() {
 
 	// The proxy is the user's. Without one, a stand-in shows that everything around it works: the rules,
 	// what it reaches, its key, its token, its certificate, and the caller that it names.
-	It("is measured with a given proxy, of linkerd", func(ctx SpecContext) {
+	It("is measured with a given proxy, of linkerd", acceptance, func(ctx SpecContext) {
 		spec.ControlPlane.Name = "linkerd"
 		var err error
 		spec.Latency.Proxy, err = os.Executable()

@@ -74,7 +74,7 @@ var _ = Describe("what a machine lacks", func() {
 		Expect(where.recorded().Status).To(Equal(record.StatusInterrupted), "as it stood when the disk was full")
 	})
 
-	It("11: an output folder that is deleted during a run ends it with an error that names it", func() {
+	It("11: an output folder that is deleted during a run ends it with an error that names it", acceptance, func() {
 		where := newPlace()
 		run := where.start(where.referenceArgs("--baseline", "5s")...)
 		where.begin(run)

@@ -53,7 +53,7 @@ var _ = Describe("probes", func() {
 		Expect(health.Lost > 0 || health.Unknown() || add.Unknown() || known(health.Max) > known(add.P50)).To(BeTrue())
 	})
 
-	It("have their objects deleted on an interrupt, and the record is readable", func(ctx SpecContext) {
+	It("have their objects deleted on an interrupt, and the record is readable", acceptance, func(ctx SpecContext) {
 		// istiod's pause before it pushes is long enough to interrupt a change in it.
 		where := newPlace()
 		session := where.rollout(10, "--probes", "1", "--calibrate=false", "--control-plane-env", "PILOT_DEBOUNCE_AFTER=3s")

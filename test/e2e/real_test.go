@@ -95,7 +95,7 @@ var _ = Describe("a rollout with real sidecars", func() {
 		Expect(known(run.Latencies.CompleteConfiguration).Lost).To(BeZero())
 	}, SpecTimeout(5*time.Minute))
 
-	It("reports the output of an Envoy that does not start, and leaves nothing", func(ctx SpecContext) {
+	It("reports the output of an Envoy that does not start, and leaves nothing", acceptance, func(ctx SpecContext) {
 		where := newPlace()
 		broken := filepath.Join(GinkgoT().TempDir(), "envoy")
 		Expect(os.WriteFile(broken, []byte("#!/bin/sh\ncase \"$*\" in *--version*) echo version: 1.40.0;; *) echo no such luck; exit 7;; esac\n"), 0o755)).To(Succeed())

@@ -12,7 +12,7 @@ import (
 
 var _ = Describe("a rollout against the reference control plane", func() {
 	const pods = 30
-	It("converges and agrees with its counts, strict, over delta and state-of-the-world xDS side by side", func() {
+	It("converges and agrees with its counts, strict, over delta and state-of-the-world xDS side by side", acceptance, func() {
 		delta, sotw := newPlace(), newPlace()
 		sotw.state = delta.state // one user
 		places := map[string]place{"delta": delta, "sotw": sotw}

@@ -25,7 +25,7 @@ func (p place) upgrade(pods int, args ...string) *gexec.Session {
 }
 
 var _ = Describe("an upgrade in two waves", func() {
-	It("moves every sidecar to the new revision, and removes the old one", func() {
+	It("moves every sidecar to the new revision, and removes the old one", acceptance, func() {
 		const pods = 20
 		where := newPlace()
 		Expect(wait(where.upgrade(pods))).To(Equal(exitDone))
@@ -61,7 +61,7 @@ var _ = Describe("an upgrade in two waves", func() {
 })
 
 var _ = Describe("an upgrade in ambient mode that is rolled back", func() {
-	It("moves the ztunnels, the waypoint, and then both back", func() {
+	It("moves the ztunnels, the waypoint, and then both back", acceptance, func() {
 		where := newPlace()
 		Expect(wait(where.upgrade(6, "--dataplane", "ambient", "--waypoints", "namespace", "--pods-per-node", "3", "--rollback-at", "2", "--canary", "10%,50%,100%"))).To(Equal(exitDone))
 		where.expectNothingLeft()
