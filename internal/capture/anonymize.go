@@ -165,10 +165,18 @@ func (a *anonymizer) name(name string, most int) string {
 
 func (a *anonymizer) rewriter() rewriter {
 	name := func(text string) string { return a.name(text, maxLabel) }
-	return rewriter{
+	r := rewriter{
 		namespace: name, name: name, host: a.host, labels: a.labels, text: a.text, keys: a.keys, portName: a.portName,
 		zone: name,
 	}
+	r.proxyConfig = func(text string) string {
+		config, ok := proxyConfigOf(text)
+		if !ok {
+			return a.hidden(text)
+		}
+		return proxyConfigText(r.fields(config))
+	}
+	return r
 }
 
 // host hashes the parts of a host, so that the hosts of services stay consistent with

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -37,11 +38,33 @@ func TestNothingIsLost(t *testing.T) {
 			return fmt.Sprintf("---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s, namespace: shop}, spec: {replicas: 3, template: {metadata: {annotations: {%s}, labels: {%s}}, spec: {containers: [{name: app}]}}}}\n", name, annotations, labels)
 		}
 		m := meshOfText(t, namespace+deployment("a", `proxy.istio.io/config: "proxyMetadata: {ISTIO_META_DNS_CAPTURE: 'true'}"`, "")+deployment("b", "sidecar.istio.io/interceptionMode: NONE", "")+
-			deployment("c", "", "")+deployment("d", `proxy.istio.io/config: "concurrency: 2"`, `sidecar.istio.io/inject: "false"`))
-		if want := (LeftOut{"settings of proxies", 6, ofPods}); len(m.LeftOut) != 1 || m.LeftOut[0] != want {
+			deployment("c", `proxy.istio.io/config: "{tracing: {lightstep: {address: lightstep.obs:80, accessToken: hunter2}}}"`, "")+deployment("d", `proxy.istio.io/config: "concurrency: 2"`, `sidecar.istio.io/inject: "false"`))
+		if want := (LeftOut{"credentials", 1, masked}); len(m.LeftOut) != 1 || m.LeftOut[0] != want {
 			t.Errorf("left out %v, want %v", m.LeftOut, want)
 		}
+		for i, want := range []map[string]string{
+			{proxyConfigKey: "proxyMetadata: {ISTIO_META_DNS_CAPTURE: 'true'}"}, {interceptionKey: "NONE"},
+			{proxyConfigKey: "tracing:\n  lightstep:\n    accessToken: (masked)\n    address: lightstep.obs:80\n"}, nil,
+		} {
+			w := m.Workloads[i]
+			if !maps.Equal(w.Spec.Annotations, want) {
+				t.Errorf("annotations of %s: %q, want %q", w.Name, w.Spec.Annotations, want)
+			}
+			if redirected := w.Spec.Redirected(); redirected != (i != 1) {
+				t.Errorf("connections of %s are redirected: %v", w.Name, redirected)
+			}
+		}
 		checkCounts(t, m)
+		if err := m.Anonymize(); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range m.Workloads {
+			for _, value := range w.Spec.Annotations {
+				if strings.Contains(value, "lightstep.obs") {
+					t.Errorf("an address is not hidden: %s", value)
+				}
+			}
+		}
 	})
 	// The events of a watch are no objects: https://kubernetes.io/docs/reference/kubectl/generated/kubectl_get/, --output-watch-events
 	t.Run("events of a watch", func(t *testing.T) {

@@ -55,7 +55,7 @@ const (
 	givenTwice      = "given more than once"
 	withoutZone     = "their zone is not known"
 	unused          = "nothing of the mesh is in them"
-	ofPods          = "of pods by their annotations " + proxyConfigKey + " and " + interceptionKey + ": proxies of a replay have those of the mesh"
+	masked          = "masked in annotations " + proxyConfigKey + " of pods"
 	refused         = "a cluster would refuse it: "
 )
 

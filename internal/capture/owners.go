@@ -214,11 +214,6 @@ func (g *Gatherer) workloads(key string) []Workload {
 			all[0].Spec.Replicas += replicas - seen
 		}
 	}
-	for i, w := range all {
-		if a := groups[i][0].meta.Annotations; w.Spec.HasSidecar() && (a[proxyConfigKey] != "" || a[interceptionKey] != "") {
-			g.LeaveOut("settings of proxies", ofPods, w.Spec.Replicas)
-		}
-	}
 	return all
 }
 
@@ -345,6 +340,9 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 		})
 		if p.spec.Annotations = keptAnnotations(annotations); p.spec.Proxy == Gateway && p.spec.Annotations[templatesKey] == gatewayTemplate {
 			delete(p.spec.Annotations, templatesKey) // a replay adds it, also where the control plane made the gateway without
+		}
+		if p.spec.HasSidecar() {
+			g.keepProxySettings(&p.spec, annotations)
 		}
 	}
 }

@@ -21,6 +21,8 @@ type rewriter struct {
 	portName  func(string) string
 	zone      func(string) string
 	keys      func(field string, of map[string]any) map[string]any // of maps whose keys are not fields
+
+	proxyConfig func(text string) string // of a pod's annotation; nil = it is kept
 }
 
 // mesh returns a copy of a mesh with other names.
@@ -108,6 +110,8 @@ func (r rewriter) annotations(annotations map[string]string) map[string]string {
 			to[name] = strings.Join(templates, ",")
 		case name == revisionAnnotation:
 			to[name] = r.name(value)
+		case name == proxyConfigKey && r.proxyConfig != nil:
+			to[name] = r.proxyConfig(value)
 		case strings.HasPrefix(name, "alpha.istio.io/"):
 			to[name] = r.text(name, value)
 		}

@@ -20,8 +20,8 @@ const (
 	exportToKey     = "networking.istio.io/exportTo" // of a Service
 	gatewayTemplate = "gateway"
 	proxyContainer  = "istio-proxy"
-	proxyConfigKey  = "proxy.istio.io/config"             // an annotation of a pod, as the next
-	interceptionKey = "sidecar.istio.io/interceptionMode" // which decides about listeners
+	proxyConfigKey  = "proxy.istio.io/config"             // an annotation of a pod, as the next: a ProxyConfig in YAML
+	interceptionKey = "sidecar.istio.io/interceptionMode" // over that of the ProxyConfig
 	injectionStatus = "sidecar.istio.io/status"           // an annotation of a pod: what injection added
 )
 

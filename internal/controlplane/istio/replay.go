@@ -400,7 +400,8 @@ func (r *replayed) Wants(_ topology.Mesh, _ scenario.Settings, service int) []co
 		return nil
 	}
 	var wants []convergence.Want
-	if w.Spec.Proxy != capture.Gateway {
+	redirected := w.Spec.Redirected()
+	if w.Spec.Proxy != capture.Gateway && redirected {
 		wants = append(wants, convergence.WantOf(convergence.LDS, virtualOutbound), convergence.WantOf(convergence.LDS, virtualInbound))
 		wants = append(wants, r.inbound(w, e)...)
 	}
@@ -426,7 +427,7 @@ func (r *replayed) Wants(_ topology.Mesh, _ scenario.Settings, service int) []co
 		return wants
 	}
 	wants = append(wants, r.wantEntries(w, e)...)
-	if e.partial {
+	if e.partial || !redirected {
 		return wants
 	}
 	for port, hosts := range routes {

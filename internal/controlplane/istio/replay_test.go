@@ -10,6 +10,7 @@ import (
 	"scaler.mesh/scaler/internal/capture"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
+	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
 
@@ -176,4 +177,44 @@ func textsOf(r *replayed, workload int) []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// What pods set for their own proxies is not compared where it changes what istiod sends, and is named then.
+func TestProxiesWithSettingsOfTheirOwn(t *testing.T) {
+	external := serviceEntry("external", "{hosts: [out.example.com], ports: [{number: 8443, name: tls, protocol: TLS}], resolution: DNS}")
+	for _, test := range []struct {
+		name, annotations string
+		listener          bool // of the external host
+		redirected        bool
+	}{
+		{"none", "{}", true, true},
+		{"a ProxyConfig", "{proxy.istio.io/config: 'concurrency: 2'}", false, true},
+		{"no redirection", "{sidecar.istio.io/interceptionMode: NONE}", false, false},
+		{"no redirection by a ProxyConfig", "{proxy.istio.io/config: 'interceptionMode: NONE'}", false, false},
+		{"redirection in place of that of a ProxyConfig", "{proxy.istio.io/config: 'interceptionMode: NONE', sidecar.istio.io/interceptionMode: REDIRECT}", false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mesh := readMesh(t, external+"---\napiVersion: scaler.mesh/v2\nkind: Workload\nmetadata: {name: zoo, namespace: b}\nspec: {owner: Deployment, replicas: 1, proxy: sidecar, labels: {app: web}, annotations: "+
+				test.annotations+", containers: [{name: web, ports: [{port: 8080}]}]}\n")
+			at := slices.IndexFunc(mesh.Workloads, func(w capture.Workload) bool { return w.Name == "zoo" })
+			r := newReplayed(configuration{&ControlPlane{}}, mesh)
+			wants := textsOf(r, at)
+			for _, want := range []struct {
+				text  string
+				there bool
+			}{
+				{"CDS outbound|80||web.b.svc.cluster.local", true}, {"LDS 0.0.0.0_8443", test.listener},
+				{"LDS virtualInbound", test.redirected}, {"LDS virtualOutbound", test.redirected}, {"CDS inbound|8080||", test.redirected},
+				{"RDS 80: peers.b.svc.cluster.local web.b.svc.cluster.local", test.redirected},
+			} {
+				if slices.Contains(wants, want.text) != want.there {
+					t.Errorf("%s: %v, want %v, in\n%s", want.text, !want.there, want.there, strings.Join(wants, "\n"))
+				}
+			}
+			named := slices.ContainsFunc(r.notChecked(), func(n record.NotChecked) bool { return n.What == record.UncheckedProxies && n.Count == 1 })
+			if named != (test.annotations != "{}") {
+				t.Errorf("named as not compared: %v", named)
+			}
+		})
+	}
 }
