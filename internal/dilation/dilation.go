@@ -118,6 +118,9 @@ type Demand struct {
 	Cores, Limit float64
 }
 
+// On returns the real time, in seconds, that a machine needs for the programs at least.
+func (d Demand) On(m Machine) float64 { return (d.ControlPlane + d.Instrument + d.Cluster) / m.cores() }
+
 // Expect returns what a load needs with a control plane of this cost.
 func Expect(l Load, c Cost) Demand {
 	pods, most := float64(l.Pods), c.ReadyPerSecond*float64(max(1, l.Replicas))

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"scaler.mesh/scaler/internal/dilation"
 	"scaler.mesh/scaler/internal/fleet"
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -108,7 +110,21 @@ func (s Spec) rolloutLength() time.Duration {
 	if asked, _ := s.Load.Arrival.PerSecond(); asked > 0 {
 		rate = min(rate, asked)
 	}
-	return perSecond(pods, rate) + s.startDelay().Longest(pods) + lastPush
+	return max(perSecond(pods, rate), s.carrying()) + s.startDelay().Longest(pods) + lastPush
+}
+
+// carrying returns the least time, of the modelled time, in which this machine can do a rollout. It counts where the
+// factor was not chosen for the machine.
+func (s Spec) carrying() time.Duration {
+	demand, known := s.demand()
+	if !known || s.Existing != nil { // the cluster's programs run elsewhere
+		return 0
+	}
+	m := dilation.Machine{Processors: len(linux.Processors())}
+	if s.Choice != nil {
+		m.Speed = s.Choice.Speed
+	}
+	return time.Duration(demand.On(m) / s.dilation() * float64(time.Second))
 }
 
 // faultsLength returns about how much longer a phase takes by its faults, of the modelled time: as long as what is broken is
