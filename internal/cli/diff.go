@@ -141,7 +141,7 @@ func ruleHelp() string {
 }
 
 func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
-	if err := o.checkComparison(cmd.Context(), s); err != nil {
+	if err := o.checkComparison(); err != nil {
 		return err
 	}
 	if len(args) > 0 {
@@ -149,6 +149,9 @@ func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
 	}
 	from, to, done, err := o.sides(cmd, s)
 	if err != nil || done {
+		return err
+	}
+	if err := o.findEnvoy(cmd.Context(), s); err != nil {
 		return err
 	}
 	err = withProgress(s, func(p run.Progress) error {
@@ -172,8 +175,8 @@ func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
 	return o.compare(cmd.Context(), s, o.spec.Out)
 }
 
-// checkComparison checks the flags of the comparison.
-func (o *diffOptions) checkComparison(ctx context.Context, s streams) error {
+// checkComparison checks the flags of the comparison, without what --validate-with names.
+func (o *diffOptions) checkComparison() error {
 	if err := parseOutput(o.output, output.PageFormats...); err != nil {
 		return err
 	}
@@ -190,6 +193,11 @@ func (o *diffOptions) checkComparison(ctx context.Context, s streams) error {
 	if slices.Contains(o.failOn, diff.Rejected) && o.envoy.path == "" {
 		return usagef("--fail-on: got %q, want it with --validate-with, the Envoy that accepts or rejects", diff.Rejected)
 	}
+	return nil
+}
+
+// findEnvoy finds the Envoy that --validate-with names, which may have to be downloaded, and its version.
+func (o *diffOptions) findEnvoy(ctx context.Context, s streams) error {
 	if o.envoy.path == "" {
 		return nil
 	}
@@ -313,6 +321,9 @@ func (o *diffOptions) second(f *pflag.FlagSet) func(*scenario.Document) error {
 // again compares the records of an earlier diff.
 func (o *diffOptions) again(ctx context.Context, f *pflag.FlagSet, s streams, args []string) error {
 	if err := checkEarlier(f, args, "diff", "compared", "output", "keep-noise", "fail-on", "validate-with"); err != nil {
+		return err
+	}
+	if err := o.findEnvoy(ctx, s); err != nil {
 		return err
 	}
 	return o.compare(ctx, s, args[0])
