@@ -3,8 +3,14 @@
 package e2e
 
 import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 
 	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/pkg/record"
@@ -35,6 +41,29 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 		}
 	})
 
+	It("starts again once, with a larger one, where the control plane waits too long", acceptance, func() {
+		if os.Geteuid() != 0 {
+			Skip("only root may give programs priority over the control plane")
+		}
+		where := newPlace()
+		// Few pods a second, so that the factor is small, and a program may not wait several times as long as it runs.
+		session := where.start("rollout", "--pods", "40", "--burst", "2/1s", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "1s", "--steady", "1s", "--probes", "0", "--calibrate=false")
+		where.reach(session, record.PhaseRollout) // the factor was chosen for the machine as it was before
+		relieve := occupyProcessors()
+		Eventually(session.Err, "3m").Should(gbytes.Say("is started again with"))
+		relieve()
+		Expect(wait(session)).To(Equal(exitDone))
+		where.expectNothingLeft()
+		run := printed(session)
+		again := known(known(known(run.Environment.Dilation).Auto).Restart)
+		Expect(again.Factor).To(BeNumerically("<", run.Slowdown()))
+		Expect(again.Component).To(Equal("istiod"))
+		Expect(again.Phase).To(Equal(record.PhaseRollout))
+		Expect(again.Share).To(BeNumerically(">", again.Bound))
+		Expect(strings.Count(string(session.Err.Contents()), "is started again with")).To(Equal(1))
+		Expect(known(run.Pods.Converged)).To(Equal(40))
+	})
+
 	It("does not slow down phases in which the control plane is at rest", func() {
 		where := newPlace()
 		session := where.rollout(20, "--dilate", "3", "--burst", "10/1s", "--baseline", "2s", "--settle", "1s", "--steady", "4s", "--calibrate=false")
@@ -54,3 +83,24 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 		Expect(known(known(rollout.Cores).Mean)).To(BeNumerically("~", known(rollout.CPUSeconds)/known(known(run.Phase(record.PhaseRollout)).Seconds), 0.02))
 	})
 })
+
+// occupyProcessors has programs with the highest priority use all processors, until the function that it returns is called.
+func occupyProcessors() (relieve func()) {
+	GinkgoHelper()
+	var all []*exec.Cmd
+	relieve = func() {
+		for _, c := range all {
+			_ = c.Process.Kill()
+			_ = c.Wait() // it was killed
+		}
+		all = nil
+	}
+	DeferCleanup(func() { relieve() })
+	for range 8 * len(linux.Processors()) {
+		c := exec.Command("sh", "-c", "while :; do :; done")
+		Expect(c.Start()).To(Succeed())
+		all = append(all, c)
+		Expect(syscall.Setpriority(syscall.PRIO_PROCESS, c.Process.Pid, -20)).To(Succeed())
+	}
+	return relieve
+}

@@ -234,6 +234,19 @@ var _ = Describe("a cluster with a real node", Ordered, Serial, func() {
 		Expect(objects(ctx)).To(Equal(there))
 	}, SpecTimeout(8*time.Minute))
 
+	It("measures the speed of its processors in a pod", acceptance, func(ctx SpecContext) {
+		there := objects(ctx)
+		node := speedInPod(ctx, kubeconfig)
+		own := start(scaler, "calibrate", "--speed", "-o", "json")
+		Eventually(own).WithTimeout(time.Minute).Should(gexec.Exit(0))
+		var here record.MachineSpeed
+		Expect(json.Unmarshal(own.Out.Contents(), &here)).To(Succeed())
+		Expect(node.Speed.Work).To(Equal(here.Speed.Work))
+		Expect(node.Machine).To(HaveField("CPUs", here.Machine.CPUs))
+		Expect(node.Speed.Speed).To(BeNumerically("~", here.Speed.Speed, here.Speed.Speed/2), "the node is this machine")
+		Eventually(objects).WithContext(ctx).WithTimeout(30 * time.Second).Should(Equal(there))
+	}, SpecTimeout(3*time.Minute))
+
 	It("runs injected pods, whose connections Envoy takes", func(ctx SpecContext) {
 		there := objects(ctx)
 		echo := newEcho(ctx, kubeconfig, 3)
