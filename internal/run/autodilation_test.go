@@ -72,15 +72,15 @@ func TestCheckAuto(t *testing.T) {
 
 // Where time is slowed down, arrival and probes take as much longer, and phases at rest do not. Settle lasts until istiod is quiet.
 func TestExpected(t *testing.T) {
-	s := DefaultSpec() // baseline 5 s, settle 5 s, steady 30 s and 10 probes
+	s := DefaultSpec() // baseline 5 s, settle 5 s, steady 30 s and 6 probes, which take 1.5 s each
 	s.Load.Arrival, s.Mesh.Sidecars.StartDelay = scenario.Arrival{Rate: 10}, nil
 	s.Instrument.Dilation.Factor = 3
 	const start = 22*time.Second + 200*7*time.Millisecond
-	if got, want := s.Expected(), start+(5+30+3*(2+21+15))*time.Second; got != want {
+	if got, want := s.Expected(), start+(5+30+3*(2+21+9))*time.Second; got != want {
 		t.Errorf("it takes %s, want %s", got, want)
 	}
 	s.Mesh.Sidecars.StartDelay = &scenario.Delay{Min: time.Second, Max: 5 * time.Second}
-	if got, want := s.Expected(), start+(5+30+3*(2+21+5+15))*time.Second; got != want {
+	if got, want := s.Expected(), start+(5+30+3*(2+21+5+9))*time.Second; got != want {
 		t.Errorf("with a delay it takes %s, want %s", got, want)
 	}
 	s.Load.CertificateStorm = true // 200 pods, as many a second as istiod lets in
@@ -91,12 +91,12 @@ func TestExpected(t *testing.T) {
 		{Kind: scenario.PauseScaler, Time: 3 * time.Second, Phase: scenario.PhaseRollout},
 	}
 	pods := time.Duration(200.0 / 32 * float64(time.Second))
-	if got, want := s.Expected(), start+(5+30+3*(2+21+5+15+11+1+6+3))*time.Second+3*(3*pods+pods/2); got != want {
+	if got, want := s.Expected(), start+(5+30+3*(2+21+5+9+11+1+6+3))*time.Second+3*(3*pods+pods/2); got != want {
 		t.Errorf("with faults and a storm it takes %s, want %s", got, want)
 	}
 	s.Load.Faults, s.Load.CertificateStorm = nil, false
 	s.Mesh.Sidecars.StartDelay, s.Mesh.Sidecars.CertificateLifetime = nil, scenario.Duration(time.Hour) // steady is slowed down, too
-	if got, want := s.Expected(), start+3*(5+21+5+30+15)*time.Second; got != want {
+	if got, want := s.Expected(), start+3*(5+21+5+30+9)*time.Second; got != want {
 		t.Errorf("with renewals it takes %s, want %s", got, want)
 	}
 }
