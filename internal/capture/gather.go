@@ -55,6 +55,7 @@ const (
 	givenTwice      = "given more than once"
 	withoutZone     = "their zone is not known"
 	unused          = "nothing of the mesh is in them"
+	ofPods          = "in annotations " + proxyConfigKey + " of pods, where they name what a replay does not have: "
 	masked          = "masked in annotations " + proxyConfigKey + " of pods"
 	refused         = "a cluster would refuse it: "
 )

@@ -32,9 +32,10 @@ type pod struct {
 	name, node string
 	meta       metav1.ObjectMeta
 	spec       WorkloadSpec
-	account    bool // it states its account, as each pod of a cluster does
-	ofNode     bool // it has the network of its node
-	alone      bool // spec has no container of Istio's injection, which is known
+	account    bool     // it states its account, as each pod of a cluster does
+	ofNode     bool     // it has the network of its node
+	alone      bool     // spec has no container of Istio's injection, which is known
+	left       []string // fields of its ProxyConfig that were left out
 }
 
 // follows names the revision of a pod's proxy.
@@ -214,6 +215,14 @@ func (g *Gatherer) workloads(key string) []Workload {
 			all[0].Spec.Replicas += replicas - seen
 		}
 	}
+	for i, w := range all {
+		if n := w.Spec.maskedIn(); n > 0 {
+			g.LeaveOut("credentials", masked, n)
+		}
+		for _, field := range groups[i][0].left {
+			g.LeaveOut("settings of proxies", ofPods+field, w.Spec.Replicas)
+		}
+	}
 	return all
 }
 
@@ -341,8 +350,12 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 		if p.spec.Annotations = keptAnnotations(annotations); p.spec.Proxy == Gateway && p.spec.Annotations[templatesKey] == gatewayTemplate {
 			delete(p.spec.Annotations, templatesKey) // a replay adds it, also where the control plane made the gateway without
 		}
-		if p.spec.HasSidecar() {
-			g.keepProxySettings(&p.spec, annotations)
+		if kept, left := keptProxySettings(annotations); p.spec.HasSidecar() && len(kept) > 0 {
+			p.left = left
+			if p.spec.Annotations == nil {
+				p.spec.Annotations = map[string]string{}
+			}
+			maps.Copy(p.spec.Annotations, kept)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -285,21 +286,43 @@ func (r *Revision) Configuration(discovery string) (config map[string]any, not [
 	}
 	proxies["discoveryAddress"] = discovery
 	config["defaultConfig"] = proxies
-	drop(proxies, "caCertificatesPem", "defaultConfig.caCertificatesPem", ofCertificates)
-	drop(proxies, "privateKeyProvider", "defaultConfig.privateKeyProvider", "handshakes of real proxies")
-	if metadata := proxyMetadata(config); metadata != nil {
-		for _, name := range slices.Sorted(maps.Keys(ownMetadata)) {
-			drop(metadata, name, "defaultConfig.proxyMetadata."+name, ownMetadata[name])
+	for _, name := range dropForeign(proxies) {
+		if changes := cmp.Or(foreignProxy[name], ownMetadata[strings.TrimPrefix(name, "proxyMetadata.")]); changes != "" {
+			not = append(not, Difference{What: "meshConfig.defaultConfig." + name, Changes: changes})
 		}
-		if metadata[DNSCapture] == "true" {
-			not = append(not, Difference{"meshConfig.defaultConfig.proxyMetadata." + DNSCapture, "true", "tables of names that agents ask for: simulated ones do not"})
-		}
+	}
+	if proxyMetadata(config)[DNSCapture] == "true" {
+		not = append(not, Difference{"meshConfig.defaultConfig.proxyMetadata." + DNSCapture, "true", tablesOfNames})
 	}
 	if r.MeshNetworks != nil {
 		not = append(not, Difference{What: "meshNetworks", Changes: "endpoints in other networks, of which a replay has none"})
 	}
 	return config, append(not, addresses(config)...)
 }
+
+// foreignProxy are the fields of a ProxyConfig that name what a replay does not have, but for its metadata and the address of the control plane.
+var foreignProxy = map[string]string{"caCertificatesPem": ofCertificates, "privateKeyProvider": "handshakes of real proxies"}
+
+// dropForeign drops from a ProxyConfig what names things that a replay does not have, and returns the names of these fields.
+func dropForeign(proxies map[string]any) (dropped []string) {
+	metadata, _ := proxies["proxyMetadata"].(map[string]any)
+	for _, of := range []struct {
+		in   map[string]any
+		what map[string]string
+		path string
+	}{{proxies, foreignProxy, ""}, {metadata, ownMetadata, "proxyMetadata."}} {
+		for _, name := range slices.Sorted(maps.Keys(of.what)) {
+			if _, there := of.in[name]; there {
+				delete(of.in, name)
+				dropped = append(dropped, of.path+name)
+			}
+		}
+	}
+	return dropped
+}
+
+// tablesOfNames is what differs where agents answer DNS queries.
+const tablesOfNames = "tables of names that agents ask for: simulated ones do not"
 
 // DNSCapture is the environment variable, and proxy metadata, with which an Istio agent answers DNS queries.
 const DNSCapture = "ISTIO_META_DNS_CAPTURE"
@@ -347,6 +370,11 @@ func (m *Mesh) Differences() (all []Difference) {
 	}
 	all = append(all, m.networks()...)
 	all = append(all, m.proxyless()...)
+	for _, w := range m.Workloads {
+		if w.Spec.asksForNames() {
+			all = append(all, Difference{"proxy of " + w.ID() + ": proxyMetadata." + DNSCapture, "true", tablesOfNames})
+		}
+	}
 	all = append(all, m.withoutPods()...)
 	all = append(all, m.addresses()...)
 	for _, o := range m.Objects {

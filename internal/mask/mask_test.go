@@ -68,6 +68,7 @@ extensionProviders:
 - name: ext
   envoyExtAuthzHttp: {includeAdditionalHeadersInCheck: {authorization: "Basic abc", x-team: blue}}
 certificates: ["-----BEGIN CERTIFICATE-----"]
+controlPlaneAuthPolicy: MUTUAL_TLS
 sds: {token: {aud: istio-ca}}
 discoverySelectors: [{matchExpressions: [{key: team, operator: NotIn, values: [sandbox]}]}]
 `
@@ -81,6 +82,7 @@ discoverySelectors: [{matchExpressions: [{key: team, operator: NotIn, values: [s
 	}
 	want := `certificates:
 - (masked)
+controlPlaneAuthPolicy: MUTUAL_TLS
 discoverySelectors:
 - matchExpressions:
   - key: team

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"scaler.mesh/scaler/internal/capture"
+	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/topology"
 	"scaler.mesh/scaler/pkg/convergence"
 	"scaler.mesh/scaler/pkg/record"
@@ -210,6 +211,17 @@ func TestProxiesWithSettingsOfTheirOwn(t *testing.T) {
 				if slices.Contains(wants, want.text) != want.there {
 					t.Errorf("%s: %v, want %v, in\n%s", want.text, !want.there, want.there, strings.Join(wants, "\n"))
 				}
+			}
+			p := &replayedProbes{replayed: r}
+			p.findRoutes()
+			for _, kind := range []controlplane.ProbeKind{controlplane.MeshProbe, controlplane.PolicyProbe} {
+				_, concerned := p.Probe(kind, topology.Mesh{Services: make([]topology.Service, len(mesh.Workloads))}, scenario.Settings{}, at, "marker")
+				if slices.Contains(concerned, at) != test.redirected {
+					t.Errorf("a change %v is expected at workloads %v, with %d among them: %v", kind, concerned, at, !test.redirected)
+				}
+			}
+			if len(p.routes) > 0 != test.redirected {
+				t.Errorf("routes that are changed: %v", p.routes)
 			}
 			named := slices.ContainsFunc(r.notChecked(), func(n record.NotChecked) bool { return n.What == record.UncheckedProxies && n.Count == 1 })
 			if named != (test.annotations != "{}") {

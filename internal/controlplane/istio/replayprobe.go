@@ -145,22 +145,23 @@ func (p *replayedProbes) onlyWaypoint(w *capture.Workload, waypoint int) bool {
 
 // policed reports whether a policy for the labels of a workload shows in the inbound listener of each sidecar that it selects.
 func (p *replayedProbes) policed(w *capture.Workload, e egress) bool {
-	if !w.Member() || w.Spec.Proxy == capture.Gateway || len(w.Spec.Labels) == 0 || e.ingress && !w.ByNode {
+	if !w.Member() || w.Spec.Proxy == capture.Gateway || len(w.Spec.Labels) == 0 || e.ingress && !w.ByNode || !w.Spec.Redirected() {
 		return false
 	}
 	for i := range p.mesh.Workloads {
 		other := &p.mesh.Workloads[i]
-		if other.Namespace == w.Namespace && selects(w.Spec.Labels, other.Spec.Labels) && (other.Spec.Proxy == capture.Gateway || p.scopes[i].ingress && !other.ByNode) {
+		if other.Namespace == w.Namespace && selects(w.Spec.Labels, other.Spec.Labels) && (other.Spec.Proxy == capture.Gateway || p.scopes[i].ingress && !other.ByNode || !other.Spec.Redirected()) {
 			return false
 		}
 	}
 	return true
 }
 
-// sidecars returns the workloads with a sidecar that is no gateway, and of these the ones that are asked for.
+// sidecars returns the workloads with a sidecar that is no gateway and to which connections are redirected, so that it has the stock inbound
+// listener, and of these the ones that are asked for.
 func (p *replayedProbes) sidecars(is func(*capture.Workload, egress) bool) (some []int) {
 	for i := range p.mesh.Workloads {
-		if w := &p.mesh.Workloads[i]; w.Spec.HasSidecar() && w.Spec.Proxy != capture.Gateway && is(w, p.scopes[i]) {
+		if w := &p.mesh.Workloads[i]; w.Spec.HasSidecar() && w.Spec.Proxy != capture.Gateway && w.Spec.Redirected() && is(w, p.scopes[i]) {
 			some = append(some, i)
 		}
 	}
@@ -179,6 +180,11 @@ func (p *replayedProbes) unprobed(kind controlplane.ProbeKind) string {
 	}
 	if p.mesh.Waypoints == nil && p.sidecars(func(*capture.Workload, egress) bool { return true }) == nil {
 		return "there are no sidecars and no waypoints, and ztunnels have no routes"
+	}
+	for _, w := range p.mesh.Workloads {
+		if w.Spec.HasSidecar() && !w.Spec.Redirected() {
+			return fmt.Sprintf("it is not certain which routes the proxies of %s have, to which no connections are redirected", w.ID())
+		}
 	}
 	why := "no Service with a workload has a port of HTTP"
 	for _, v := range p.services {

@@ -162,7 +162,7 @@ func (r *replayed) compared(e entry) bool {
 // istiod allocates.
 func (r *replayed) wantEntries(w *capture.Workload, scope egress) []convergence.Want {
 	var wants []convergence.Want
-	stock := !w.Spec.OwnProxyConfig() && !r.configured
+	stock := !w.Spec.OwnProxyConfig() && !r.configured && w.Spec.Redirected()
 	for _, e := range r.entries {
 		if !r.certain(e) || !scope.sees(w.Namespace, e.visible) {
 			continue
@@ -176,7 +176,7 @@ func (r *replayed) wantEntries(w *capture.Workload, scope egress) []convergence.
 			if e.resolution == "STATIC" && !r.isChosen(e.host) {
 				wants = append(wants, convergence.WantOf(convergence.EDS, name))
 			}
-			if e.listens(p) && stock && w.Spec.Proxy != capture.Gateway && w.Spec.Redirected() && !scope.partial {
+			if e.listens(p) && stock && w.Spec.Proxy != capture.Gateway && !scope.partial {
 				wants = append(wants, convergence.WantOf(convergence.LDS, anyAddress(p.number)))
 			}
 		}
