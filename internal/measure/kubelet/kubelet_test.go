@@ -77,6 +77,7 @@ func TestFigures(t *testing.T) {
 		{"started inside", born, 0, 20, Usage{MemoryKnown: true, CPUSeconds: 5, CPUSecondsLow: 5, CPUSecondsHigh: 5, Resident: Memory{100, 100, 100}, WorkingSet: Memory{100, 100, 100}, Readings: 1}},
 		{"started again", again, 5, 20, Usage{MemoryKnown: true, CPUSeconds: 4.5, CPUSecondsLow: 4, CPUSecondsHigh: 5, Resident: Memory{100, 100, 0}, WorkingSet: Memory{100, 100, 0}, Readings: 1, Restarts: 1}},
 		{"started before, and read first inside", born, 8, 20, Usage{MemoryKnown: true, CPUSeconds: 3, CPUSecondsHigh: 5, Resident: Memory{100, 100, 100}, WorkingSet: Memory{100, 100, 100}, Readings: 1}},
+		{"started before, and found a minute later", []*life{{started: at(-2), readings: []Reading{{at(70), 36, 100, 100}, {at(90), 36, 100, 100}}}}, 7, 16, Usage{CPUSeconds: 4.5, CPUSecondsHigh: 36}},
 		{"started, and not read yet", []*life{{started: at(4), readings: []Reading{{at(14), 5, 100, 100}, {at(24), 5, 100, 100}}}}, 2, 9, Usage{CPUSeconds: 2.5, CPUSecondsHigh: 5}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

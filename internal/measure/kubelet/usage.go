@@ -41,9 +41,9 @@ func (w *Watcher) Figures(c Container, from, to time.Time) (Usage, error) {
 	return u, nil
 }
 
-// newborn is the time after its start within which cAdvisor reads a container for the first time, with room. Before that
-// reading its processor time is taken as even from its start on, as between two readings.
-const newborn = 40 * time.Second
+// newborn is the time after its start within which cAdvisor reads a container for the first time: a minute until it finds one whose start
+// it missed, and 20 s. Before that reading its processor time is taken as even from its start on, as between two readings.
+const newborn = 80 * time.Second
 
 // figures computes the figures of a container's lives.
 func figures(lives []*life, from, to time.Time) (u Usage, err error) {
