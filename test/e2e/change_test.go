@@ -25,7 +25,7 @@ var _ = Describe("changes at a rate", func() {
 		Expect(c.Kind).To(Equal(kind))
 		Expect(known(c.OfferedPerSecond)).To(Equal(5.0))
 		made := changesOf(run, changes)
-		Expect(float64(made)/known(c.AchievedPerSecond)).To(BeNumerically(">=", 3.999), "seconds")
+		Expect(float64(made)/known(c.AchievedPerSecond)).To(And(BeNumerically(">=", 3.999), BeNumerically("<", 12)), "seconds; a busy machine makes the last changes late")
 		Expect(run.ControlPlane.Change).NotTo(BeNil())
 		if kind == "metadata" {
 			Expect(c.Push).To(BeNil())

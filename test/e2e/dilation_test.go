@@ -41,7 +41,7 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 		}
 	})
 
-	It("starts again once, with a larger one, where the control plane waits too long", acceptance, func() {
+	It("starts again once, with a larger one, where the control plane waits too long", acceptance, Serial, func() {
 		if os.Geteuid() != 0 {
 			Skip("only root may give programs priority over the control plane")
 		}
@@ -98,6 +98,7 @@ func occupyProcessors() (relieve func()) {
 	DeferCleanup(func() { relieve() })
 	for range 8 * len(linux.Processors()) {
 		c := exec.Command("sh", "-c", "while :; do :; done")
+		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		Expect(c.Start()).To(Succeed())
 		all = append(all, c)
 		Expect(syscall.Setpriority(syscall.PRIO_PROCESS, c.Process.Pid, -20)).To(Succeed())

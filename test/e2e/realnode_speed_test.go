@@ -29,6 +29,7 @@ func speedInPod(ctx context.Context, kubeconfig string) record.MachineSpeed {
 		},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
+	defer func() { Expect(pods.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{})).To(Succeed()) }()
 	Eventually(func() (corev1.PodPhase, error) {
 		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 		return pod.Status.Phase, err
@@ -37,6 +38,5 @@ func speedInPod(ctx context.Context, kubeconfig string) record.MachineSpeed {
 	Expect(err).NotTo(HaveOccurred())
 	var of record.MachineSpeed
 	Expect(json.Unmarshal(printed, &of)).To(Succeed(), string(printed))
-	Expect(pods.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
 	return of
 }
