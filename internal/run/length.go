@@ -113,18 +113,14 @@ func (s Spec) rolloutLength() time.Duration {
 	return max(perSecond(pods, rate), s.carrying()) + s.startDelay().Longest(pods) + lastPush
 }
 
-// carrying returns the least time, of the modelled time, in which this machine can do a rollout. It counts where the
-// factor was not chosen for the machine.
+// carrying returns the least time, of the modelled time, in which this machine can do a rollout; 0 where the factor was chosen for the
+// machine. The speed of the machine is not known otherwise, and is taken as 1.
 func (s Spec) carrying() time.Duration {
 	demand, known := s.demand()
-	if !known || s.Existing != nil { // the cluster's programs run elsewhere
+	if !known || s.Choice != nil || s.Existing != nil { // the cluster's programs run elsewhere
 		return 0
 	}
-	m := dilation.Machine{Processors: len(linux.Processors())}
-	if s.Choice != nil {
-		m.Speed = s.Choice.Speed
-	}
-	return time.Duration(demand.On(m) / s.dilation() * float64(time.Second))
+	return time.Duration(demand.On(dilation.Machine{Processors: len(linux.Processors())}) / s.dilation() * float64(time.Second))
 }
 
 // faultsLength returns about how much longer a phase takes by its faults, of the modelled time: as long as what is broken is
