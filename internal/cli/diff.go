@@ -198,7 +198,7 @@ func (o *diffOptions) checkComparison() error {
 
 // findEnvoy finds the Envoy that --validate-with names, which may have to be downloaded, and its version.
 func (o *diffOptions) findEnvoy(ctx context.Context, s streams) error {
-	if o.envoy.path == "" {
+	if o.envoy.path == "" || o.envoy.version != "" {
 		return nil
 	}
 	programs := o.spec.Programs
@@ -323,9 +323,6 @@ func (o *diffOptions) again(ctx context.Context, f *pflag.FlagSet, s streams, ar
 	if err := checkEarlier(f, args, "diff", "compared", "output", "keep-noise", "fail-on", "validate-with"); err != nil {
 		return err
 	}
-	if err := o.findEnvoy(ctx, s); err != nil {
-		return err
-	}
 	return o.compare(ctx, s, args[0])
 }
 
@@ -353,6 +350,9 @@ func (o *diffOptions) compare(ctx context.Context, s streams, dir string) error 
 	result.From.Name, result.To.Name = sideNames(runs[0], runs[1])
 	result.From.NotQuiet, result.To.NotQuiet = diff.NotQuiet(&runs[0]), diff.NotQuiet(&runs[1])
 	if o.envoy.path != "" {
+		if err := o.findEnvoy(ctx, s); err != nil {
+			return err
+		}
 		err := inValidationFolder(ctx, func(dir string) (err error) {
 			accepts := func(ctx context.Context, bootstrap []byte) (string, error) {
 				return component.ValidateEnvoy(ctx, o.envoy.path, dir, bootstrap)
