@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// leastProbes is the least number of changes whose median has an interval of confidence.
-const leastProbes = 6
+// defaultProbes is the least number of changes whose median has an interval of confidence (stats.ClustersNeeded).
+const defaultProbes = 6
 
 // Default returns the scenario of a command without flags: 200 pods, permissive, that come and start as in a stock
 // cluster, against istiod on a cluster that the run starts.
@@ -23,7 +23,7 @@ func Default() Scenario {
 			Sidecars: Sidecars{StartDelay: new(stockStart)},
 		},
 		ControlPlane: ControlPlane{Name: "istiod", Replicas: 1, Upgrade: Upgrade{Canary: Shares{0.1, 0.5, 1}, Pause: seconds(15)}},
-		Load:         Load{Arrival: Arrival{Rate: stockRate}, Probes: leastProbes},
+		Load:         Load{Arrival: Arrival{Rate: stockRate}, Probes: defaultProbes},
 		Phases:       Phases{Baseline: seconds(5), ConvergeTimeout: seconds(600), Settle: seconds(5), Steady: seconds(30), Changes: seconds(30)},
 		Place:        Place{RefuseIf: new("apiserver-p99>1s")},
 		Instrument:   Instrument{Workers: 1, Calibrate: true, Priority: true},
