@@ -133,3 +133,13 @@ func TestChoose(t *testing.T) {
 		t.Errorf("of nothing: %g", factor)
 	}
 }
+
+// A machine needs half as long with twice the processors, or twice their speed.
+func TestDemandOnAMachine(t *testing.T) {
+	d := Demand{ControlPlane: 10, Instrument: 2, Cluster: 20}
+	for m, want := range map[Machine]float64{{Processors: 2}: 16, {Processors: 4}: 8, {Processors: 2, Speed: 2}: 8} {
+		if got := d.On(m); got != want {
+			t.Errorf("%+v needs %g s, want %g", m, got, want)
+		}
+	}
+}

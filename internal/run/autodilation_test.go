@@ -10,6 +10,7 @@ import (
 
 	"scaler.mesh/scaler/internal/controlplane"
 	"scaler.mesh/scaler/internal/dilation"
+	"scaler.mesh/scaler/internal/linux"
 	"scaler.mesh/scaler/pkg/record"
 	"scaler.mesh/scaler/pkg/scenario"
 )
@@ -146,15 +147,21 @@ func TestChosenDilation(t *testing.T) {
 	}
 }
 
-// With a factor that is too small for the machine a rollout lasts as long as the machine needs.
+// With a factor that is too small for the machine a rollout lasts as long as the machine needs, unless the cluster is elsewhere.
 func TestExpectedOfASmallFactor(t *testing.T) {
-	length := func(factor float64, existing *Existing) time.Duration {
+	spec := func(factor float64, existing *Existing) Spec {
 		s := DefaultSpec()
 		s.Mesh.Pods, s.Load.Arrival, s.Instrument.Dilation, s.Existing = scenario.List[int]{10_000}, scenario.Arrival{}, scenario.Dilation{Factor: factor}, existing
-		return s.rolloutLength()
+		return s
 	}
-	arrival := length(1, new(Existing))
-	if one := length(1, nil); one <= arrival || length(1000, nil) != arrival {
-		t.Errorf("%v with K = 1, %v with K = 1000: want more than, and exactly, the %v that pods need to become ready elsewhere", one, length(1000, nil), arrival)
+	demand, _ := spec(1, nil).demand()
+	machine := time.Duration(demand.On(dilation.Machine{Processors: len(linux.Processors())}) * float64(time.Second))
+	arrival := perSecond(10_000, spec(1, nil).readyPerSecond())
+	rest := spec(1, new(Existing)).rolloutLength() - arrival
+	if got, want := spec(1, nil).rolloutLength(), max(machine, arrival)+rest; got != want {
+		t.Errorf("with K = 1 it takes %v, want %v", got, want)
+	}
+	if got, want := spec(1000, nil).rolloutLength(), arrival+rest; got != want {
+		t.Errorf("with K = 1000 it takes %v, want %v", got, want)
 	}
 }
