@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,6 +19,9 @@ import (
 const (
 	// scrapeTimeout limits a request of a Source that reads a program's own metrics.
 	scrapeTimeout = 3 * time.Second
+	// scrapePatience limits the time for which requests that time out are made again: on a busy machine the API server and the kubelet, through
+	// which a pod's port is forwarded, were seen not to answer for several seconds. The counters that are read next cover that time.
+	scrapePatience = 20 * time.Second
 	// sameStart bounds the difference of two values of process_start_time_seconds in one life.
 	sameStart = time.Second
 )
@@ -26,7 +30,7 @@ const (
 // Prometheus: process_cpu_seconds_total, which counts in hundredths of a second, and
 // process_resident_memory_bytes. Run delays, high-water marks and working sets are not known
 // of it. The life that it reads is over when process_start_time_seconds is another. A request
-// that fails is made once more; all end with ctx. name is part of its ID.
+// that fails is made once more, and one that times out again for a while; all end with ctx. name is part of its ID.
 func OfMetrics(ctx context.Context, name, url string) Source {
 	client := &http.Client{Timeout: scrapeTimeout}
 	return &scraped{name: name, url: url, get: func() ([]byte, error) { return httpget.Get(ctx, client, url) }}
@@ -68,7 +72,7 @@ func (s *scraped) ExitCPU() (time.Duration, bool) { return 0, false }
 // Read implements Source. The reading is taken as of the middle of the request.
 func (s *scraped) Read() (Reading, error) {
 	reading, begin, err := s.scrape()
-	if err != nil {
+	for began, first := time.Now(), true; err != nil && (first || timedOut(err) && time.Since(began) < scrapePatience); first = false {
 		reading, begin, err = s.scrape()
 	}
 	if err != nil {
@@ -81,6 +85,12 @@ func (s *scraped) Read() (Reading, error) {
 		return Reading{}, fmt.Errorf("%s was started again: %w", s.name, ErrEnded)
 	}
 	return reading, nil
+}
+
+// timedOut reports whether a request had no answer in time.
+func timedOut(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }
 
 func (s *scraped) scrape() (Reading, float64, error) {
