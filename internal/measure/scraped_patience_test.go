@@ -35,7 +35,7 @@ func TestReadingOfABusyProgram(t *testing.T) {
 						return fmt.Appendln(nil, "process_cpu_seconds_total 1\nprocess_resident_memory_bytes 2\nprocess_start_time_seconds 3"), nil
 					}
 					if c.err == error(timeout) {
-						time.Sleep(scrapeTimeout)
+						<-time.After(scrapeTimeout) // of the synctest bubble
 					}
 					return nil, c.err
 				}}
