@@ -41,7 +41,7 @@ func TestNothingIsLost(t *testing.T) {
 		m := meshOfText(t, namespace+deployment("a", `proxy.istio.io/config: "proxyMetadata: {ISTIO_META_DNS_CAPTURE: 'true'}"`, "")+deployment("b", "sidecar.istio.io/interceptionMode: NONE", "")+
 			deployment("c", `proxy.istio.io/config: "{tracing: {lightstep: {address: lightstep.obs:80, accessToken: hunter2}}}"`, "")+deployment("d", `proxy.istio.io/config: "concurrency: 2"`, `sidecar.istio.io/inject: "false"`)+
 			deployment("e", `proxy.istio.io/config: "{discoveryAddress: istiod.prod:15012, controlPlaneAuthPolicy: MUTUAL_TLS, proxyMetadata: {ISTIO_META_CLUSTER_ID: prod}}", sidecar.istio.io/interceptionMode: SOME`, ""))
-		want := []LeftOut{{"credentials", 1, masked}, {"settings of proxies", 3, ofPods + "discoveryAddress"}, {"settings of proxies", 3, ofPods + "proxyMetadata.ISTIO_META_CLUSTER_ID"}}
+		want := []LeftOut{{"credentials", 1, maskedInPods}, {"settings of proxies", 3, foreignInPods + "discoveryAddress"}, {"settings of proxies", 3, foreignInPods + "proxyMetadata.ISTIO_META_CLUSTER_ID"}}
 		if !slices.Equal(m.LeftOut, want) {
 			t.Errorf("left out %v, want %v", m.LeftOut, want)
 		}

@@ -55,8 +55,8 @@ const (
 	givenTwice      = "given more than once"
 	withoutZone     = "their zone is not known"
 	unused          = "nothing of the mesh is in them"
-	ofPods          = "in annotations " + proxyConfigKey + " of pods, where they name what a replay does not have: "
-	masked          = "masked in annotations " + proxyConfigKey + " of pods"
+	foreignInPods   = "in annotations " + proxyConfigKey + " of pods, where they refer to the captured cluster: "
+	maskedInPods    = "masked in annotations " + proxyConfigKey + " of pods"
 	refused         = "a cluster would refuse it: "
 )
 

@@ -35,7 +35,7 @@ type pod struct {
 	account    bool     // it states its account, as each pod of a cluster does
 	ofNode     bool     // it has the network of its node
 	alone      bool     // spec has no container of Istio's injection, which is known
-	left       []string // fields of its ProxyConfig that were left out
+	leftOut    []string // paths of fields of its ProxyConfig
 }
 
 // follows names the revision of a pod's proxy.
@@ -216,11 +216,11 @@ func (g *Gatherer) workloads(key string) []Workload {
 		}
 	}
 	for i, w := range all {
-		if n := w.Spec.maskedIn(); n > 0 {
-			g.LeaveOut("credentials", masked, n)
+		if n := w.Spec.maskedCredentials(); n > 0 {
+			g.LeaveOut("credentials", maskedInPods, n)
 		}
-		for _, field := range groups[i][0].left {
-			g.LeaveOut("settings of proxies", ofPods+field, w.Spec.Replicas)
+		for _, path := range groups[i][0].leftOut {
+			g.LeaveOut("settings of proxies", foreignInPods+path, w.Spec.Replicas)
 		}
 	}
 	return all
@@ -350,12 +350,13 @@ func (g *Gatherer) trim(namespace string, o *owner, pods []pod) {
 		if p.spec.Annotations = keptAnnotations(annotations); p.spec.Proxy == Gateway && p.spec.Annotations[templatesKey] == gatewayTemplate {
 			delete(p.spec.Annotations, templatesKey) // a replay adds it, also where the control plane made the gateway without
 		}
-		if kept, left := keptProxySettings(annotations); p.spec.HasSidecar() && len(kept) > 0 {
-			p.left = left
-			if p.spec.Annotations == nil {
-				p.spec.Annotations = map[string]string{}
+		if p.spec.HasSidecar() {
+			var kept map[string]string
+			kept, p.leftOut = keptProxySettings(annotations)
+			maps.Copy(kept, p.spec.Annotations)
+			if p.spec.Annotations = kept; len(kept) == 0 {
+				p.spec.Annotations = nil
 			}
-			maps.Copy(p.spec.Annotations, kept)
 		}
 	}
 }

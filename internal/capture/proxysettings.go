@@ -16,14 +16,14 @@ const notRedirected = "NONE"
 // interceptionModes are those that injection accepts; the first is the default.
 var interceptionModes = []string{"REDIRECT", "TPROXY", notRedirected}
 
-// keptProxySettings returns the annotations of a pod by which its proxy has settings of its own. Injection gives them to the
-// proxy, which reports them to the control plane. Values that look like credentials are masked. Fields that name what a replay does not have
-// are left out, as those of the mesh configuration are, and returned.
-func keptProxySettings(annotations map[string]string) (kept map[string]string, left []string) {
+// keptProxySettings returns the annotations with which a pod configures its own proxy, as they are in a mesh. Injection applies them to the
+// proxy, which reports them to the control plane. Values that look like credentials are masked. Fields of the ProxyConfig whose values refer
+// to the captured cluster are left out; their paths are returned.
+func keptProxySettings(annotations map[string]string) (kept map[string]string, leftOut []string) {
 	kept = map[string]string{}
 	text := annotations[proxyConfigKey]
 	if text != "" {
-		kept[proxyConfigKey], left = keptProxyConfig(text)
+		kept[proxyConfigKey], leftOut = keptProxyConfig(text)
 	}
 	mode := annotations[interceptionKey]
 	// With Istio's CNI plugin injection writes the mode of every pod.
@@ -31,42 +31,30 @@ func keptProxySettings(annotations map[string]string) (kept map[string]string, l
 	if slices.Contains(interceptionModes, mode) && !written {
 		kept[interceptionKey] = mode
 	}
-	return kept, left
+	return kept, leftOut
 }
 
-// keptProxyConfig returns the text of a ProxyConfig without credentials, also in comments, and without fields that name what a replay does not
-// have; as it is if it has none of these.
-func keptProxyConfig(text string) (kept string, left []string) {
-	hidden, masked := mask.Template(text)
+// keptProxyConfig returns the text of a ProxyConfig without credentials, also in comments, and without fields whose values refer to the
+// captured cluster. A text that has none of these is returned unchanged.
+func keptProxyConfig(text string) (kept string, leftOut []string) {
+	hidden, credentials := mask.Template(text)
 	config, ok := proxyConfigOf(text)
 	if !ok {
 		return hidden, nil
 	}
-	masked += mask.Tree(config)
-	left = dropForeign(config)
-	if _, there := config["discoveryAddress"]; there {
-		delete(config, "discoveryAddress")
-		left = append(left, "discoveryAddress")
-	}
-	if masked == 0 && left == nil {
+	credentials += mask.Tree(config)
+	if leftOut = dropForeign(config); credentials == 0 && leftOut == nil {
 		return text, nil
 	}
-	return proxyConfigText(config), left
+	return proxyConfigText(config), leftOut
 }
 
-// asksForNames reports whether the agents of a workload answer DNS queries by settings of its own.
-func (s *WorkloadSpec) asksForNames() bool {
-	config, _ := proxyConfigOf(s.Annotations[proxyConfigKey])
-	metadata, _ := config["proxyMetadata"].(map[string]any)
-	return metadata[DNSCapture] == "true"
-}
-
-// maskedIn returns how many credentials are masked in what a workload's proxies have of their own.
-func (s *WorkloadSpec) maskedIn() int {
+// maskedCredentials returns how many credentials are masked in the settings of a workload's own proxies.
+func (s *WorkloadSpec) maskedCredentials() int {
 	return strings.Count(s.Annotations[proxyConfigKey], mask.Masked)
 }
 
-// proxyConfigOf parses the text of a ProxyConfig of Istio. Not ok = it is none, and injection refuses the pod.
+// proxyConfigOf parses the text of a ProxyConfig of Istio. Not ok = it is empty or invalid. Injection refuses a pod with an invalid one.
 func proxyConfigOf(text string) (of map[string]any, ok bool) {
 	return of, yaml.Unmarshal([]byte(text), &of) == nil && of != nil
 }
@@ -88,8 +76,8 @@ func interceptionMode(text string) string {
 	return cmp.Or(mode, other)
 }
 
-// Redirected reports whether connections to and from the pods of a workload with sidecars are redirected to these, by its own settings.
-// Where they are not, a proxy has no listeners for that, and no clusters of its own ports.
+// Redirected reports whether, by the settings of the workload, connections to and from its pods are redirected to their sidecars.
+// A sidecar without redirection has no listeners for redirected connections, and no clusters of the ports of its pod.
 func (s *WorkloadSpec) Redirected() bool {
 	if mode := s.Annotations[interceptionKey]; mode != "" {
 		return mode != notRedirected

@@ -153,8 +153,7 @@ func (c *ControlPlane) withoutAmbient() *ControlPlane {
 // proxyMetadata returns the variables that a mesh configuration gives all proxies; nil = it has none.
 func proxyMetadata(config map[string]any) map[string]any {
 	proxies, _ := config["defaultConfig"].(map[string]any)
-	metadata, _ := proxies["proxyMetadata"].(map[string]any)
-	return metadata
+	return metadataOf(proxies)
 }
 
 // withoutHBONE returns the difference between sidecars of a replay in which nodes have proxies and the captured ones, which do not take
@@ -284,45 +283,55 @@ func (r *Revision) Configuration(discovery string) (config map[string]any, not [
 	if proxies == nil {
 		proxies = map[string]any{}
 	}
-	proxies["discoveryAddress"] = discovery
-	config["defaultConfig"] = proxies
 	for _, name := range dropForeign(proxies) {
-		if changes := cmp.Or(foreignProxy[name], ownMetadata[strings.TrimPrefix(name, "proxyMetadata.")]); changes != "" {
+		if changes := cmp.Or(foreignProxy[name], ownMetadata[strings.TrimPrefix(name, metadataPath)]); changes != "" {
 			not = append(not, Difference{What: "meshConfig.defaultConfig." + name, Changes: changes})
 		}
 	}
-	if proxyMetadata(config)[DNSCapture] == "true" {
-		not = append(not, Difference{"meshConfig.defaultConfig.proxyMetadata." + DNSCapture, "true", tablesOfNames})
+	if capturesDNS(proxies) {
+		not = append(not, Difference{"meshConfig.defaultConfig." + metadataPath + DNSCapture, "true", unaskedNames})
 	}
+	proxies["discoveryAddress"] = discovery
+	config["defaultConfig"] = proxies
 	if r.MeshNetworks != nil {
 		not = append(not, Difference{What: "meshNetworks", Changes: "endpoints in other networks, of which a replay has none"})
 	}
 	return config, append(not, addresses(config)...)
 }
 
-// foreignProxy are the fields of a ProxyConfig that name what a replay does not have, but for its metadata and the address of the control plane.
-var foreignProxy = map[string]string{"caCertificatesPem": ofCertificates, "privateKeyProvider": "handshakes of real proxies"}
+// foreignProxy are the fields of a ProxyConfig, other than its metadata, whose values refer to the captured cluster. Their values here are
+// what may differ in a replay without them; "" = nothing, because the replay sets its own.
+var foreignProxy = map[string]string{"caCertificatesPem": ofCertificates, "discoveryAddress": "", "privateKeyProvider": "handshakes of real proxies"}
 
-// dropForeign drops from a ProxyConfig what names things that a replay does not have, and returns the names of these fields.
+// metadataPath is the path of the metadata in a ProxyConfig.
+const metadataPath = "proxyMetadata."
+
+// dropForeign removes from a ProxyConfig the fields whose values refer to the captured cluster. It returns their paths.
 func dropForeign(proxies map[string]any) (dropped []string) {
-	metadata, _ := proxies["proxyMetadata"].(map[string]any)
-	for _, of := range []struct {
-		in   map[string]any
-		what map[string]string
-		path string
-	}{{proxies, foreignProxy, ""}, {metadata, ownMetadata, "proxyMetadata."}} {
-		for _, name := range slices.Sorted(maps.Keys(of.what)) {
-			if _, there := of.in[name]; there {
-				delete(of.in, name)
-				dropped = append(dropped, of.path+name)
+	drop := func(in map[string]any, path string, foreign map[string]string) {
+		for _, name := range slices.Sorted(maps.Keys(foreign)) {
+			if _, there := in[name]; there {
+				delete(in, name)
+				dropped = append(dropped, path+name)
 			}
 		}
 	}
+	drop(proxies, "", foreignProxy)
+	drop(metadataOf(proxies), metadataPath, ownMetadata)
 	return dropped
 }
 
-// tablesOfNames is what differs where agents answer DNS queries.
-const tablesOfNames = "tables of names that agents ask for: simulated ones do not"
+// metadataOf returns the metadata that a ProxyConfig gives its proxies; nil = none.
+func metadataOf(proxies map[string]any) map[string]any {
+	metadata, _ := proxies["proxyMetadata"].(map[string]any)
+	return metadata
+}
+
+// capturesDNS reports whether the agents of a ProxyConfig answer the DNS queries of applications.
+func capturesDNS(proxies map[string]any) bool { return metadataOf(proxies)[DNSCapture] == "true" }
+
+// unaskedNames is what differs in a replay whose agents answer DNS queries.
+const unaskedNames = "tables of names that agents ask for: simulated ones do not"
 
 // DNSCapture is the environment variable, and proxy metadata, with which an Istio agent answers DNS queries.
 const DNSCapture = "ISTIO_META_DNS_CAPTURE"
@@ -371,8 +380,8 @@ func (m *Mesh) Differences() (all []Difference) {
 	all = append(all, m.networks()...)
 	all = append(all, m.proxyless()...)
 	for _, w := range m.Workloads {
-		if w.Spec.asksForNames() {
-			all = append(all, Difference{"proxy of " + w.ID() + ": proxyMetadata." + DNSCapture, "true", tablesOfNames})
+		if config, _ := proxyConfigOf(w.Spec.Annotations[proxyConfigKey]); capturesDNS(config) {
+			all = append(all, Difference{"proxy of " + w.ID() + ": " + metadataPath + DNSCapture, "true", unaskedNames})
 		}
 	}
 	all = append(all, m.withoutPods()...)

@@ -20,8 +20,8 @@ const (
 	exportToKey     = "networking.istio.io/exportTo" // of a Service
 	gatewayTemplate = "gateway"
 	proxyContainer  = "istio-proxy"
-	proxyConfigKey  = "proxy.istio.io/config"             // an annotation of a pod, as the next: a ProxyConfig in YAML
-	interceptionKey = "sidecar.istio.io/interceptionMode" // over that of the ProxyConfig
+	proxyConfigKey  = "proxy.istio.io/config"             // an annotation of a pod: the ProxyConfig of its proxy, in YAML
+	interceptionKey = "sidecar.istio.io/interceptionMode" // an annotation of a pod, which overrides the mode of the ProxyConfig
 	injectionStatus = "sidecar.istio.io/status"           // an annotation of a pod: what injection added
 )
 

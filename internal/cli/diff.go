@@ -155,7 +155,7 @@ func (o *diffOptions) run(cmd *cobra.Command, s streams, args []string) error {
 		return err
 	}
 	err = withProgress(s, func(p run.Progress) error {
-		for i, side := range []run.Spec{from.Unhurried(), to.Unhurried()} {
+		for i, side := range []run.Spec{from.WithFewerPushes(), to.WithFewerPushes()} {
 			p.Say(fmt.Sprintf("side %d of 2, %s", i+1, filepath.Base(side.Out)))
 			made, err := run.RunOne(cmd.Context(), side, p)
 			if made.Dir == "" {

@@ -59,8 +59,9 @@ type Driver struct {
 	// Installed states how to use one that a cluster has already; nil = that is not possible.
 	Installed *Installed
 
-	// Unhurried are variables with which it sends less while a mesh comes up, and in the end the same; nil = none are known.
-	Unhurried []string
+	// FewerPushes are environment variables with which it pushes less often while pods become ready. The final configuration is the
+	// same. nil = none are known.
+	FewerPushes []string
 
 	// Variables lists the variables of the environment that a program of it reads, with their defaults; nil = that is not
 	// known. It asks the program, of those that Programs names.

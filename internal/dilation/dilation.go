@@ -118,7 +118,7 @@ type Demand struct {
 	Cores, Limit float64
 }
 
-// On returns the real time, in seconds, that a machine needs for the programs at least.
+// On returns the least time in seconds, of the real time, in which a machine can run the programs.
 func (d Demand) On(m Machine) float64 { return (d.ControlPlane + d.Instrument + d.Cluster) / m.cores() }
 
 // Expect returns what a load needs with a control plane of this cost.

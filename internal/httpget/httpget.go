@@ -6,8 +6,10 @@ package httpget
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 )
 
@@ -31,6 +33,12 @@ func (e *StatusError) Error() string {
 		text += ": " + e.Body
 	}
 	return text
+}
+
+// TimedOut reports whether the error of a request, or of a connection, is that no answer came in time.
+func TimedOut(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }
 
 // Get returns the body of the response to a GET of url. A nil client means

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"scaler.mesh/scaler/internal/httpget"
 )
 
 // errOtherIdentity reports that a variant would measure something else.
@@ -106,7 +108,7 @@ func (w way) requestOverTLS(ctx context.Context, spec *Spec, s checkedServer, co
 
 // ended returns err as a refusal, unless it is a timeout.
 func ended(err error) error {
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+	if httpget.TimedOut(err) {
 		return err
 	}
 	return &refusedError{err}

@@ -53,10 +53,8 @@ func Value(name, value string) string {
 		return value
 	}
 	words := wordsOf(name)
-	named := slices.ContainsFunc(words, func(word string) bool { return slices.Contains(secretWords, word) })
-	if named && words[len(words)-1] == "POLICY" { // what is done about secrets, as in controlPlaneAuthPolicy
-		named = false
-	}
+	// A policy is no secret, as in controlPlaneAuthPolicy.
+	named := slices.ContainsFunc(words, func(word string) bool { return slices.Contains(secretWords, word) }) && words[len(words)-1] != "POLICY"
 	if named && !plain(value) || holdsSecret(value) {
 		return Masked
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,9 +18,9 @@ import (
 const (
 	// scrapeTimeout limits a request of a Source that reads a program's own metrics.
 	scrapeTimeout = 3 * time.Second
-	// scrapePatience limits the time for which requests that time out are made again: on a busy machine the API server and the kubelet, through
-	// which a pod's port is forwarded, were seen not to answer for several seconds. The counters that are read next cover that time.
-	scrapePatience = 20 * time.Second
+	// retryTimeout limits the time in which requests that time out are repeated. On a busy machine the API server and the kubelet, which
+	// forward the port of a pod, can take several seconds to answer. No processor time is lost: the counters of the next reading include it.
+	retryTimeout = 20 * time.Second
 	// sameStart bounds the difference of two values of process_start_time_seconds in one life.
 	sameStart = time.Second
 )
@@ -30,7 +29,7 @@ const (
 // Prometheus: process_cpu_seconds_total, which counts in hundredths of a second, and
 // process_resident_memory_bytes. Run delays, high-water marks and working sets are not known
 // of it. The life that it reads is over when process_start_time_seconds is another. A request
-// that fails is made once more, and one that times out again for a while; all end with ctx. name is part of its ID.
+// that fails is repeated once, and one that times out for up to 20 s; all end with ctx. name is part of its ID.
 func OfMetrics(ctx context.Context, name, url string) Source {
 	client := &http.Client{Timeout: scrapeTimeout}
 	return &scraped{name: name, url: url, get: func() ([]byte, error) { return httpget.Get(ctx, client, url) }}
@@ -72,8 +71,12 @@ func (s *scraped) ExitCPU() (time.Duration, bool) { return 0, false }
 // Read implements Source. The reading is taken as of the middle of the request.
 func (s *scraped) Read() (Reading, error) {
 	reading, begin, err := s.scrape()
-	for began, first := time.Now(), true; err != nil && (first || timedOut(err) && time.Since(began) < scrapePatience); first = false {
+	if err != nil {
+		began := time.Now()
 		reading, begin, err = s.scrape()
+		for httpget.TimedOut(err) && time.Since(began) < retryTimeout {
+			reading, begin, err = s.scrape()
+		}
 	}
 	if err != nil {
 		return Reading{}, err
@@ -85,12 +88,6 @@ func (s *scraped) Read() (Reading, error) {
 		return Reading{}, fmt.Errorf("%s was started again: %w", s.name, ErrEnded)
 	}
 	return reading, nil
-}
-
-// timedOut reports whether a request had no answer in time.
-func timedOut(err error) bool {
-	timeout, ok := errors.AsType[net.Error](err)
-	return ok && timeout.Timeout()
 }
 
 func (s *scraped) scrape() (Reading, float64, error) {

@@ -66,19 +66,17 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// istiod sends less in a run of which only the end counts, unless the run itself says when it sends.
-func TestUnhurried(t *testing.T) {
-	const debounce = "PILOT_DEBOUNCE_AFTER"
-	for _, asked := range [][]string{nil, {"A=1"}, {debounce + "=3s"}} {
+// istiod pushes less often in a run of which only the final configuration is used, unless the run sets that itself.
+func TestWithFewerPushes(t *testing.T) {
+	for _, c := range []struct{ asked, want []string }{
+		{nil, []string{"PILOT_DEBOUNCE_AFTER=1s"}},
+		{[]string{"A=1"}, []string{"PILOT_DEBOUNCE_AFTER=1s", "A=1"}},
+		{[]string{"PILOT_DEBOUNCE_AFTER=3s"}, []string{"PILOT_DEBOUNCE_AFTER=3s"}},
+	} {
 		s := Spec{Scenario: scenario.Default()}
-		s.ControlPlane.Env = asked
-		env := s.Unhurried().ControlPlane.Env
-		want := append([]string{debounce + "=1s"}, asked...)
-		if slices.Equal(asked, []string{debounce + "=3s"}) {
-			want = asked
-		}
-		if !slices.Equal(env, want) {
-			t.Errorf("with %q: %q, want %q", asked, env, want)
+		s.ControlPlane.Env = c.asked
+		if env := s.WithFewerPushes().ControlPlane.Env; !slices.Equal(env, c.want) {
+			t.Errorf("with %q: %q, want %q", c.asked, env, c.want)
 		}
 	}
 }

@@ -110,12 +110,12 @@ func (s Spec) rolloutLength() time.Duration {
 	if asked, _ := s.Load.Arrival.PerSecond(); asked > 0 {
 		rate = min(rate, asked)
 	}
-	return max(perSecond(pods, rate), s.carrying()) + s.startDelay().Longest(pods) + lastPush
+	return max(perSecond(pods, rate), s.machineNeeds()) + s.startDelay().Longest(pods) + lastPush
 }
 
-// carrying returns the least time, of the modelled time, in which this machine can do a rollout; 0 where the factor was chosen for the
-// machine. The speed of the machine is not known otherwise, and is taken as 1.
-func (s Spec) carrying() time.Duration {
+// machineNeeds returns the least modelled time in which this machine can do a rollout. It is 0 if the factor was chosen for the machine.
+// Otherwise the speed of its processors was not measured, and is taken as 1.
+func (s Spec) machineNeeds() time.Duration {
 	demand, known := s.demand()
 	if !known || s.Choice != nil || s.Existing != nil { // the cluster's programs run elsewhere
 		return 0

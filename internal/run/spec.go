@@ -335,11 +335,11 @@ func (s Spec) refuse(fields []refusal, want string) error {
 	return nil
 }
 
-// Unhurried returns the specification of a run of which only the end counts: its control plane sends less while the mesh
-// comes up. What the specification sets for it itself stays.
-func (s Spec) Unhurried() Spec {
+// WithFewerPushes returns the specification of a run of which only the final configuration is used: its control plane pushes
+// less often while pods become ready. Variables that the specification sets keep their values.
+func (s Spec) WithFewerPushes() Spec {
 	if driver, err := s.Driver(); err == nil && s.Existing == nil {
-		s.ControlPlane.Env = scenario.MergeEnv(driver.Unhurried, s.ControlPlane.Env)
+		s.ControlPlane.Env = scenario.MergeEnv(driver.FewerPushes, s.ControlPlane.Env)
 	}
 	return s
 }

@@ -72,7 +72,7 @@ const (
 	UncheckedAmbient    Unchecked = "ambient"             // waypoints and, with data plane sidecar, ztunnels and pods in ambient mode: their proxies, which are not replayed
 	UncheckedScope      Unchecked = "scope"               // Sidecars whose egress is not read in full
 	UncheckedPatches    Unchecked = "patches"             // EnvoyFilters, WasmPlugins, Telemetries and ProxyConfigs
-	UncheckedProxies    Unchecked = "proxy-settings"      // workloads that set by annotations what their own proxies do
+	UncheckedProxies    Unchecked = "proxy-settings"      // workloads whose pods configure their own proxies by annotations
 	UncheckedMeshConfig Unchecked = "mesh-config"         // settings of the captured mesh's control plane, where they were not captured
 	UncheckedTemplates  Unchecked = "injection-templates" // pods that ask for templates of injection which the file does not have: they are injected without
 	UncheckedDangling   Unchecked = "dangling-references" // references to what the mesh does not have

@@ -49,9 +49,9 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 		// Few pods a second, so that the factor is small, and a program may not wait several times as long as it runs.
 		session := where.start("rollout", "--pods", "40", "--burst", "2/1s", "--out", where.out, "-o", "json", "--baseline", "1s", "--settle", "1s", "--steady", "1s", "--probes", "0", "--calibrate=false")
 		where.reach(session, record.PhaseRollout) // the factor was chosen for the machine as it was before
-		relieve := occupyProcessors()
+		stop := occupyProcessors()
 		Eventually(session.Err, "3m").Should(gbytes.Say("is started again with"))
-		relieve()
+		stop()
 		Expect(wait(session)).To(Equal(exitDone))
 		where.expectNothingLeft()
 		run := printed(session)
@@ -84,18 +84,18 @@ var _ = Describe("a rollout whose factor nobody gave", func() {
 	})
 })
 
-// occupyProcessors has programs with the highest priority use all processors, until the function that it returns is called.
-func occupyProcessors() (relieve func()) {
+// occupyProcessors starts busy loops with the highest priority on all processors. stop ends them.
+func occupyProcessors() (stop func()) {
 	GinkgoHelper()
 	var all []*exec.Cmd
-	relieve = func() {
+	stop = func() {
 		for _, c := range all {
 			_ = c.Process.Kill()
 			_ = c.Wait() // it was killed
 		}
 		all = nil
 	}
-	DeferCleanup(func() { relieve() })
+	DeferCleanup(func() { stop() })
 	for range 8 * len(linux.Processors()) {
 		c := exec.Command("sh", "-c", "while :; do :; done")
 		c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -103,5 +103,5 @@ func occupyProcessors() (relieve func()) {
 		all = append(all, c)
 		Expect(syscall.Setpriority(syscall.PRIO_PROCESS, c.Process.Pid, -20)).To(Succeed())
 	}
-	return relieve
+	return stop
 }

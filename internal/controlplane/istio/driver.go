@@ -30,11 +30,11 @@ func Driver() controlplane.Driver {
 		Replicas:     true,
 		Dilation:     &controlplane.Dilation{Dilate: dilate, Cost: &cost, RestsInRealTime: true},
 		Installed:    installed(),
-		// While pods become ready one by one, it pushes once in 10 s (PILOT_DEBOUNCE_MAX). It must be shorter than fleet.QuietTime.
-		Unhurried: []string{"PILOT_DEBOUNCE_AFTER=1s"},
-		Variables: variables,
-		Sized:     sized,
-		Figures:   controlplane.Figures{Work: "istiod: configuration, certificates and injection", Panels: panels(), Limits: Limits},
+		// While pods become ready one by one, it pushes every 10 s (PILOT_DEBOUNCE_MAX). The value must be less than fleet.QuietTime.
+		FewerPushes: []string{"PILOT_DEBOUNCE_AFTER=1s"},
+		Variables:   variables,
+		Sized:       sized,
+		Figures:     controlplane.Figures{Work: "istiod: configuration, certificates and injection", Panels: panels(), Limits: Limits},
 		Start: func(ctx context.Context, o controlplane.StartOptions) (*controlplane.ControlPlane, error) {
 			c, err := Start(ctx, o, connectionAge)
 			if err != nil {

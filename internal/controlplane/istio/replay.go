@@ -93,6 +93,8 @@ type egress struct {
 	all     bool
 	partial bool // there are listeners for one port, or several Sidecars that apply
 	ingress bool // the Sidecar has inbound listeners of its own
+
+	redirected bool // connections are redirected to the proxy, so that it has listeners for them
 }
 
 // rootOf returns the namespace whose configuration applies to the whole of a captured mesh: that of the file or, of an istiod that a
@@ -153,7 +155,10 @@ func newReplayed(c configuration, mesh *capture.Mesh) *replayed {
 		r.services[i].waypoint, r.services[i].certain = r.waypointOf(r.services[i])
 	}
 	for i := range mesh.Workloads {
-		r.scopes = append(r.scopes, r.egressOf(&mesh.Workloads[i]))
+		w := &mesh.Workloads[i]
+		scope := r.egressOf(w)
+		scope.redirected = w.Spec.Redirected()
+		r.scopes = append(r.scopes, scope)
 	}
 	return r
 }
@@ -400,8 +405,7 @@ func (r *replayed) Wants(_ topology.Mesh, _ scenario.Settings, service int) []co
 		return nil
 	}
 	var wants []convergence.Want
-	redirected := w.Spec.Redirected()
-	if w.Spec.Proxy != capture.Gateway && redirected {
+	if w.Spec.Proxy != capture.Gateway && e.redirected {
 		wants = append(wants, convergence.WantOf(convergence.LDS, virtualOutbound), convergence.WantOf(convergence.LDS, virtualInbound))
 		wants = append(wants, r.inbound(w, e)...)
 	}
@@ -427,7 +431,7 @@ func (r *replayed) Wants(_ topology.Mesh, _ scenario.Settings, service int) []co
 		return wants
 	}
 	wants = append(wants, r.wantEntries(w, e)...)
-	if e.partial || !redirected {
+	if e.partial || !e.redirected {
 		return wants
 	}
 	for port, hosts := range routes {

@@ -120,7 +120,7 @@ func (p *replayedProbes) Probe(kind controlplane.ProbeKind, mesh topology.Mesh, 
 	case controlplane.MeshProbe:
 		return meshProbe(p.root, marker), p.sidecars(func(*capture.Workload, egress) bool { return true })
 	case controlplane.PolicyProbe:
-		if !p.policed(w, p.scopes[workload]) {
+		if !p.policed(workload) {
 			return nil, nil
 		}
 		return policyProbe(w.Namespace, name, w.Spec.Labels, marker), p.sidecars(func(other *capture.Workload, _ egress) bool {
@@ -144,24 +144,31 @@ func (p *replayedProbes) onlyWaypoint(w *capture.Workload, waypoint int) bool {
 }
 
 // policed reports whether a policy for the labels of a workload shows in the inbound listener of each sidecar that it selects.
-func (p *replayedProbes) policed(w *capture.Workload, e egress) bool {
-	if !w.Member() || w.Spec.Proxy == capture.Gateway || len(w.Spec.Labels) == 0 || e.ingress && !w.ByNode || !w.Spec.Redirected() {
+func (p *replayedProbes) policed(workload int) bool {
+	w := &p.mesh.Workloads[workload]
+	if !w.Member() || len(w.Spec.Labels) == 0 || !p.stockInbound(workload) {
 		return false
 	}
 	for i := range p.mesh.Workloads {
 		other := &p.mesh.Workloads[i]
-		if other.Namespace == w.Namespace && selects(w.Spec.Labels, other.Spec.Labels) && (other.Spec.Proxy == capture.Gateway || p.scopes[i].ingress && !other.ByNode || !other.Spec.Redirected()) {
+		if other.Namespace == w.Namespace && selects(w.Spec.Labels, other.Spec.Labels) && !p.stockInbound(i) {
 			return false
 		}
 	}
 	return true
 }
 
-// sidecars returns the workloads with a sidecar that is no gateway and to which connections are redirected, so that it has the stock inbound
-// listener, and of these the ones that are asked for.
+// stockInbound reports whether the proxy of a workload, if it has one, has the stock inbound listener. Ztunnels take the place of it.
+func (p *replayedProbes) stockInbound(workload int) bool {
+	w, e := &p.mesh.Workloads[workload], p.scopes[workload]
+	return w.Spec.Proxy != capture.Gateway && e.redirected && (!e.ingress || w.ByNode)
+}
+
+// sidecars returns the workloads that have a sidecar with the listener virtualInbound, no gateways, and for which the function is true.
 func (p *replayedProbes) sidecars(is func(*capture.Workload, egress) bool) (some []int) {
 	for i := range p.mesh.Workloads {
-		if w := &p.mesh.Workloads[i]; w.Spec.HasSidecar() && w.Spec.Proxy != capture.Gateway && w.Spec.Redirected() && is(w, p.scopes[i]) {
+		w, e := &p.mesh.Workloads[i], p.scopes[i]
+		if w.Spec.Proxy == capture.Sidecar && e.redirected && is(w, e) {
 			some = append(some, i)
 		}
 	}
@@ -181,9 +188,9 @@ func (p *replayedProbes) unprobed(kind controlplane.ProbeKind) string {
 	if p.mesh.Waypoints == nil && p.sidecars(func(*capture.Workload, egress) bool { return true }) == nil {
 		return "there are no sidecars and no waypoints, and ztunnels have no routes"
 	}
-	for _, w := range p.mesh.Workloads {
-		if w.Spec.HasSidecar() && !w.Spec.Redirected() {
-			return fmt.Sprintf("it is not certain which routes the proxies of %s have, to which no connections are redirected", w.ID())
+	for i, w := range p.mesh.Workloads {
+		if w.Spec.HasSidecar() && !p.scopes[i].redirected {
+			return fmt.Sprintf("no connections are redirected to the proxies of %s, and it is not certain which routes they have", w.ID())
 		}
 	}
 	why := "no Service with a workload has a port of HTTP"

@@ -162,7 +162,7 @@ func (r *replayed) compared(e entry) bool {
 // istiod allocates.
 func (r *replayed) wantEntries(w *capture.Workload, scope egress) []convergence.Want {
 	var wants []convergence.Want
-	stock := !w.Spec.OwnProxyConfig() && !r.configured && w.Spec.Redirected()
+	stock := !w.Spec.OwnProxyConfig() && !r.configured && scope.redirected
 	for _, e := range r.entries {
 		if !r.certain(e) || !scope.sees(w.Namespace, e.visible) {
 			continue

@@ -88,10 +88,11 @@ func (r *replayed) notChecked() []record.NotChecked {
 		if w.Spec.Proxy == capture.Gateway {
 			u.add(record.UncheckedGateways, w.Spec.Replicas, w.ID())
 		}
-		if w.Spec.OwnProxyConfig() || !w.Spec.Redirected() {
+		e := r.scopes[i]
+		if w.Spec.OwnProxyConfig() || !e.redirected {
 			u.add(record.UncheckedProxies, 1, w.ID())
 		}
-		if e := r.scopes[i]; w.Spec.HasSidecar() && (e.partial || e.ingress) {
+		if w.Spec.HasSidecar() && (e.partial || e.ingress) {
 			u.add(record.UncheckedScope, 1, e.name+" for "+w.ID())
 		}
 	}

@@ -18,9 +18,9 @@ import (
 	"scaler.mesh/scaler/pkg/record"
 )
 
-// lastReading limits the wait for the readings of cAdvisor that follow the last phase. cAdvisor reads a container every
-// 20 s at the latest. A container whose start it missed, because containerd did not have its task within 3 s, it finds
-// once a minute (globalHousekeepingInterval in its manager/manager.go). A kubelet may be set otherwise.
+// lastReading limits the wait for the readings of cAdvisor that follow the last phase. By default cAdvisor reads a container
+// every 10 to 20 s. It misses the start of a container whose task containerd does not have within 3 s, and looks for such
+// containers once a minute (globalHousekeepingInterval in its manager/manager.go).
 const lastReading = 90 * time.Second
 
 // Sidecars reads the usage of the containers of a run's real sidecars from the kubelets.

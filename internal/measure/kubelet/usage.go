@@ -41,8 +41,8 @@ func (w *Watcher) Figures(c Container, from, to time.Time) (Usage, error) {
 	return u, nil
 }
 
-// newborn is the time after its start within which cAdvisor reads a container for the first time: a minute until it finds one whose start
-// it missed, and 20 s. Before that reading its processor time is taken as even from its start on, as between two readings.
+// newborn is the longest time from the start of a container to the first reading of cAdvisor: one minute until cAdvisor finds a container
+// whose start it missed, and 20 s until it reads it. From the start to that reading the processor time is taken as even.
 const newborn = 80 * time.Second
 
 // figures computes the figures of a container's lives.
